@@ -8,7 +8,8 @@ import logging
 import re
 import threading
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -48,10 +49,6 @@ TURN_MESSAGES = 40
 agent's work."""
 
 
-_Work = tuple[ContextCompressor, int, dict[str, Any]]
-"""Whom to ask, the tokens that are sent beside the messages, and what to ask for."""
-
-
 class AgentCompressor:
     """What `agent.context_compressor` is. Nothing in it raises into a turn of the agent."""
 
@@ -65,8 +62,7 @@ class AgentCompressor:
         self._session_id: str | None = None
         self._own_id = new_session_id()
         self._notices = Notices(self._agent)
-        told = self._notices, self._notices.before_compression
-        self._engines = Engines(config, self._agent, asked.own_model, *told)
+        self._engines = Engines(config, self._agent, asked.own_model, self._notices)
         self._mirror = Mirror(self._agent, lambda: self._engines.ledger)
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
@@ -77,7 +73,7 @@ class AgentCompressor:
         """Of the last request that had tools: the host ends some turns with one that has none."""
         self._passed = 0
         self._uncompacted: Any = None
-        self._compress_alone(agent)
+        self.compress_alone()
         self.whole_results = takes_whole_results(agent, asked, config)
         """Whether a tool's result of any size is taken as it comes."""
         if self.whole_results:
@@ -139,14 +135,14 @@ class AgentCompressor:
 
     # ------------------------------------------------------------ turns
 
-    def begin_turn(self) -> int:
-        """See that the host does not compress too; returns how many requests passed so far."""
-        self._compress_alone(self._agent())
-        return self._passed
-
-    def end_turn(self, before: int, answer: object) -> None:
-        """Say it once if an answer came and no request passed us: a host that moved looks so."""
-        if answer and self._passed == before and "unseen" not in self._failures:
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """A turn of the agent. One that ends without a request that passed us is told once: a host
+        that moved looks so."""
+        self.compress_alone()
+        before = self._passed
+        yield
+        if self._passed == before and "unseen" not in self._failures:
             self._failures.add("unseen")
             log.warning(
                 "agent %s: a turn ended and no request passed the compressor: another answered for "
@@ -154,9 +150,12 @@ class AgentCompressor:
                 self._name(),
             )
 
-    def _compress_alone(self, agent: Any) -> None:
+    def compress_alone(self) -> None:
         """Exactly one system compresses: the host's `context_compaction` is off meanwhile, also
         where the agent was given other settings since."""
+        agent = self._agent()
+        if agent is None:
+            return
         if agent.execution is not self._uncompacted:
             self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
             agent.execution = self._uncompacted
@@ -164,7 +163,7 @@ class AgentCompressor:
 
     # ------------------------------------------------------------ requests
 
-    async def aview(self, request: HostRequest) -> Sequence[Message]:
+    async def view(self, request: HostRequest) -> Sequence[Message]:
         """What to send instead of the request's messages. The event loop is never held up."""
         self._passed += 1
         try:
@@ -177,14 +176,10 @@ class AgentCompressor:
             view = await asyncio.to_thread(self._best, request, error)
         return alternating(view) if ROLES in self.refused(request) else view
 
-    def view(self, request: HostRequest) -> Sequence[Message]:
-        """The same from anywhere."""
-        return run(self.aview(request))
-
-    def offering(self, params: Mapping[str, Any], *, flat: bool) -> Mapping[str, Any]:
+    def offering(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """The request's parameters with the recall tools, once there is something to recall."""
         try:
-            return self._recall.offered(self._agent(), params, flat=flat)
+            return self._recall.offered(self._agent(), params)
         except Exception:
             log.exception("agent %s: sent without the recall tools", self._name())
             return params
@@ -217,18 +212,12 @@ class AgentCompressor:
         """What the request's model was found not to take."""
         return frozenset(what for model, what in self._refused if model == request.model)
 
-    async def aother_view(
+    async def other_view(
         self, request: HostRequest, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
         """What to send after a refusal that says what to change; None after any other."""
         learned = await asyncio.to_thread(self._learned, request, sent, error)
-        return await self.aview(request) if learned else None
-
-    def other_view(
-        self, request: HostRequest, sent: Sequence[Message], error: Exception
-    ) -> Sequence[Message] | None:
-        """The same from anywhere."""
-        return run(self.aother_view(request, sent, error))
+        return await self.view(request) if learned else None
 
     def _compresses(self, request: HostRequest) -> bool:
         """Whether the request may move the session on: the conversation itself, unless told not."""
@@ -236,11 +225,10 @@ class AgentCompressor:
             return False
         if carries_conversation(self._agent(), request.messages):
             return True
-        log.debug(
-            "agent %s: a request of %d messages to %s has fewer than two of the conversation's and "
-            "starts otherwise: made to fit, not recorded",
-            *(self._name(), len(request.messages), request.model),
+        said = (
+            "agent %s: a request of %d messages to %s is no part of the conversation: not recorded"
         )
+        log.debug(said, self._name(), len(request.messages), request.model)
         return False
 
     def _projected(self, request: HostRequest) -> Sequence[Message]:
@@ -256,15 +244,13 @@ class AgentCompressor:
             self._last, self._last_overhead = result, self._engines.measured(request)
         return result.messages
 
-    async def _run(self, request: HostRequest, **command: str | None) -> CompressResult:
+    async def _run(
+        self, request: HostRequest, *, forced: bool = False, focus: str | None = None
+    ) -> CompressResult:
         async with self._notices.during(request):
-            if command:
-                work = await asyncio.to_thread(self._commanded, **command)
-            elif self._engines.has(request.model):
-                work = self._due(request)
-            else:  # a store to be opened, a vocabulary to be read
-                work = await asyncio.to_thread(self._due, request)
-            engine, beside, options = work
+            # In a thread: a store may have to be opened, a vocabulary to be read.
+            prepared = asyncio.to_thread(self._prepared, request, forced, focus)
+            engine, beside, options = await prepared
             result = await engine.compress(request.messages, session_id=self.session_id, **options)
         if self._mirror.lacks(result):
             await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
@@ -279,13 +265,15 @@ class AgentCompressor:
             self._notices.compressed(self.status())
         return result
 
-    def _due(self, request: HostRequest) -> _Work:
+    def _prepared(
+        self, request: HostRequest, forced: bool, focus: str | None
+    ) -> tuple[ContextCompressor, int, dict[str, Any]]:
+        """Whom to ask, the tokens that are sent beside the messages, and what to ask for."""
+        if forced:
+            return self._engines.focused(focus), self._last_overhead, {"force": True}
         overhead = self._engines.overhead(request)
         options = {"overhead_tokens": overhead, "tools": request.chat_tools}
         return self.engine(request.model), self._engines.measured(request), options
-
-    def _commanded(self, focus: str | None) -> _Work:
-        return self._engines.focused(focus), self._last_overhead, {"force": True}
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
         """Our own failure must not end the turn: said once with its cause, the best view sent."""
@@ -352,7 +340,7 @@ class AgentCompressor:
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        return await self._run(self._now(), focus=focus)
+        return await self._run(self._now(), forced=True, focus=focus)
 
     def compress(self, focus: str | None = None) -> CompressResult:
         """The same from anywhere."""

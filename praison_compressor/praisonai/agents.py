@@ -1,7 +1,4 @@
-"""The agents that asked for compression, what each of them was given, and whose turn is running.
-
-Knows nothing of what an agent is given: `install` says how it is made.
-"""
+"""The agents that asked for compression, and whose turn is running."""
 
 from __future__ import annotations
 
@@ -13,9 +10,11 @@ import weakref
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any
 
 from ..messages.forks import renewed
+from . import options
+from .agent_compressor import AgentCompressor, model_of
 
 log = logging.getLogger(__name__)
 
@@ -66,42 +65,33 @@ def each_step_in_turn(given: Any, stream: Generator[Any, Any, Any]) -> Generator
 # ------------------------------------------------------------ who asked
 
 
-class Given(Protocol):
-    """What an agent that asked is given."""
+class Agents:
+    """Which agents asked, and the compressor of each; no agent is kept alive."""
 
-    @property
-    def asked(self) -> object:
-        """What the agent asked for."""
-
-    def leave(self) -> None:
-        """Give the agent back what it had."""
-
-
-G = TypeVar("G", bound=Given)
-
-
-class Agents(Generic[G]):
-    """Which agents asked, and what each was given; no agent is kept alive."""
-
-    def __init__(self, ask: Callable[[Any], Any], make: Callable[[Any, Any], G]) -> None:
-        """`ask` reads what an agent asks for now, None where it does not; `make` makes what it is
-        then given, of the agent and what it asked."""
-        self.gate: Callable[[], bool] | None = None
+    def __init__(self) -> None:
+        self.defaults: dict[str, Any] = {}
+        """Options of `CompressorConfig` where an agent says nothing."""
+        self.in_code = False
+        """Whether `install()` was called: then no plugin that is switched off takes it back."""
+        self.plugin: Callable[[], bool] | None = None
         """Asked at each turn where a plugin switched us on: it may be switched off again."""
-        self._ask = ask
-        self._make = make
         self._lock = renewed(threading.RLock())
         self._open = True
-        self._given: weakref.WeakKeyDictionary[Any, G] = weakref.WeakKeyDictionary()
+        self._made: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
         self._failed: weakref.WeakSet[Any] = weakref.WeakSet()
+
+    @property
+    def by_default(self) -> bool:
+        """Whether agents that name no strategy ask for ours: a plugin is on."""
+        return self.plugin is not None and self.plugin()
 
     @property
     def are_served(self) -> bool:
         """Whether agents are given anything: installed, and not switched off."""
-        return self._open and (self.gate is None or self.gate())
+        return self._open and (self.in_code or self.by_default)
 
-    def of(self, agent: Any) -> G | None:
-        """What the agent was given; None when it does not ask."""
+    def of(self, agent: Any) -> AgentCompressor | None:
+        """The agent's compressor; None when it does not ask."""
         with self._lock:
             try:
                 return self._of(agent)
@@ -112,24 +102,25 @@ class Agents(Generic[G]):
                 self._failed.add(agent)
                 return None
 
-    def _of(self, agent: Any) -> G | None:
-        asked = self._ask(agent) if self.are_served else None
-        given = self._given.get(agent)
-        if given is not None and given.asked != asked:
-            given.leave()
-            del self._given[agent]
-            given = None
-        if given is None and asked is not None:
-            given = self._given[agent] = self._make(agent, asked)
-        return given
+    def _of(self, agent: Any) -> AgentCompressor | None:
+        asked = options.asked_by(agent, self.by_default) if self.are_served else None
+        made = self._made.get(agent)
+        if made is not None and made.asked != asked:
+            made.leave()
+            del self._made[agent]
+            made = None
+        if made is None and asked is not None:
+            config = asked.config(model_of(agent), self.defaults)
+            made = self._made[agent] = AgentCompressor(agent, asked, config)
+        return made
 
     def close(self) -> None:
         """Take back from every agent what it was given."""
         with self._lock:
             self._open = False
-            for given in list(self._given.values()):
-                given.leave()
-            self._given.clear()
+            for made in list(self._made.values()):
+                made.leave()
+            self._made.clear()
 
 
 # ------------------------------------------------------------ replaced in the host
@@ -158,24 +149,24 @@ class Argument:
         return (*args[: self._place], value, *args[self._place + 1 :]), kwargs
 
 
-def context_compressor(original: object, agents: Agents[G]) -> property:
+def context_compressor(original: object, agents: Agents) -> property:
     """`agent.context_compressor`; None on an agent that did not ask."""
     return property(agents.of)
 
 
-class context_config:
+def context_config(original: object, agents: Agents) -> property:
     """What the host gives a clone for a channel as its `context=`: it reads an attribute that no
     agent of its own has. One that the host sets itself goes before this."""
+    name = "_context_config"
 
-    def __init__(self, original: object, agents: Agents[Any]) -> None:
-        self._agents = agents
+    def get(self: Any) -> Any:
+        given = self._context_param if agents.of(self) is not None else None
+        return vars(self).get(name, given)
 
-    def __get__(self, agent: Any, kind: type | None = None) -> Any:
-        is_ours = agent is not None and self._agents.of(agent) is not None
-        return agent._context_param if is_ours else None
+    return property(get, lambda self, value: vars(self).__setitem__(name, value))
 
 
-def unmanaged(original: Any, agents: Agents[G]) -> Any:
+def unmanaged(original: Any, agents: Agents) -> Any:
     """Agents of ours keep their messages: the host's management would remove repeated results and
     cut pairs apart before the request reaches us."""
     messages = Argument(original, "messages")
@@ -189,7 +180,7 @@ def unmanaged(original: Any, agents: Agents[G]) -> Any:
     return _apply_context_management
 
 
-def in_loop_compaction(original: object, agents: Agents[G]) -> property:
+def in_loop_compaction(original: object, agents: Agents) -> property:
     """The host's switch for the same in a tool loop: off in turns of ours. An `LLM` may be shared
     with agents that did not ask, so the turn decides, not the object."""
     name = "_in_loop_compaction"
@@ -198,3 +189,51 @@ def in_loop_compaction(original: object, agents: Agents[G]) -> property:
         return vars(self).get(name, True) if current() is None else False
 
     return property(get, lambda self, value: vars(self).__setitem__(name, value))
+
+
+def team_init(original: Any, agents: Agents) -> Any:
+    """The host makes a manager of a team's `context=` that none of its agents is given: members
+    that say nothing of their own take it over."""
+
+    @functools.wraps(original)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        if not agents.are_served or options.read(self._context_param) is None:
+            return
+        for member in self.agents:
+            # The host makes `True` of nothing where an agent has tools.
+            is_silent = member._context_param is None or (
+                member._context_param is True and bool(member.tools)
+            )
+            if is_silent and member._context_manager is None:
+                member._context_param = self._context_param
+                member._context_manager_initialized = False
+
+    return __init__
+
+
+# As the host's parser renames them before it reads them.
+_ALIASES = {
+    "enabled": "auto_compact",
+    "max_tool_output_tokens": "tool_output_max",
+    "threshold": "compact_threshold",
+    "tool_output_limits": "tool_limits",
+}
+
+
+def parse_workflow_data(original: Any, agents: Agents) -> Any:
+    """The host takes no bare `context: summarize`, and forgets a dictionary with a key of ours."""
+    argument = Argument(original, "data")
+
+    @functools.wraps(original)
+    def _parse_workflow_data(self: Any, *args: Any, **kwargs: Any) -> Any:
+        workflow = original(self, *args, **kwargs)
+        data = argument.of(args, kwargs)
+        given = data.get("context") if isinstance(data, Mapping) else None
+        written = given if isinstance(given, Mapping) else {"strategy": given}
+        if agents.are_served and options.wants(written.get("strategy")):
+            # Each step's agent is given it as its own `context=`.
+            workflow.context = {_ALIASES.get(key, key): value for key, value in written.items()}
+        return workflow
+
+    return _parse_workflow_data

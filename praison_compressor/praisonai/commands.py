@@ -6,8 +6,9 @@ from __future__ import annotations
 
 import asyncio
 import functools
-from collections.abc import Generator
-from typing import Any, NamedTuple
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from ..errors import CompressorError
 from ..summaries.threads import run
@@ -15,33 +16,35 @@ from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument, each_step_in_turn, turn_of
 from .notices import compacted, filled, undone
 
-COMMANDS = ("status", "context", "compact", "undo", "new", "resume")
+AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
+    "status": lambda ours, said: str(ours.status()),
+    "context": lambda ours, said: filled(ours.context_use()),
+    "undo": lambda ours, said: undone(ours.undo(), ours.context_use()),
+    "new": lambda ours, said: f"New session {ours.new_session()}",
+    "resume": lambda ours, said: (
+        f"Session {ours.resume(said)}" if said else "Which session? /resume ID"
+    ),
+}
+"""What is said to a command and the words behind it; `compact` waits for a model."""
 
 
-class Command(NamedTuple):
-    """A slash command as it was typed."""
-
-    name: str
-    argument: str
-
-
-def read(agent: Any, prompt: Any) -> Command | None:
-    """The command in a prompt; None for words to the model, or to a skill of that name."""
+def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
+    """The command in a prompt and its argument; None for words to the model, or to a skill."""
     if not isinstance(prompt, str) or not prompt.startswith("/"):
         return None
     name, _, argument = prompt[1:].strip().partition(" ")
     skill = getattr(getattr(agent, "skill_manager", None), "get_skill", lambda name: None)
-    if name not in COMMANDS or skill(name) is not None:
+    if name not in (*AT_ONCE, "compact") or skill(name) is not None:
         return None
-    return Command(name, argument.strip())
+    return name, argument.strip()
 
 
-async def aanswer(compressor: AgentCompressor, command: Command) -> str:
+async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
     """What the agent says to a command."""
     try:
-        if command.name != "compact":
-            return await asyncio.to_thread(_at_once, compressor, command)  # it reads the store
-        result = await compressor.acompress(command.argument or None)
+        if name in AT_ONCE:  # it reads the store
+            return await asyncio.to_thread(AT_ONCE[name], compressor, argument)
+        result = await compressor.acompress(argument or None)
     except CompressorError as error:
         return str(error)
     if result.written or result.newly_masked:
@@ -49,32 +52,10 @@ async def aanswer(compressor: AgentCompressor, command: Command) -> str:
     return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
 
 
-def answer(compressor: AgentCompressor, command: Command) -> str:
-    """The same from anywhere."""
-    return run(aanswer(compressor, command))
-
-
-def _at_once(compressor: AgentCompressor, command: Command) -> str:
-    if command.name == "status":
-        return str(compressor.status())
-    if command.name == "context":
-        return filled(compressor.context_use())
-    if command.name == "undo":
-        return undone(compressor.undo(), compressor.context_use())
-    if command.name == "new":
-        return f"New session {compressor.new_session()}"
-    if not command.argument:
-        return "Which session? /resume ID"
-    return f"Session {compressor.resume(command.argument)}"
-
-
 # ------------------------------------------------------------ replaced in the host
 
 
-Ours = Agents[AgentCompressor]
-
-
-def chat(original: Any, agents: Ours) -> Any:
+def chat(original: Any, agents: Agents) -> Any:
     """A turn, or the answer to a command."""
     prompt = Argument(original, "prompt")
 
@@ -82,18 +63,14 @@ def chat(original: Any, agents: Ours) -> Any:
     def chat(self: Any, *args: Any, **kwargs: Any) -> Any:
         compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
-            return answer(compressor, command)
-        begun = compressor.begin_turn() if compressor is not None else 0
-        with turn_of(compressor):
-            said = original(self, *args, **kwargs)
-        if compressor is not None:
-            compressor.end_turn(begun, said)
-        return said
+            return run(answer(compressor, *command))
+        with turn_of(compressor), _watched(compressor):
+            return original(self, *args, **kwargs)
 
     return chat
 
 
-def achat(original: Any, agents: Ours) -> Any:
+def achat(original: Any, agents: Agents) -> Any:
     """The same on the event loop."""
     prompt = Argument(original, "prompt")
 
@@ -101,18 +78,14 @@ def achat(original: Any, agents: Ours) -> Any:
     async def achat(self: Any, *args: Any, **kwargs: Any) -> Any:
         compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
-            return await aanswer(compressor, command)
-        begun = compressor.begin_turn() if compressor is not None else 0
-        with turn_of(compressor):
-            said = await original(self, *args, **kwargs)
-        if compressor is not None:
-            compressor.end_turn(begun, said)
-        return said
+            return await answer(compressor, *command)
+        with turn_of(compressor), _watched(compressor):
+            return await original(self, *args, **kwargs)
 
     return achat
 
 
-def start_stream(original: Any, agents: Ours) -> Any:
+def start_stream(original: Any, agents: Agents) -> Any:
     """The same as a stream; a command's answer is one piece of it."""
     prompt = Argument(original, "prompt")
 
@@ -120,21 +93,22 @@ def start_stream(original: Any, agents: Ours) -> Any:
     def _start_stream(self: Any, *args: Any, **kwargs: Any) -> Any:
         compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
-            return _one_piece(compressor, command)
-        stream = each_step_in_turn(compressor, original(self, *args, **kwargs))
-        return stream if compressor is None else _turn_of_stream(compressor, stream)
+            return _said(compressor, *command)
+        return _streamed(compressor, original(self, *args, **kwargs))
 
     return _start_stream
 
 
-def _turn_of_stream(
-    compressor: AgentCompressor, stream: Generator[Any, Any, Any]
+def _said(compressor: AgentCompressor, name: str, argument: str) -> Generator[str, None, None]:
+    yield run(answer(compressor, name, argument))
+
+
+def _streamed(
+    compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
-    begun = compressor.begin_turn()
-    last = yield from stream
-    compressor.end_turn(begun, True)
-    return last
+    with _watched(compressor):
+        return (yield from each_step_in_turn(compressor, stream))
 
 
-def _one_piece(compressor: AgentCompressor, command: Command) -> Generator[str, None, None]:
-    yield answer(compressor, command)
+def _watched(compressor: AgentCompressor | None) -> AbstractContextManager[None]:
+    return nullcontext() if compressor is None else compressor.turn()

@@ -15,13 +15,14 @@ from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.sessions import Sessions
-from ..config import CompressorConfig, Hook, Listener
+from ..config import CompressorConfig
 from ..ledger.segments import Store, Usage
 from ..messages import Message
 from ..messages.forks import renewed
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Overflow, model_limits
+from .notices import Notices
 from .requests import HostRequest, same_model
 from .sessions import ledger_of
 
@@ -62,65 +63,46 @@ class Engines:
     """A window and a tokenizer per model: fallbacks and reflection go to models of their own."""
 
     def __init__(
-        self,
-        config: CompressorConfig,
-        agent: weakref.ref[Any],
-        own_model: bool,
-        listener: Listener,
-        hook: Hook,
+        self, config: CompressorConfig, agent: weakref.ref[Any], own_model: bool, notices: Notices
     ) -> None:
         self.config = config
         self._agent = agent
         self._own_model = own_model
-        self._listener = listener
-        self._hook = hook
+        self._notices = notices
         self._lock = renewed(threading.RLock())
         self._made: dict[str | None, ContextCompressor] = {}
-        self._learned: dict[str | None, tuple[int, int | None]] = {}
-        """Window and output reserve of a model, from its refusals."""
         self._store: Store | None = None
         self._sessions = Sessions()
 
     def of(self, model: str | None) -> ContextCompressor:
         """The compressor for a model; None is the agent's own."""
-        name = self._name(model)
+        own = self.config.model
+        name = own if same_model(model, own) else model
         with self._lock:
-            found = self._made.get(name)
-            if found is None:
-                found = self._made[name] = self._make(self._config_for(name))
-            return found
-
-    def has(self, model: str | None) -> bool:
-        """Whether the compressor for a model is there already."""
-        return self._name(model) in self._made
+            if name not in self._made:
+                window = self.config.context_window if name == own else None
+                self._made[name] = self._make(
+                    replace(self.config, model=name, context_window=window), TokenCounter(name)
+                )
+            return self._made[name]
 
     def focused(self, focus: str | None) -> ContextCompressor:
         """The agent's own, with more words for the summarizer."""
+        own = self.of(None)
         if not focus:
-            return self.of(None)
-        config = self._config_for(self.config.model)
-        words = f"{config.summary_instructions or ''}\nKeep most of all what concerns this: {focus}"
-        with self._lock:
-            return self._make(replace(config, summary_instructions=words.strip()))
+            return own
+        before = own.config.summary_instructions or ""
+        words = f"{before}\nKeep most of all what concerns this: {focus}".strip()
+        return self._make(replace(own.config, summary_instructions=words), own.tokens)
 
-    def _name(self, model: str | None) -> str | None:
-        own = self.config.model
-        return own if same_model(model, own) else model
-
-    def _config_for(self, name: str | None) -> CompressorConfig:
-        window = self.config.context_window if name == self.config.model else None
-        window, reserve = self._learned.get(name, (window, self.config.output_reserve))
-        return replace(self.config, model=name, context_window=window, output_reserve=reserve)
-
-    def _make(self, config: CompressorConfig) -> ContextCompressor:
-        before = self._made.get(config.model)
+    def _make(self, config: CompressorConfig, tokens: TokenCounter) -> ContextCompressor:
         return ContextCompressor(
             config,
-            summarizer=self._summarizer(),
+            summarizer=self._summarizer(config),
             store=self.ledger,
-            tokens=before.tokens if before is not None else TokenCounter(config.model),
-            on_event=self._listener,
-            before_compression=self._hook,
+            tokens=tokens,
+            on_event=self._notices,
+            before_compression=self._notices.before_compression,
             # What was paid in the background is owed to the agent's next result, whoever gives it.
             sessions=self._sessions,
         )
@@ -133,13 +115,14 @@ class Engines:
                 self._store = ledger_of(self.config, self._agent())
             return self._store
 
-    def _summarizer(self) -> Summarizer | None:
+    def _summarizer(self, config: CompressorConfig) -> Summarizer | None:
         """The agent's own model where no auxiliary one is named."""
         agent = self._agent()
-        if self.config.auxiliary_model or not self._own_model or agent is None:
+        if config.auxiliary_model or not self._own_model or agent is None:
             return None  # the compressor makes its own from the configuration, or goes without
+        own = config if config.model == self.config.model else self.of(None).config
         try:
-            return own_summarizer(agent, self._config_for(self.config.model).context_window)
+            return own_summarizer(agent, own.context_window)
         except Exception:  # a host in an unknown state
             log.warning("the agent's own model cannot be asked: static summaries", exc_info=True)
             return None
@@ -186,9 +169,8 @@ class Engines:
             # By what we know now it may have fit, and it did not.
             while needed <= window - (reserve or self._reserve(model, window)):
                 window //= 2
-            name = self._name(model)
-            self._learned[name] = window, reserve
-            self._made[name] = self._make(self._config_for(name))
+            config = replace(engine.config, context_window=window, output_reserve=reserve)
+            self._made[config.model] = self._make(config, engine.tokens)
             return window
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 from ..errors import HostMoved
 from ..messages.forks import renewed
-from . import agents, options, seams, selector
-from .agent_compressor import AgentCompressor, model_of
+from . import seams, selector
+from .agents import Agents
 
 __all__ = ["HostMoved", "Installation", "install", "installed", "uninstall"]
 
@@ -39,11 +39,7 @@ class Installation:
         for part, reason in self.lacking.items():
             host = version("praisonaiagents")
             log.warning("praisonaiagents %s has %s; left out: %s", host, reason, part)
-        self.defaults: dict[str, Any] = {}
-        """Options of `CompressorConfig` where an agent says nothing."""
-        self.by_default: Callable[[], bool] | None = None
-        """Asked at each turn whether agents that name no strategy ask for ours: a plugin is on."""
-        self.agents = agents.Agents(self._asked_by, self._compressor_for)
+        self.agents = Agents()
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what was there and what we put there."""
         for row, owner, before in places:
@@ -52,16 +48,12 @@ class Installation:
             self.patches.append((owner, row.name, before, after))
         self._leave_selectors: Callable[[], None] | None = None
         if host_selectors is not None:
-            self._leave_selectors = selector.register(host_selectors, self.agents, self._by_default)
+            self._leave_selectors = selector.register(host_selectors, self.agents)
 
-    def _asked_by(self, agent: Any) -> options.RequestedContext | None:
-        return options.asked_by(agent, self._by_default())
-
-    def _by_default(self) -> bool:
-        return self.by_default is not None and self.by_default()
-
-    def _compressor_for(self, agent: Any, asked: options.RequestedContext) -> AgentCompressor:
-        return AgentCompressor(agent, asked, asked.config(model_of(agent), self.defaults))
+    @property
+    def defaults(self) -> dict[str, Any]:
+        """Options of `CompressorConfig` where an agent says nothing."""
+        return self.agents.defaults
 
     def close(self) -> None:
         """Give the host its own names back, and the agents what they had."""
@@ -93,13 +85,18 @@ def install(defaults: Mapping[str, Any] | None = None) -> Installation:
     Raises:
         HostMoved: this release of praisonaiagents lacks a place that we build on.
     """
+    done = installation(defaults)
+    done.agents.in_code = True
+    return done
+
+
+def installation(defaults: Mapping[str, Any] | None) -> Installation:
+    """The installation of this process, made if there is none, with these defaults."""
     global _installation
     with _lock:
         done = _installation = _installation or Installation()
         if defaults is not None:
-            done.defaults = dict(defaults)
-        # Who installs in code means it: a plugin's gate does not stay.
-        done.agents.gate = None
+            done.agents.defaults = dict(defaults)
         return done
 
 

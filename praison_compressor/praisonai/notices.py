@@ -5,12 +5,14 @@ the log and, with `output="verbose"`, the screen. A silent agent stays silent.
 from __future__ import annotations
 
 import asyncio
-import contextvars
+import functools
 import logging
 import os
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +62,7 @@ class Status:
         return self.tokens / self.window
 
     def __str__(self) -> str:
-        return f"{_parts(self)} of {short(self.window)} ({self.context_status})"
+        return f"{_parts(self)} ({self.context_status})"
 
 
 def status_of(
@@ -91,22 +93,13 @@ def status_of(
     )
 
 
-def line(status: Status) -> str:
-    """`Compressed 157k → 9.1k (system 1.8k, summary 3.2k, kept 2.7k, tools 1.4k) · 6 % of 150k`."""
-    return f"Compressed {short(status.tokens_before)} → {_parts(status)} of {short(status.window)}"
-
-
 def _parts(status: Status) -> str:
-    parts = ", ".join(
-        f"{name} {short(tokens)}"
-        for name, tokens in (
-            ("system", status.system_tokens),
-            ("summary", status.summary_tokens),
-            ("kept", status.kept_tokens),
-            ("tools", status.tool_tokens),
-        )
+    return (
+        f"{short(status.tokens)} (system {short(status.system_tokens)}, "
+        f"summary {short(status.summary_tokens)}, kept {short(status.kept_tokens)}, "
+        f"tools {short(status.tool_tokens)}) · {round(100 * status.used)} %"
+        f" of {short(status.window)}"
     )
-    return f"{short(status.tokens)} ({parts}) · {round(100 * status.used)} %"
 
 
 def filled(use: ContextUse) -> str:
@@ -141,16 +134,13 @@ def undone(segments: Sequence[Segment], use: ContextUse) -> str:
         return "Nothing to take back."
     messages = sum(len(segment.run) for segment in segments)
     tokens = sum(segment.source_tokens for segment in segments)
+    then = "Nothing is compressed by itself until the window is full; /compact does it at once."
+    if use.parts["free"] < 0:
+        then = "They do not fit the window: the next message is answered from a compressed view."
     return (
         f"Taken back: {messages} messages ({short(tokens)}) are sent again in the place of "
-        f"{short(sum(segment.tokens for segment in segments))}. {_next(use)}"
+        f"{short(sum(segment.tokens for segment in segments))}. {then}"
     )
-
-
-def _next(use: ContextUse) -> str:
-    if use.parts["free"] < 0:
-        return "They do not fit the window: the next message is answered from a compressed view."
-    return "Nothing is compressed by itself until the window is full; /compact does it at once."
 
 
 def short(tokens: int) -> str:
@@ -163,41 +153,18 @@ def short(tokens: int) -> str:
 # ------------------------------------------------------------ compressions
 
 
-class _Request:
-    """The request that is being compressed here; what is told of it is awaited at its end."""
-
-    def __init__(self, messages: Sequence[Message]) -> None:
-        self.messages = messages
-        self._telling: asyncio.Task[None] | None = None
-        self._token: contextvars.Token[_Request | None] | None = None
-
-    def tell(self, work: Callable[[], None]) -> None:
-        """Beside the compression, one after the other, in threads: hooks must not find our loop."""
-        self._telling = asyncio.ensure_future(_after(self._telling, work))
-
-    async def __aenter__(self) -> None:
-        self._token = _during.set(self)
-
-    async def __aexit__(self, kind: type[BaseException] | None, *failure: object) -> None:
-        assert self._token is not None
-        _during.reset(self._token)
-        if self._telling is not None:
-            if kind is not None:
-                self._telling.cancel()
-            await asyncio.gather(self._telling, return_exceptions=True)
-
-
-async def _after(before: asyncio.Task[None] | None, work: Callable[[], None]) -> None:
-    if before is not None:
-        await asyncio.wait([before])
-    await asyncio.to_thread(work)
-
-
-_during: contextvars.ContextVar[_Request | None] = contextvars.ContextVar(
-    "praison_compressor_request", default=None
+_telling: ContextVar[list[asyncio.Task[None]] | None] = ContextVar(
+    "praison_compressor_telling", default=None
 )
+"""What is told of the request that is being compressed here; None in the background."""
 _EXIT_REFUSES = 2
 """By which the host's command hooks say no; any other code but 0 is a failure."""
+
+
+async def _after(before: Sequence[asyncio.Task[None]], work: Callable[[], None]) -> None:
+    if before:
+        await asyncio.wait(before)
+    await asyncio.to_thread(work)
 
 
 class Notices:
@@ -213,32 +180,46 @@ class Notices:
         """Pass every event on to `listener` too."""
         self._listeners.append(listener)
 
-    def during(self, request: HostRequest) -> _Request:
-        """An `async with` block in which that request is compressed."""
+    @asynccontextmanager
+    async def during(self, request: HostRequest) -> AsyncIterator[None]:
+        """A block in which that request is compressed; what is told of it is awaited at its end."""
         self._newest = request.messages
-        return _Request(request.messages)
+        telling: list[asyncio.Task[None]] = []
+        token = _telling.set(telling)
+        try:
+            yield
+        except BaseException:
+            for task in telling:
+                task.cancel()
+            raise
+        finally:
+            _telling.reset(token)
+            await asyncio.gather(*telling, return_exceptions=True)
 
     def __call__(self, event: Event) -> None:
         """Take an event of the compressor."""
         for listener in list(self._listeners):
             _guarded(lambda to=listener: to(event))  # type: ignore[misc]
-        request = _during.get()
-        messages = self._newest if request is None else request.messages
-        words = _words(event)
-        if words and request is None:
+        telling, messages, words = _telling.get(), self._newest, _words(event)
+        if words and telling is None:
             self._print(f"in the background: {words}")
         elif words:
             self._print(words, only_on_terminal=event.name == "started")
-        if event.name in ("started", "committed"):
-            # In the background this thread may wait for the hooks.
-            (apart if request is None else request.tell)(lambda: self._tell(event, messages))
-        if event.name == "committed" and request is None:
+        if event.name not in ("started", "committed"):
+            return
+        if telling is not None:
+            # Beside the compression, in threads: hooks must not find our loop.
+            work = functools.partial(self._tell, event, messages)
+            telling.append(asyncio.ensure_future(_after(telling[-1:], work)))
+            return
+        apart(lambda: self._tell(event, messages))  # this thread may wait for the hooks
+        if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             self._say(f"Compressed {short(before)} → {short(after)} in the background")
 
     def compressed(self, status: Status) -> None:
         """Say it in one line."""
-        self._say(line(status))
+        self._say(f"Compressed {short(status.tokens_before)} → {_parts(status)}")
 
     def _say(self, words: str) -> None:
         self.line = words
@@ -267,9 +248,8 @@ class Notices:
     def _ran(self, name: str, event: Event) -> Sequence[Any]:
         """The results of the agent's hooks of that name; none where it has no hooks."""
         runner = getattr(self._agent(), "_hook_runner", None)
-        return () if runner is None else runner.execute_sync(*self._input(name, event))
-
-    def _input(self, name: str, event: Event) -> tuple[Any, Any]:
+        if runner is None:
+            return ()
         from praisonaiagents.hooks.types import HookEvent, HookInput
 
         told = HookInput(
@@ -280,14 +260,11 @@ class Notices:
             agent_name=getattr(self._agent(), "name", None),
             extra=dict(event.data),
         )
-        return HookEvent[name], told
+        ran: Sequence[Any] = runner.execute_sync(HookEvent[name], told)
+        return ran
 
     def _print(self, words: str, *, only_on_terminal: bool = False) -> None:
-        if words:
-            _guarded(lambda: self._write(words, only_on_terminal))
-
-    def _write(self, words: str, only_on_terminal: bool) -> None:
-        """On the console that the host's own progress is on, if it is verbose."""
+        """On the console that the host's own progress is on, if the agent is verbose."""
         agent = self._agent()
         if agent is None or not getattr(agent, "verbose", False):
             return
@@ -296,7 +273,7 @@ class Notices:
         if console is not None and (console.is_terminal or not only_on_terminal):
             from rich.text import Text
 
-            console.print(Text(f"▸ {words}", style="dim"))
+            _guarded(lambda: console.print(Text(f"▸ {words}", style="dim")))
 
 
 def _guarded(work: Callable[[], Any]) -> None:

@@ -1,8 +1,7 @@
-"""What an agent asks for: each spelling of `context=`, in code and workflow files, as one value."""
+"""What an agent asks for: each spelling of `context=` as one value."""
 
 from __future__ import annotations
 
-import functools
 import logging
 import os
 import sys
@@ -16,7 +15,6 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from ..config import CompressorConfig, no_such
 from ..errors import ConfigError
-from .agents import Agents, Argument
 
 log = logging.getLogger(__name__)
 
@@ -185,54 +183,3 @@ def _protecting(tools: Sequence[str], policies: Any) -> Any:
     except ConfigError:
         return policies
     return {**dict.fromkeys(tools, "keep"), **given}
-
-
-# ------------------------------------------------------------ replaced in the host
-
-
-def team_init(original: Any, agents: Agents[Any]) -> Any:
-    """The host makes a manager of a team's `context=` that none of its agents is given: members
-    that say nothing of their own take it over."""
-
-    @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        if not agents.are_served or read(self._context_param) is None:
-            return
-        for member in self.agents:
-            # The host makes `True` of nothing where an agent has tools.
-            is_silent = member._context_param is None or (
-                member._context_param is True and bool(member.tools)
-            )
-            if is_silent and member._context_manager is None:
-                member._context_param = self._context_param
-                member._context_manager_initialized = False
-
-    return __init__
-
-
-# As the host's parser renames them before it reads them.
-_ALIASES = {
-    "enabled": "auto_compact",
-    "max_tool_output_tokens": "tool_output_max",
-    "threshold": "compact_threshold",
-    "tool_output_limits": "tool_limits",
-}
-
-
-def parse_workflow_data(original: Any, agents: Agents[Any]) -> Any:
-    """The host takes no bare `context: summarize`, and forgets a dictionary with a key of ours."""
-    argument = Argument(original, "data")
-
-    @functools.wraps(original)
-    def _parse_workflow_data(self: Any, *args: Any, **kwargs: Any) -> Any:
-        workflow = original(self, *args, **kwargs)
-        data = argument.of(args, kwargs)
-        given = data.get("context") if isinstance(data, Mapping) else None
-        options = given if isinstance(given, Mapping) else {"strategy": given}
-        if agents.are_served and wants(options.get("strategy")):
-            # Each step's agent is given it as its own `context=`.
-            workflow.context = {_ALIASES.get(key, key): value for key, value in options.items()}
-        return workflow
-
-    return _parse_workflow_data

@@ -16,7 +16,7 @@ from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
 from ..config import CompressorConfig, nearest, no_such
 from ..errors import ConfigError
-from .install import install, installed
+from .install import installation
 from .options import OURS
 
 log = logging.getLogger(__name__)
@@ -69,11 +69,8 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
 
 
 def _install(defaults: dict[str, Any] | None) -> None:
-    """Install, for all agents while we are enabled; not where it was installed in code."""
-    before = installed()
-    gate = is_enabled if before is None else before.agents.gate
-    done = install(defaults)
-    done.agents.gate, done.by_default = gate, is_enabled
+    """Install, for all agents while we are enabled."""
+    installation(defaults).agents.plugin = is_enabled
 
 
 def is_enabled() -> bool:

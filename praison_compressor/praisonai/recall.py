@@ -45,13 +45,13 @@ class RecallTools:
             log.warning("no recall tools: %s", error)
             return
         self._is_settled = True
+        self._given = [tool for tool in made if tool.__name__ not in names]
         for tool in made:
-            if tool.__name__ in names:
+            if tool not in self._given:
                 log.warning(
                     "agent %s: its own tool %s is kept, in the place of the recall tool",
                     *(getattr(agent, "display_name", "(gone)"), tool.__name__),
                 )
-        self._given = [tool for tool in made if tool.__name__ not in names]
         if self._given:
             agent.tools = [*has, *self._given]
 
@@ -61,11 +61,11 @@ class RecallTools:
             agent.tools = [tool for tool in tools_of(agent) if tool not in self._given]
         self._given, self._is_settled = [], False
 
-    def offered(self, agent: Any, params: Mapping[str, Any], *, flat: bool) -> Mapping[str, Any]:
+    def offered(self, agent: Any, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """The request's parameters with the tools, where it has tools and lacks ours.
 
-        `flat`: as the Responses API writes a function. A request with other tools than the agent's
-        own is left alone: the host would look for ours among those, and not find them.
+        A request with other tools than the agent's own is left alone: the host would look for ours
+        among those, and not find them.
         """
         sent = params.get("tools")
         if not self._given or not isinstance(sent, (list, tuple)) or not sent:
@@ -76,8 +76,9 @@ class RecallTools:
         if not own <= names:
             return params
         more = [each for each in SCHEMAS if each["function"]["name"] in ours - names]
-        added = [{"type": "function", **each["function"]} if flat else each for each in more]
-        return {**params, "tools": [*sent, *added]} if added else params
+        if "input" in params:  # the Responses API writes a function without a level of its own
+            more = [{"type": "function", **each["function"]} for each in more]
+        return {**params, "tools": [*sent, *more]} if more else params
 
 
 def tools_of(agent: Any) -> list[Any]:
@@ -102,7 +103,7 @@ def name_of(tool: Any) -> str | None:
         return tool
     if isinstance(tool, Mapping):
         function = tool.get("function")
-        name = function.get("name") if isinstance(function, Mapping) else tool.get("name")
+        name = (function if isinstance(function, Mapping) else tool).get("name")
     else:
         name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
     return name if isinstance(name, str) else None

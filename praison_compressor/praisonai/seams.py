@@ -6,27 +6,23 @@ cannot do without is `HostMoved`; of the rest only the part that leans on it is 
 
 from __future__ import annotations
 
-import dis
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import HostMoved
-from . import agents, commands, options, wire
+from . import agents, commands, wire
 
 METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "free name"
 
 
 class Replaced(NamedTuple):
-    """A name of the host that is another thing while we are installed."""
+    """A name of the host that is another thing while we are installed; `docs/host.md` says why."""
 
     owner: str
     """A class, as `module:name` below `praisonaiagents`; the name may be one of its bases'."""
     name: str
-    why: str
-    needless: str
-    """What in the host would make it needless."""
     by: Callable[..., Any]
     """Makes the replacement of what was there before and of our `Agents`."""
     kind: str = METHOD
@@ -60,67 +56,26 @@ LARGE = "results of more than 16,000 characters whole in the archive"
 COSTS = "the cost of summaries in agent.cost_summary"
 HOOKS = "the host's hooks around a compression"
 
-_TURN = "a turn is known as its agent's; commands are answered without a request"
-_SENT = "every request goes out as the view that fits"
-_SEAM = "one call of a protocol where each client sends a request"
-
 REPLACED = (
     # Whose turn it is.
-    Replaced(_AGENT, "chat", _TURN, _SEAM, commands.chat, takes="prompt"),
-    Replaced(_AGENT, "achat", _TURN, _SEAM, commands.achat, COROUTINE, "prompt"),
-    Replaced(_AGENT, "_start_stream", _TURN, _SEAM, commands.start_stream, takes="prompt"),
+    Replaced(_AGENT, "chat", commands.chat, takes="prompt"),
+    Replaced(_AGENT, "achat", commands.achat, COROUTINE, "prompt"),
+    Replaced(_AGENT, "_start_stream", commands.start_stream, takes="prompt"),
     # What it sends. Below the host's own recovery from a refusal, which would drop messages.
-    Replaced(_CLIENT, "sync_client", _SENT, _SEAM, wire.client, PROPERTY),
-    Replaced(_CLIENT, "async_client", _SENT, _SEAM, wire.async_client, PROPERTY),
-    Replaced(_LLM, "_call_with_retry", _SENT, _SEAM, wire.call_with_retry, METHOD, "**"),
-    Replaced(_LLM, "_call_with_retry_async", _SENT, _SEAM, wire.acall_with_retry, COROUTINE, "**"),
-    Replaced(_LLM, "_stream_responses_api", _SENT, _SEAM, wire.stream_responses, METHOD, "params"),
-    Replaced(
-        *(_LLM, "_stream_responses_api_async", _SENT, _SEAM, wire.astream_responses),
-        *(COROUTINE, "params"),
-    ),
+    Replaced(_CLIENT, "sync_client", wire.client, PROPERTY),
+    Replaced(_CLIENT, "async_client", wire.async_client, PROPERTY),
+    Replaced(_LLM, "_call_with_retry", wire.call_with_retry, METHOD, "**"),
+    Replaced(_LLM, "_call_with_retry_async", wire.acall_with_retry, COROUTINE, "**"),
+    Replaced(_LLM, "_stream_responses_api", wire.stream_responses, METHOD, "params"),
+    Replaced(_LLM, "_stream_responses_api_async", wire.astream_responses, COROUTINE, "params"),
     # The host's own management, before a turn and in its tool loop.
-    Replaced(
-        *(_AGENT, "_apply_context_management"),
-        "the host would cut the transcript before a request reaches us",
-        "a context manager that may say: leave the messages as they are",
-        agents.unmanaged,
-        takes="messages",
-    ),
-    Replaced(
-        *(_LLM, "_in_loop_compaction"),
-        "the same in a tool loop: its switch is off in turns of ours",
-        "the host asks the agent's context manager there too",
-        *(agents.in_loop_compaction, NEW),
-    ),
+    Replaced(_AGENT, "_apply_context_management", agents.unmanaged, takes="messages"),
+    Replaced(_LLM, "_in_loop_compaction", agents.in_loop_compaction, NEW),
     # Who asks.
-    Replaced(
-        *(_AGENT, "context_compressor", "what a user asks of it", "nothing: it is ours"),
-        *(agents.context_compressor, NEW),
-        without=ATTRIBUTE,
-    ),
-    Replaced(
-        *(_AGENT, "_context_config"),
-        "the host passes it to a clone for a channel, and no agent has it",
-        "Agent keeps its context= under this name",
-        *(agents.context_config, NEW),
-        without=CLONES,
-    ),
-    Replaced(
-        *(_TEAM, "__init__"),
-        "the host gives a team's context= to none of its members",
-        "the host passes a team's context= on",
-        options.team_init,
-        without=TEAMS,
-    ),
-    Replaced(
-        *(_PARSER, "_parse_workflow_data"),
-        "the host takes no bare `context: summarize`, and forgets options of ours",
-        "the parser passes context: on as it stands",
-        options.parse_workflow_data,
-        takes="data",
-        without=FLOWS,
-    ),
+    Replaced(_AGENT, "context_compressor", agents.context_compressor, NEW, without=ATTRIBUTE),
+    Replaced(_AGENT, "_context_config", agents.context_config, NEW, without=CLONES),
+    Replaced(_TEAM, "__init__", agents.team_init, without=TEAMS),
+    Replaced(_PARSER, "_parse_workflow_data", agents.parse_workflow_data, METHOD, "data", FLOWS),
 )
 
 BESIDE_SELECTORS = tuple(row for row in REPLACED if row.name == "context_compressor")
@@ -220,13 +175,11 @@ def _takes(parameters: Any, name: str) -> bool:
 
 
 def _unread() -> Iterator[tuple[str, str, str]]:
-    made: dict[str, set[str]] = {}
     for read in READ:
         owner = _resolved(read.owner)
-        if read.owner not in made:
-            made[read.owner] = _used(owner) if inspect.isfunction(owner) else _set_by_init(owner)
+        named = _named_by(owner)
         for name in read.names.split():
-            if not hasattr(owner, name) and name not in made[read.owner]:
+            if not hasattr(owner, name) and name not in named:
                 yield read.without, f"{read.owner}.{name}", "attribute"
 
 
@@ -238,16 +191,13 @@ def _resolved(path: str) -> Any:
         return None
 
 
-def _set_by_init(owner: Any) -> set[str]:
-    """The attributes that an object of the class is made with."""
+def _named_by(owner: Any) -> set[str]:
+    """The names and words in a function's code, or in that which makes a class's objects."""
     makers = [vars(kind).get("__init__") for kind in getattr(owner, "__mro__", ())]
-    codes = [getattr(inspect.unwrap(each), "__code__", None) for each in makers if each]
-    steps = (step for code in codes if code is not None for step in dis.get_instructions(code))
-    found = {str(step.argval) for step in steps if step.opname == "STORE_ATTR"}
-    return found | set(getattr(owner, "__dataclass_fields__", ()))
-
-
-def _used(function: Any) -> set[str]:
-    """The names and words in a function's own code."""
-    code = inspect.unwrap(function).__code__
-    return {each for each in (*code.co_names, *code.co_consts) if isinstance(each, str)}
+    found: set[str] = set()
+    for maker in (owner, *makers):
+        code = getattr(inspect.unwrap(maker), "__code__", None) if callable(maker) else None
+        if code is not None:
+            words = code.co_consts if maker is owner else ()
+            found.update(code.co_names, (each for each in words if isinstance(each, str)))
+    return found

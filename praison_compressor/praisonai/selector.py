@@ -5,21 +5,18 @@ by itself, and no name of it is replaced.
 from __future__ import annotations
 
 import importlib
-import logging
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from ..messages import Message, text_of
+from ..messages import Message
 from ..summaries.threads import run
-from . import commands, options
+from . import options
 from .agent_compressor import AgentCompressor
 from .agents import Agents
 from .requests import CHAT, LITELLM_CHAT, RESPONSES, HostRequest
 from .wire import prompt_tokens
-
-log = logging.getLogger(__name__)
 
 _READ = "agent api attempt error instructions requested_output response_format tools usage"
 """What we read of the host's budgets."""
@@ -36,9 +33,7 @@ def find() -> Any:
     return found if set(_READ.split()) <= set(known) and all(map(callable, parts)) else None
 
 
-def register(
-    host: Any, agents: Agents[AgentCompressor], by_default: Callable[[], bool]
-) -> Callable[[], None]:
+def register(host: Any, agents: Agents) -> Callable[[], None]:
     """Have the host ask us for the agents that asked, or name no strategy where that is to be ours;
     returns what takes that back."""
     selectors: weakref.WeakKeyDictionary[Any, Selector] = weakref.WeakKeyDictionary()
@@ -47,7 +42,7 @@ def register(
         compressor, known = agents.of(agent), selectors.get(agent)
         if compressor is None:
             return None
-        compressor.begin_turn()
+        compressor.compress_alone()
         if known is None or known.compressor is not compressor:
             known = selectors[agent] = Selector(compressor)
         return known
@@ -55,7 +50,7 @@ def register(
     def resolve(context: Any) -> Callable[[Any], Selector | None] | None:
         if not agents.are_served:
             return None
-        is_silent = options.names_none(context) and by_default()
+        is_silent = options.names_none(context) and agents.by_default
         return selector_of if is_silent or options.read(context) is not None else None
 
     host.register_context_selector(resolve)
@@ -99,12 +94,12 @@ class Selector:
         by_litellm = getattr(budget.agent, "_using_custom_llm", False)
         shape = RESPONSES if flat else LITELLM_CHAT if by_litellm else CHAT
         params = _params(messages, model, budget)
-        request = shape.read(self.compressor.offering(params, flat=flat))
+        request = shape.read(self.compressor.offering(params))
         if request is None:
             return None
         view = await self._view(budget, request, before)
         if view is not None:
-            offered = self.compressor.offering(params, flat=flat)
+            offered = self.compressor.offering(params)
             again = shape.write(offered, view, self.compressor.refused(request))
             before = _Sent(budget, request, view, again)
             self._sent.append(before)
@@ -118,16 +113,9 @@ class Selector:
     ) -> Sequence[Message] | None:
         """What to send; None where the provider finds it too long and nothing shorter is known."""
         if before is not None:
-            other = await self.compressor.aother_view(request, before.view, budget.error)
+            other = await self.compressor.other_view(request, before.view, budget.error)
             return None if other == before.view else other
-        command = commands.read(budget.agent, text_of(request.messages[-1]))
-        if command is not None:
-            log.warning(
-                "/%s goes to the model: where the host has context selectors, call the methods of "
-                "agent.context_compressor instead",
-                command.name,
-            )
-        return await self.compressor.aview(request)
+        return await self.compressor.view(request)
 
     def _learn(self) -> None:
         """Calibrate by the usage that the host has put into the budgets of answered requests."""

@@ -8,9 +8,9 @@ import logging
 import secrets
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..compressor.context_compressor import default_store
 from ..compressor.result import CompressResult
@@ -21,7 +21,7 @@ from ..ledger.segments import Epoch, Store, in_force
 from ..ledger.sql.database import default_path
 from ..ledger.sql.erasure import Erased
 from ..ledger.sql.store import SqlStore, open_store
-from ..messages import Message, text_of
+from ..messages import text_of
 from ..messages.forks import renewed
 from ..view.frame import unframe
 
@@ -42,15 +42,9 @@ def new_session_id() -> str:
     return f"agent-{secrets.token_hex(8)}"
 
 
-class HostSession(NamedTuple):
-    """An agent's session in a store of the host that writes to this machine's disk."""
-
-    store: Any
-    id: str
-
-
-def host_session(agent: Any) -> HostSession | None:
-    """The agent's persistent session; None where the host forgets it, or keeps it elsewhere.
+def host_session(agent: Any) -> tuple[Any, str] | None:
+    """The host's store on this machine's disk and the agent's session in it; None where the host
+    forgets it, or keeps it elsewhere.
 
     A database adapter (`db=`) or a store without a directory may be on another machine: what is
     said there is no reason to write it to a disk here; nor what is said where we cannot tell.
@@ -70,7 +64,7 @@ def host_session(agent: Any) -> HostSession | None:
         store = get_default_session_store()
     directory, database = getattr(store, "session_dir", None), getattr(store, "db_path", None)
     on_disk = isinstance(directory, str) and database != ":memory:"
-    return HostSession(store, session_id) if on_disk else None
+    return (store, session_id) if on_disk else None
 
 
 def is_encrypted(store: Any) -> bool:
@@ -98,7 +92,7 @@ def _opened(config: CompressorConfig, agent: Any) -> Store:
     if config.store_url is None and session is None:
         return MemoryStore()
     url, codec = config.store_url, None
-    keeper = session.store if session is not None else getattr(agent, "_session_store", None)
+    keeper = session[0] if session is not None else getattr(agent, "_session_store", None)
     if is_encrypted(keeper):
         codec, url = _codec_of(keeper), url or str(default_path(encrypted=True))
     elif url is not None:
@@ -146,28 +140,24 @@ def forget(ledger: SqlStore, namespace: str, target: str, host: Any = None) -> F
         StoreUnavailable: nothing was removed.
     """
     erased = ledger.forget(namespace, target)
-    if host is None:
-        return Forgotten(erased)
-    children = [
-        epoch.id
-        for name in erased.sessions
-        for epoch in ledger.lineage(namespace, name)
-        if epoch.session_id == name != epoch.id
-    ]
-    kept = [child for child in children if _is_there(host, child)]
-    gone = tuple(child for child in kept if _removed(host, child))
-    left = [f"the host's session {c} could not be removed" for c in kept if c not in gone]
-    left += [
-        f"the host's own session {name} has its transcript; delete it there"
-        for name in erased.sessions
-        if _is_there(host, name)
-    ]
+    gone: list[str] = []
+    left: list[str] = []
+    for name in erased.sessions if host is not None else ():
+        for epoch in ledger.lineage(namespace, name):
+            if epoch.session_id != name or epoch.id == name or not _is_there(host, epoch.id):
+                continue
+            if _removed(host, epoch.id):
+                gone.append(epoch.id)
+            else:
+                left.append(f"the host's session {epoch.id} could not be removed")
+        if _is_there(host, name):
+            left.append(f"the host's own session {name} has its transcript; delete it there")
     if gone and getattr(host, "db_path", None):
         # The host's databases do not clear what they free.
         left.append(f"freed pages of {host.db_path} may hold old bytes; VACUUM it")
     if gone and getattr(host, "_mirror_writer", None) is not None:
         left.append("the host copies its sessions elsewhere (its own mirror); remove them there")
-    return Forgotten(erased, gone, tuple(left))
+    return Forgotten(erased, tuple(gone), tuple(left))
 
 
 def _is_there(host: Any, session_id: str) -> bool:
@@ -244,34 +234,33 @@ class Mirror:
             )
         session = host_session(self._agent())
         with self._lock:
-            return forget(ledger, namespace, target, None if session is None else session.store)
+            return forget(ledger, namespace, target, None if session is None else session[0])
 
     def _write(self, namespace: str, result: CompressResult) -> None:
         session = host_session(self._agent())
         if session is None:
             return
         chain = _summarized(self._ledger(), namespace, result.session_id)
-        store = _hierarchical(session.store)
+        store = _hierarchical(session[0])
         if not chain or store.session_exists(chain[-1].id):
             return
         child, stable = chain[-1], chain[-1].session_id
-        if stable != session.id and not store.session_exists(stable):
+        if stable != session[1] and not store.session_exists(stable):
             return  # a session that a command began: the host does not know it
         # An agent that only ever used `achat` has its session's name, and no transcript there: the
         # host opens its store in `chat` alone. The child then opens the parent.
         parent = next((e.id for e in reversed(chain[:-1]) if store.session_exists(e.id)), stable)
-        known = {
-            "parent_id": parent,
-            "parent_session_id": parent,
-            "lineage_id": stable,
-            "title": f"{stable}, compressed ({len(chain)})",
-        }
+        title = f"{stable}, compressed ({len(chain)})"
+        known = {"parent_id": parent, "parent_session_id": parent, "lineage_id": stable}
         if hasattr(store, "create_session"):
             store.create_session(
-                session_id=child.id, parent_id=parent, title=known["title"], metadata=known
+                session_id=child.id,
+                parent_id=parent,
+                title=title,
+                metadata={**known, "title": title},
             )
         else:
-            store.update_session_metadata(child.id, **known)
+            store.update_session_metadata(child.id, **known, title=title)
         for role, text in _said(result):
             store.add_message(child.id, role, text)
         # The host's search shows one hit for a lineage.
@@ -310,9 +299,8 @@ def _said(result: CompressResult) -> Iterator[tuple[str, str]]:
     Without the tool steps: the host drops their ids on resume, and calls without answers are
     refused by providers. They are whole in the ledger.
     """
-    summaries: Sequence[Message] = [segment.rendered for segment in result.segments]
-    for summary in summaries:
-        yield "system", unframe(summary)
+    summaries = [segment.rendered for segment in result.segments]
+    yield from (("system", unframe(summary)) for summary in summaries)
     for message in result.messages:
         text = text_of(message)
         if text and message.get("role") in ("user", "assistant") and message not in summaries:

@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from typing import Any
 
 from ..errors import NothingShorter
+from ..summaries.threads import run
 from ..tokens.models import overflow_of
 from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument, current
@@ -38,20 +39,19 @@ def send(
     compressor: AgentCompressor, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]
 ) -> Any:
     """Send the request as the view that fits; again, as a refusal of it wants, if it says how."""
-    flat = shape is RESPONSES
-    params = compressor.offering(params, flat=flat)
+    params = compressor.offering(params)
     request = shape.read(params)
     if request is None:
         return go(dict(params))
-    view = compressor.view(request)
-    params = compressor.offering(params, flat=flat)
+    view = run(compressor.view(request))
+    params = compressor.offering(params)
     for attempt in range(1, ATTEMPTS + 1):
         try:
             sent = shape.write(params, view, compressor.refused(request))
             answer = go(sent)
             break
         except Exception as error:
-            other = compressor.other_view(request, view, error)
+            other = run(compressor.other_view(request, view, error))
             if other is None or is_in_vain(error, attempt, view, other):
                 raise
             view = other
@@ -63,20 +63,19 @@ async def asend(
     compressor: AgentCompressor, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]
 ) -> Any:
     """The same, without ever blocking the loop it runs on."""
-    flat = shape is RESPONSES
-    params = compressor.offering(params, flat=flat)
+    params = compressor.offering(params)
     request = shape.read(params)
     if request is None:
         return await go(dict(params))
-    view = await compressor.aview(request)
-    params = compressor.offering(params, flat=flat)
+    view = await compressor.view(request)
+    params = compressor.offering(params)
     for attempt in range(1, ATTEMPTS + 1):
         try:
             sent = shape.write(params, view, compressor.refused(request))
             answer = await go(sent)
             break
         except Exception as error:
-            other = await compressor.aother_view(request, view, error)
+            other = await compressor.other_view(request, view, error)
             if other is None or is_in_vain(error, attempt, view, other):
                 raise
             view = other
@@ -180,7 +179,7 @@ Transmit = Callable[[AgentCompressor, Shape, Mapping[str, Any], Callable[..., An
 """`send` or `asend`."""
 
 
-def _call_with_retry(transmit: Transmit, original: Any, agents: Agents[Any]) -> Any:
+def _call_with_retry(transmit: Transmit, original: Any, agents: Agents) -> Any:
     """Where the host's `LLM` calls litellm, in turns of ours."""
 
     @functools.wraps(original)
@@ -194,7 +193,7 @@ def _call_with_retry(transmit: Transmit, original: Any, agents: Agents[Any]) -> 
     return call_with_retry
 
 
-def _stream_responses(transmit: Transmit, original: Any, agents: Agents[Any]) -> Any:
+def _stream_responses(transmit: Transmit, original: Any, agents: Agents) -> Any:
     """Streams of responses, which the host's `LLM` asks litellm for by another way."""
     params = Argument(original, "params")
 
@@ -219,7 +218,7 @@ stream_responses = functools.partial(_stream_responses, send)
 astream_responses = functools.partial(_stream_responses, asend)
 
 
-def _client(transmit: Transmit, original: property, agents: Agents[Any]) -> property:
+def _client(transmit: Transmit, original: property, agents: Agents) -> property:
     """The host's OpenAI client, in turns of ours seen through our routes.
 
     The property says which it is; `AsyncCompletions.create` is no coroutine function to ask.

@@ -20,7 +20,7 @@ from praison_compressor.cli import build
 from praison_compressor.cli.demo import picture
 from praison_compressor.cli.demo.agent import MODEL, turns
 from praison_compressor.cli.terminal import EXIT_CODES
-from praison_compressor.praisonai.seams import NEW, READ, REPLACED
+from praison_compressor.praisonai.seams import READ
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
@@ -143,17 +143,6 @@ def _flat(text: str) -> str:
     return " ".join(text.split()).replace("|", "\\|")
 
 
-def replaced_table() -> str:
-    """What is replaced in the host, or added to it."""
-    lines = ["| name | why | without it | needless once |", "|---|---|---|---|"]
-    for row in REPLACED:
-        name = f"{row.owner.partition(':')[2]}.{row.name}"
-        added = " (added)" if row.kind == NEW else ""
-        left = f"left out: {row.without}" if row.without else "`HostMoved`"
-        lines.append(f"| `{name}`{added} | {row.why} | {left} | {row.needless} |")
-    return "\n".join(lines)
-
-
 def read_table() -> str:
     """What is only read or set."""
     lines = ["| of | names | without one |", "|---|---|---|"]
@@ -163,7 +152,7 @@ def read_table() -> str:
     return "\n".join(lines)
 
 
-TABLES = {"options": options_table, "replaced": replaced_table, "read": read_table}
+TABLES = {"options": options_table, "read": read_table}
 
 
 def with_tables(text: str) -> str:

@@ -9,6 +9,7 @@ import sys
 import weakref
 from typing import Any
 
+import litellm
 import pytest
 from praisonaiagents.context.models import OptimizerStrategy
 
@@ -34,8 +35,16 @@ KEYS = {OPENAI: "sk-of-the-agent"}
 
 @pytest.mark.parametrize("behaviour", ["server_error", "empty", "refusal", "unauthorized", "reset"])
 @pytest.mark.parametrize("mode", ["chat", "achat"])
-def test_a_failing_summarizer(host: LocalProvider, mode: str, behaviour: str) -> None:
-    """Every turn is answered and nothing is refused; the summary is static."""
+def test_a_failing_summarizer(
+    host: LocalProvider,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+    mode: str,
+    behaviour: str,
+) -> None:
+    """Every turn is answered and nothing is refused; the summary is static. litellm's hints, where
+    the host imported it first, are not put between the agent's words."""
+    monkeypatch.setattr(litellm, "suppress_debug_info", False)
     host.route("aux", Misbehaving(behaviour))
     made = agent(host, PATHS[0], context(host, summary_max_retries=0))
     answers = MODES[mode](made, OUTGROWING)
@@ -44,6 +53,7 @@ def test_a_failing_summarizer(host: LocalProvider, mode: str, behaviour: str) ->
     assert made.context_compressor.context_status == "summarized"
     methods = {segment.method for segment in made.context_compressor.last_result.segments}
     assert methods == {"static"}
+    assert "LiteLLM" not in capfd.readouterr().out
 
 
 def test_a_message_larger_than_the_window(

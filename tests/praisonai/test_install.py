@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,6 +31,7 @@ from tests.helpers.hosting import (
 )
 from tests.helpers.provider import strict_provider
 
+ROOT = Path(__file__).parents[2]
 uninstall()  # another module of tests may have made a `CompressorContext`
 PLACES, COPIES = seams.probe()[0], host_copies.copies()  # of the host without us
 ESSENTIAL = [place for place in PLACES if not place.row.without and place.row.kind != seams.NEW]
@@ -51,6 +54,18 @@ def clean() -> Iterator[None]:
     uninstall()
     yield
     uninstall()
+
+
+def test_the_page_lists_what_is_replaced() -> None:
+    """In docs/host.md: each name, whether it is an added one, and what is left out without it."""
+    page = (ROOT / "praison_compressor" / "docs" / "host.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+\.\w+)`( \(added\))? \| [^|]+ \| ([^|]+) \| [^|]+ \|$", page, re.M)
+    rows = [
+        (f"{row.owner.partition(':')[2]}.{row.name}", " (added)" * (row.kind == seams.NEW), left)
+        for row in REPLACED
+        for left in [f"left out: {row.without}" if row.without else "`HostMoved`"]
+    ]
+    assert told == rows
 
 
 @pytest.mark.parametrize("place", ESSENTIAL, ids=name_of)
@@ -134,28 +149,19 @@ def test_a_patch_of_somebody_else_survives(clean: None, monkeypatch: pytest.Monk
     assert getattr(made, "context_compressor", "gone") == "gone"
 
 
-def test_an_agent_goes_back_to_the_host(clean: None) -> None:
-    """One system compresses: the host's compaction is off while ours is on, and back afterwards."""
-    options = ExecutionConfig(context_compaction=True, max_iter=7)
-    made = Agent(instructions="x", context="summarize", execution=options, output="silent")
-    install()
-    assert made.context_compressor is not None
-    assert (made.execution.context_compaction, made.execution.max_iter) == (False, 7)
-    uninstall()
-    assert made.execution is options
-    assert options.context_compaction is True
-
-
-def test_settings_that_come_later_do_not_compress_too(host: LocalProvider) -> None:
-    """Whatever an agent's `execution` becomes, the host's compaction is off in every turn."""
-    made = agent(host, OPENAI, context(host))
+def test_an_agent_goes_back_to_the_host(host: LocalProvider) -> None:
+    """One system compresses: the host's compaction is off in every turn, whatever the agent's
+    `execution` becomes, and back afterwards."""
+    first = ExecutionConfig(context_compaction=True, max_iter=7)
+    made = agent(host, OPENAI, context(host), execution=first)
     made.chat(turn(0))
+    assert (made.execution.context_compaction, made.execution.max_iter) == (False, 7)
     later = made.execution = ExecutionConfig(context_compaction=True)
     made.chat(turn(1))
     assert made.execution.context_compaction is False
     uninstall()
     assert made.execution is later
-    assert later.context_compaction is True
+    assert (first.context_compaction, later.context_compaction) == (True, True)
 
 
 def test_a_turn_whose_requests_pass_us_by_says_so(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import logging
 import re
 from typing import Any
 
@@ -192,24 +191,6 @@ def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host: LocalProvide
     assert numbers["tokens"] > numbers["trigger"] > numbers["target"]
     assert (numbers["to_summarize"] > 0, numbers["forced"]) == (True, False)
     assert host.refused == []
-
-
-@pytest.mark.parametrize("mode", ["chat", "achat", "iter_stream"])
-def test_events_and_the_line(
-    host: LocalProvider, mode: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Our events carry numbers; a person gets one line."""
-    made = agent(host, PATHS[0], context(host))
-    events: list[Event] = []
-    made.context_compressor.subscribe(events.append)
-    with caplog.at_level(logging.INFO, logger="praison_compressor"):
-        MODES[mode](made, OUTGROWING)
-
-    names = [event.name for event in events if event.name != "skipped"]
-    assert names[:4] == ["started", "model_called", "model_answered", "committed"]
-    assert events[0].data["tokens"] > 0
-    assert LINE.fullmatch(made.context_compressor.notice)
-    assert made.context_compressor.notice in caplog.text
 
 
 # ---------------------------------------------------------------- on the screen

@@ -16,8 +16,6 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 from praison_compressor import CompressorConfig, ConfigError, install, uninstall
 from praison_compressor.praisonai import CompressorContext
 from praison_compressor.praisonai.options import options_in
-from praison_compressor.testing import LocalProvider
-from tests.helpers.hosting import OPENAI, agent, chat, context, turn
 
 SUMMARIZE = OptimizerStrategy.SUMMARIZE
 
@@ -131,6 +129,8 @@ OPTIONS = {
     "auxiliary_api_key": "sk-aux",
     "fallback_models": ("b", "c"),
     "summary_instructions": "Keep the invoice numbers.",
+    "summary_prompt": "{instructions}\n{earlier}\n{transcript}\nIn {words} words.",
+    "verify_with": "model",
     "namespace": "tenant",
 }
 
@@ -172,19 +172,6 @@ def test_what_cannot_work_is_an_error_at_once_and_no_key_is_shown() -> None:
     assert options_in(CompressorContext(trigger_ratio=0.7)) == {"trigger_ratio": 0.7}
     assert "sk-secret" not in repr(CompressorContext(auxiliary_api_key="sk-secret"))
     uninstall()
-
-
-def test_an_agents_summaries_are_asked_for_by_a_prompt_of_ones_own(host: LocalProvider) -> None:
-    """The template is the whole request; the focus of `/compact` stands where it says."""
-    prompt = "For the auditors: {instructions}\n{earlier}\n{transcript}\nIn {words} words."
-    talked = agent(host, OPENAI, context(host, summary_prompt=prompt))
-    chat(talked, [*map(turn, range(8)), "/compact the harbour dues"])
-    (asked,) = host.for_model("aux")
-    (only,) = asked.messages
-    assert only["content"].startswith("For the auditors: Keep most of all what concerns this: the")
-    assert "<transcript>\n[user]\nTurn 1: " in only["content"]
-    assert only["content"].endswith("</transcript>\nIn 141 words.")
-    assert talked.context_compressor.last_result.summary_method == "model"
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,12 @@ which is this module called as a script.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
 from types import ModuleType
@@ -23,9 +21,8 @@ from typing import Any
 
 import praisonaiagents
 import pytest
-from praisonaiagents import ExecutionConfig
+from praisonaiagents import Agent, ExecutionConfig
 
-from praison_compressor import uninstall
 from praison_compressor.ledger.recall import SEARCH
 from praison_compressor.praisonai import installed, seams, selector
 from praison_compressor.testing import Summarizer, Worker
@@ -87,10 +84,9 @@ def report(patched: Path) -> Any:
 def test_no_name_is_replaced(report: Any, patched: Path) -> None:
     """One name is added, for users; `uninstall` takes it and the registration away."""
     assert report["host"].startswith(str(patched))
-    assert report["replaced"] == []
-    assert report["lacking"] == {}
-    assert report["added"] == ["praisonaiagents.agent.agent.Agent.context_compressor"]
-    assert report["left"] == [[], []]
+    assert report["changed"] == ["Agent.context_compressor"]
+    assert (report["replaced"], report["lacking"]) == ([], {})
+    assert report["left"] == [False, []]
 
 
 @of_that_release
@@ -117,12 +113,6 @@ def test_a_refusal_for_its_length_is_sent_again(report: Any, path: str) -> None:
     assert cell["answers"] == TURNS
     assert 1 <= cell["refused"] <= 3
     assert cell["status"] == "summarized"
-
-
-@of_that_release
-def test_what_the_seam_has_no_place_for_is_told(report: Any) -> None:
-    """A slash command would need one more place in the host: the log says what to call."""
-    assert report["command"] == ["/compact goes to the model: where the host has context selectors"]
 
 
 @of_that_release
@@ -159,14 +149,6 @@ def test_a_module_of_another_shape_is_no_seam(monkeypatch: pytest.MonkeyPatch) -
 # ------------------------------------------------------------ on the patched host
 
 
-def names() -> dict[str, Any]:
-    """Everything that the classes of the host hold, by its full name."""
-    modules = [m for name, m in sys.modules.items() if name.startswith("praisonaiagents")]
-    classes = {c for m in modules for c in vars(m).values() if isinstance(c, type)}
-    ours = [c for c in classes if c.__module__.startswith("praisonaiagents")]
-    return {f"{c.__module__}.{c.__qualname__}.{k}": v for c in ours for k, v in vars(c).items()}
-
-
 def cell(path: str, mode: str, window: int = WINDOW) -> dict[str, Any]:
     """An agent at its work, told a window that its model may not have."""
     worker = Worker(CALLS, arguments=hosting.numbered, answer="Noted. " * 12, tool="look_up")
@@ -197,48 +179,23 @@ def cell(path: str, mode: str, window: int = WINDOW) -> dict[str, Any]:
 
 
 def changed_by_install() -> dict[str, Any]:
-    """What `install` and `uninstall` do to the host's classes."""
-    for row in seams.REPLACED:
-        seams._resolved(row.owner)
+    """What `install` and `uninstall` do to the host."""
     with (
         tempfile.TemporaryDirectory() as folder,
         pytest.MonkeyPatch.context() as patch,
         strict_provider(Worker()) as provider,
+        hosting.at_home(patch, Path(folder), provider),
     ):
-        before = names()
-        with hosting.at_home(patch, Path(folder), provider):
-            during, lacking = names(), dict(installed().lacking)
-            told = list(_warned(hosting.agent(provider, hosting.OPENAI, "summarize")))
-        after = names()
-    uninstall()
-    host = selector.find()
-    added = sorted(key for key in during if key not in before and _same_class(key, before))
+        done = installed()
+        changed = [f"{owner.__name__}.{name}" for owner, name, *_ in done.patches]
+        replaced = [name for _, name, before, _ in done.patches if before is not seams.ABSENT]
     return {
         "host": praisonaiagents.__file__,
-        "replaced": [key for key in before if during[key] is not before[key]],
-        "added": added,
-        "lacking": lacking,
-        "left": [[key for key in added if key in after], host._resolvers],
-        "command": told,
-        "installed": installed() is not None,
+        "changed": changed,
+        "replaced": replaced,
+        "lacking": done.lacking,
+        "left": [hasattr(Agent, "context_compressor"), selector.find()._resolvers],
     }
-
-
-def _same_class(key: str, before: dict[str, Any]) -> bool:
-    """Whether the class was there before: installing imports modules of the host too."""
-    owner = key.rpartition(".")[0] + "."
-    return any(name.startswith(owner) for name in before)
-
-
-def _warned(agent: Any) -> Iterator[str]:
-    """What the log says, to its first comma, of a command that is typed."""
-    records: list[logging.LogRecord] = []
-    handler = logging.Handler()
-    handler.emit = records.append  # type: ignore[method-assign]
-    selector.log.addHandler(handler)
-    agent.chat("/compact")
-    selector.log.removeHandler(handler)
-    yield from (record.getMessage().partition(",")[0] for record in records)
 
 
 def main() -> None:

@@ -19,9 +19,8 @@ from ...config import CompressorConfig, Listener
 from ...errors import ConfigError
 from ...ledger.segments import Segment, Store
 from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Items
-from .keeper import Keeper
+from .keeper import Event, Keeper
 from .memory import Marks, Memory, memory_options
-from .protocol import Event
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +82,10 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self.session_id = session_id or f"voice-{uuid.uuid4().hex}"
         self.marks = Marks(max_history_items or 0, trigger_items or 0)
         self.transcription_model = transcription_model
-        self._headers = self._credentials(url, api_key, headers)
+        # A key from the environment belongs to OpenAI and is sent nowhere else.
+        key = api_key or (os.environ.get("OPENAI_API_KEY") if url is None else None)
+        known = {"Authorization": f"Bearer {key}"} if key else {}
+        self._headers = {**known, **(headers or {})}
         options = memory_options((config or CompressorConfig()).with_environment(), self.llm)
         compressor = ContextCompressor(
             options, summarizer=summarizer, store=store, on_event=on_fold
@@ -179,16 +181,6 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             given.setdefault("transcription", {"model": self.transcription_model})
         return session
 
-    def _credentials(
-        self, url: str | None, api_key: str | None, headers: Mapping[str, str] | None
-    ) -> dict[str, str]:
-        """A key from the environment belongs to OpenAI and is sent nowhere else."""
-        found = dict(headers or {})
-        key = api_key or (os.environ.get("OPENAI_API_KEY") if url is None else None)
-        if key:
-            found.setdefault("Authorization", f"Bearer {key}")
-        return found
-
     async def _lost(self) -> None:
         """The connection is gone, whoever ended it."""
         self._connected = False
@@ -256,8 +248,11 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             await self._lost()
 
     async def _receive(self, message: str | bytes) -> None:
-        event = _event(message)
-        if event is None:
+        try:
+            event = json.loads(message)
+        except ValueError:
+            return
+        if not isinstance(event, dict):
             return
         self._deliver(event)
         try:
@@ -298,22 +293,12 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             callback(value)
         except Exception as error:
             logger.exception("a callback failed")
-            self._report(error)
+            if callback not in self._on_error_callbacks:
+                self._report(error)
 
     def _report(self, error: Exception) -> None:
         for callback in self._on_error_callbacks:
-            try:
-                callback(error)
-            except Exception:
-                logger.exception("an error callback failed")
-
-
-def _event(message: str | bytes) -> Event | None:
-    try:
-        event = json.loads(message)
-    except ValueError:
-        return None
-    return event if isinstance(event, dict) else None
+            self._guarded(callback, error)
 
 
 def _url(url: str, model: str) -> str:

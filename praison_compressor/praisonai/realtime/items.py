@@ -66,10 +66,6 @@ class Item:
     """Someone wants it gone: it is neither folded nor replayed."""
     folded: bool = False
     """The memory stands for it; the server has yet to be told."""
-    deleting: bool = False
-    """We have asked the server to delete it."""
-    revision: int = 0
-    """Changes whenever its words do."""
 
     @property
     def settled(self) -> bool:
@@ -94,9 +90,7 @@ class Item:
         if self.heard_ms is not None:
             text = heard(text, self.heard_ms, self.audio_ms)
         self.awaiting.discard(index)
-        if self.texts.get(index) != text:
-            self.texts[index] = text
-            self.revision += 1
+        self.texts[index] = text
 
     def leave_server(self) -> None:
         """Its connection is gone, and with it its audio: what is known of its words remains."""
@@ -114,7 +108,6 @@ class Item:
             return
         self.heard_ms = at_ms
         self.texts = {i: heard(text, at_ms, length) for i, text in self.texts.items()}
-        self.revision += 1
 
 
 def heard(text: str, at_ms: float, length_ms: float) -> str:
@@ -209,7 +202,6 @@ class Items:
             # Kept so that a dropped connection loses no words that were heard.
             if not item.done and item.heard_ms is None:
                 item.texts[index] = item.texts.get(index, "") + delta
-                item.revision += 1
         elif kind in _SAID:
             words = event.get("transcript", event.get("text", ""))
             if isinstance(words, str):
@@ -249,7 +241,6 @@ class Items:
 
 def _fill(item: Item, given: Mapping[str, Any]) -> None:
     """Take over what an event says of an item: its words, never its audio."""
-    before = (item.call_id, item.name, item.arguments, item.output)
     item.role = _text(given.get("role")) or item.role
     item.call_id = _text(given.get("call_id")) or item.call_id
     item.name = _text(given.get("name")) or item.name
@@ -262,8 +253,6 @@ def _fill(item: Item, given: Mapping[str, Any]) -> None:
     status = given.get("status")
     if status != "in_progress" and (status or item.text or item.type != "message"):
         item.done = True
-    if before != (item.call_id, item.name, item.arguments, item.output):
-        item.revision += 1
 
 
 def _fill_part(item: Item, index: int, part: Mapping[str, Any]) -> None:

@@ -10,28 +10,39 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import uuid
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from ...errors import CompressorError
 from .items import ADDED, DELETED, TRUNCATED, Item, Items, mapping, messages_of
 from .memory import Marks, Memory, choose
-from .protocol import (
-    Acks,
-    Event,
-    ServerRefused,
-    create_event,
-    delete_event,
-    item_of,
-    memory_item,
-    new_id,
-)
 
 logger = logging.getLogger(__name__)
+
+Event = dict[str, Any]
 
 ADD, DELETE = "added_", "deleted_"
 """Begin the id of each event of the memory's own work; the item's id follows."""
 REPLAY = "replay_"
 """Begins the id of each event that tells a new connection what an older one knew."""
+
+
+class ServerRefused(CompressorError):
+    """The Realtime server refused an event of ours, or did not answer it.
+
+    `code` is the server's own; "timeout" where no answer came.
+    """
+
+    def __init__(self, code: str, message: str) -> None:
+        self.code = code
+        super().__init__(f"the server refused ({code}): {message}")
+
+    @property
+    def unknown_item(self) -> bool:
+        """Whether it says that there is no such item: what was to be deleted is gone."""
+        words = str(self).lower()
+        return any(sign in words for sign in ("does not exist", "not found", "invalid_item_id"))
 
 
 class Keeper:
@@ -50,7 +61,8 @@ class Keeper:
         self._marks = marks
         self._send = send
         self._ack_timeout = ack_timeout_seconds
-        self._acks = Acks()
+        self._waiting: dict[str, asyncio.Future[None]] = {}
+        """What we asked the server for and it has not answered, by the id of our event."""
         self._work: asyncio.Task[None] | None = None
         self._resume_at = 0
 
@@ -67,7 +79,7 @@ class Keeper:
         if kind.endswith(".delta"):
             return False  # most events, audio among them: nothing is ever due after one
         if kind in ADDED:
-            self._acks.settle(f"{ADD}{mapping(event.get('item')).get('id')}")
+            self._settle(f"{ADD}{mapping(event.get('item')).get('id')}")
         elif kind == TRUNCATED:
             self.cut_short(item_id)
         elif kind == "session.updated" and self._marks.on and not _transcribes(event):
@@ -106,7 +118,9 @@ class Keeper:
 
     async def stop(self) -> None:
         """Cancel what is under way; the connection is gone, and with it the server's side."""
-        self._acks.cancel()
+        for answer in self._waiting.values():
+            answer.cancel()
+        self._waiting.clear()
         while (work := self._work) is not None:
             work.cancel()
             with contextlib.suppress(asyncio.CancelledError):
@@ -129,9 +143,10 @@ class Keeper:
             await self._send(create_event(item_of(each), REPLAY + each.id))
 
     def _refused(self, error: Mapping[str, Any]) -> bool:
-        if self._acks.refuse(error):
-            return True
         event_id = str(error.get("event_id"))
+        code = str(error.get("code") or error.get("type") or "error")
+        if self._settle(event_id, ServerRefused(code, str(error.get("message") or ""))):
+            return True
         item_id = event_id.removeprefix(REPLAY)
         if item_id == event_id:
             self.unsent(item_id)
@@ -140,6 +155,17 @@ class Keeper:
         if item is not None and item.is_memory:
             self.unsent(item_id)  # it is told again
         logger.warning("the server refused a part of the replay: %s", error.get("message"))
+        return True
+
+    def _settle(self, event_id: str, refusal: ServerRefused | None = None) -> bool:
+        """The server carried an event of ours out, or refused it; whether anyone waits for that."""
+        answer = self._waiting.pop(event_id, None)
+        if answer is None or answer.done():
+            return False
+        if refusal is None:
+            answer.set_result(None)
+        else:
+            answer.set_exception(refusal)
         return True
 
     # ------------------------------------------------------------ the work
@@ -172,15 +198,17 @@ class Keeper:
                 return
 
     async def _fold(self, batch: list[Item]) -> None:
-        before = [item.revision for item in batch]
-        if not await self._memory.fold(messages_of(batch)):
+        said = messages_of(batch)
+        if not await self._memory.fold(said):
             return
-        for item, revision in zip(batch, before, strict=True):
+        before = {message["id"]: message for message in said}
+        for item in batch:
             item.folded = not item.withdrawn
+            now = messages_of([item])[0]
             if item.withdrawn or self.items.get(item.id) is not item:
                 self._memory.replace(item.id, None)
-            elif item.revision != revision:
-                self._memory.replace(item.id, messages_of([item])[0])
+            elif now != before[item.id]:
+                self._memory.replace(item.id, now)
 
     # ------------------------------------------------------------ telling the server
 
@@ -213,14 +241,12 @@ class Keeper:
         """Delete at once what belongs together, so that no response sees half of it."""
         answers = []
         for item in together:
-            item.deleting = True
             answers.append(await self._asked(delete_event(item.id, DELETE + item.id)))
         refusals = []
         for item, answer in zip(together, answers, strict=True):
             try:
                 await self._answered(answer)
             except ServerRefused as error:
-                item.deleting = error.code == "timeout"  # it may do so yet
                 if error.unknown_item:  # another one was faster
                     self.items.deleted(item.id)
                 else:
@@ -229,7 +255,8 @@ class Keeper:
             raise refusals[0]
 
     async def _asked(self, event: Event) -> asyncio.Future[None]:
-        answer = self._acks.expect(event["event_id"])
+        answer = asyncio.get_running_loop().create_future()
+        self._waiting[event["event_id"]] = answer
         if not await self._send(event):
             raise ServerRefused("not connected", f"{event['type']} was not sent")
         return answer
@@ -259,9 +286,10 @@ class Keeper:
 
     def _deleted(self, item_id: str) -> None:
         """An item was deleted; what we did not ask for is to be forgotten too."""
-        self._acks.settle(DELETE + item_id)
+        is_ours = DELETE + item_id in self._waiting  # also where we did not wait for so long
+        self._settle(DELETE + item_id)
         item = self.items.get(item_id)
-        if item is None or (item.folded and not item.deleting):
+        if item is None or (item.folded and not is_ours):
             self._memory.replace(item_id, None)
         elif item is self.items.memory:
             self._memory.dismiss()
@@ -286,3 +314,42 @@ def deletions(folded: Iterable[Item]) -> list[list[Item]]:
     for item in folded:
         found.setdefault(item.call_id or item.id, []).append(item)
     return [sorted(each, key=lambda item: item.type == "function_call") for each in found.values()]
+
+
+# ------------------------------------------------------------ what is sent
+
+
+def new_id(prefix: str) -> str:
+    """An id of ours: at most 32 characters, as servers demand."""
+    return f"{prefix}_{uuid.uuid4().hex[:24]}"
+
+
+def delete_event(item_id: str, event_id: str) -> Event:
+    """Ask for an item to be deleted."""
+    return {"type": "conversation.item.delete", "item_id": item_id, "event_id": event_id}
+
+
+def create_event(item: Event, event_id: str, *, in_front: bool = False) -> Event:
+    """Ask for a new item in front of all others, or at the end."""
+    event = {"type": "conversation.item.create", "item": item, "event_id": event_id}
+    return {**event, "previous_item_id": "root"} if in_front else event
+
+
+def memory_item(text: str) -> Event:
+    """The memory as a new item: words of no more authority than a user's."""
+    content = [{"type": "input_text", "text": text}]
+    return {"id": new_id("mem"), "type": "message", "role": "user", "content": content}
+
+
+def item_of(item: Item) -> Event:
+    """An item as it is told to a new connection: its words, for its audio is gone."""
+    given = {"id": item.id, "type": item.type}
+    if item.type == "function_call":
+        arguments = item.arguments or "{}"
+        return {**given, "call_id": item.call_id, "name": item.name, "arguments": arguments}
+    if item.type == "function_call_output":
+        return {**given, "call_id": item.call_id, "output": item.output}
+    role = item.role or "assistant"
+    kind = "output_text" if role == "assistant" else "input_text"
+    content = [{"type": kind, "text": item.all_words}]
+    return {**given, "type": "message", "role": role, "content": content}

@@ -28,23 +28,6 @@ from tests.helpers.realtime_caller import (
 from tests.helpers.realtime_server import RealtimeServer
 
 
-async def test_a_reconnect_tells_the_memory_and_the_live_window():
-    """The new connection has the memory first, then every live item, in order, with its words."""
-    async with conversation() as (server, agent, caller):
-        await caller.script(range(8))
-        await agent.settled()
-        before, words = list(server.ids), [kept.words for kept in server.now.items]
-        await server.drop()
-        await caller.cut_off()
-        await caller.call()
-        await until(lambda: len(server.ids) == len(before))
-        assert server.ids[1:] == before[1:]
-        assert [kept.words for kept in server.now.items] == words
-        fact = f"fact-2 is {value_of('fact-2')}"
-        assert await caller.turn("What is fact-2") == fact
-        assert server.refusals == []
-
-
 async def test_another_process_goes_on_from_the_ledger(tmp_path):
     """With a store in a file a new agent of the same session begins with the memory."""
     config = CompressorConfig(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
