@@ -12,12 +12,12 @@ import typer
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
-from ..compressor.writing import default_summarizer
 from ..config import CompressorConfig, Event
 from ..errors import CompressorError
 from ..facts import Domain
 from ..ledger.memory import MemoryStore
 from ..ledger.segments import Usage
+from ..summaries.litellm_client import default_summarizer
 from ..tokens.counter import TokenCounter
 from .options import BUDGET, MASKING, command, flag, option, without
 from .terminal import Answer, Line, Piece, Table, Unusable, complain, money, number, unlogged
@@ -151,7 +151,9 @@ def _probed(
     domain = Domain.of(config)
     found = {"probes": tuple(probe(messages, view, domain=domain))}
     if config.auxiliary_model:
-        said = asyncio.run(answers_from(default_summarizer(config), view, config))
+        said = asyncio.run(
+            answers_from(default_summarizer(config, config.auxiliary_model), view, config)
+        )
         found["answers"] = tuple(probe(messages, view, said, domain=domain))
     return found
 

@@ -169,15 +169,15 @@ class ContextCompressor:
         self._check(options)
         call = replace(self._call(messages, options), extends=False)
         look = self._pipeline.projector.look(call)
-        plan = self._pipeline.projector.plan(call, look)
+        plan = self._pipeline.projector.plan(look)
         if plan is not None and plan.excerpts:
-            call, look = call.after_excerpts(), self._pipeline.drafted(call, look, plan)[0]
-            plan = self._pipeline.projector.plan(call, look)
+            look = self._pipeline.drafted(look, plan)[0]
+            plan = self._pipeline.projector.plan(look)
         if plan is not None and not call.pays:
             # What a static text leaves over goes to the tail: how much, its writing alone tells.
-            plan = self._pipeline.writing.static(call, look, plan, recorded=True).plan
-        lines = self._pipeline.projector.masks(call, look) if plan and plan.masks else {}
-        return preview_of(call, look, plan, lines, self.tokens)
+            plan = self._pipeline.writing.static(look, plan, recorded=True).plan
+        lines = self._pipeline.projector.masks(look) if plan and plan.masks else {}
+        return preview_of(look, plan, lines, self.tokens)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
         """What would fill the window if these messages were sent now, by part, and the largest of
@@ -187,11 +187,8 @@ class ContextCompressor:
             CompressorError: as `compress` would.
         """
         self._check(options)
-        call = self._call(messages, options)
-        look = self._pipeline.projector.look(call)
-        budget = self._pipeline.projector.budget(call, look)
-        overhead = options.get("overhead_tokens", 0)
-        return context_use_of(call, look, budget, self.tokens, overhead)
+        look = self._pipeline.projector.look(self._call(messages, options))
+        return context_use_of(look, self.tokens, options.get("overhead_tokens", 0))
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
@@ -390,7 +387,7 @@ class ContextCompressor:
             self.config,
             self.tokens,
             session_id=self.session_id,
-            has_model=self._pipeline.writing.summarizer is not None,
+            has_model=self._pipeline.writer.summarizer is not None,
             rules=self.sessions.of(self._key(options)).rules,
         )
 

@@ -15,7 +15,7 @@ from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
 from ..view.layout import Layout
 from ..view.plan import Plan
-from .call import CompressCall, Look
+from .call import Look
 
 
 @dataclass(frozen=True)
@@ -125,10 +125,9 @@ class ContextUse:
         return self.window - self.parts["free"] - self.parts["reserve"]
 
 
-def context_use_of(
-    call: CompressCall, look: Look, budget: Budget, tokens: TokenCounter, overhead: int
-) -> ContextUse:
+def context_use_of(look: Look, tokens: TokenCounter, overhead: int) -> ContextUse:
     """What fills the window as a look finds it; `overhead` is what is sent beside messages."""
+    call, budget = look.call, look.budget
     layout, messages = look.layout, look.layout.transcript.messages
     held: dict[str, list[int]] = {"system prompt": [], "head": []}
     held |= {"summaries": [each.tokens for each in layout.summaries()]}
@@ -180,14 +179,10 @@ def _tools(message: Message, names: Mapping[str, str]) -> str:
 
 
 def preview_of(
-    call: CompressCall,
-    look: Look,
-    plan: Plan | None,
-    lines: Mapping[int, Message],
-    tokens: TokenCounter,
+    look: Look, plan: Plan | None, lines: Mapping[int, Message], tokens: TokenCounter
 ) -> Preview:
     """The preview of a plan; `lines` are what outputs would say that may be masked."""
-    layout = look.layout
+    call, layout = look.call, look.layout
     chosen = plan.masks if plan is not None else ()
     masks = {index: tokens.message(lines[index]) for index in chosen}
     parts = _parts(layout, plan, masks)

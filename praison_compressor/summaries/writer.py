@@ -6,12 +6,12 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 from ..config import CompressorConfig, Event
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
-from ..facts import Facts, coverage
+from ..facts import Domain, Facts, coverage
 from ..ledger.outlines import outline
 from ..ledger.segments import Usage
 from ..messages import Message
@@ -21,6 +21,7 @@ from ..view.frame import escape, frame, unframe
 from ..view.masks import MASK, masked_by_policy
 from .claims import WITNESS_CHARS, quoted, unverified
 from .drafting import Drafter, Piece
+from .litellm_client import default_summarizer
 from .prompts import judge_request, rendering
 from .protocol import Brief, Doubt, Summarizer, SummaryReply, Written
 from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows, Order
@@ -32,21 +33,31 @@ __all__ = ["SummaryWriter"]
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
 class SummaryWriter:
     """Carries out a brief: asks the models in turn, or writes the static summary where none serves.
 
-    The only class that spends money.
+    The only class that spends money. `summarizer` is None where no model is configured, and until
+    the one that is is needed; never the one that a single call names: its model is for that call.
+    `on_disk`: what is written goes to a store that masks secrets.
     """
 
-    config: CompressorConfig
-    summarizer: Summarizer | None
-    tokens: TokenCounter
-    emit: Callable[[Event], None]
-    breaker: Breaker
-    windows: LearnedWindows
-    finder: FactFinder
-    on_disk: bool
+    def __init__(
+        self,
+        config: CompressorConfig,
+        summarizer: Summarizer | None,
+        tokens: TokenCounter,
+        emit: Callable[[Event], None],
+        *,
+        on_disk: bool = False,
+    ) -> None:
+        self.config = config
+        self.summarizer = summarizer
+        self.tokens = tokens
+        self.emit = emit
+        self.breaker = Breaker()
+        self._windows = LearnedWindows()
+        self._finder = FactFinder(Domain.of(config))
+        self._on_disk = on_disk
 
     async def write(
         self,
@@ -64,8 +75,11 @@ class SummaryWriter:
         if secrets:
             self.emit(Event("redacted", session_id, {"secrets": secrets}))
         facts = await asyncio.to_thread(self._facts, brief)
+        summarizer = self._summarizer_for(model)
         order = Order(session_id, MOST_CALLS)
-        for name in await asyncio.to_thread(self._models, brief, model):
+        names = [model or self.config.auxiliary_model, *self.config.fallback_models]
+        is_worth = summarizer is not None and await asyncio.to_thread(self._has_room, brief)
+        for name in names if is_worth else ():
             if not order.calls:
                 break  # the model before has told why
             if not force and not self.breaker.allows(session_id, name, brief.tokens):
@@ -73,7 +87,7 @@ class SummaryWriter:
                 continue
             left, order.model = order.calls, name
             try:
-                written = await self._by_model(brief, facts, order)
+                written = await self._by_model(brief, facts, order, summarizer)
             except SummaryError as error:
                 # Not of one that was not asked, because those before have spent its calls.
                 if left == MOST_CALLS or order.calls < left:
@@ -83,14 +97,18 @@ class SummaryWriter:
             return written
         return await asyncio.to_thread(self.static, brief, facts, order.usage)
 
-    def _models(self, brief: Brief, model: str | None) -> list[str | None]:
-        """The models to ask in order; none where no text of theirs could be taken."""
-        if self.summarizer is None or not brief.by_model:
-            return []
+    def _summarizer_for(self, model: str | None) -> Summarizer | None:
+        if self.summarizer is None and self.config.auxiliary_model:
+            self.summarizer = default_summarizer(self.config, self.config.auxiliary_model)
+        if self.summarizer is None and model:
+            return default_summarizer(self.config, model)
+        return self.summarizer
+
+    def _has_room(self, brief: Brief) -> bool:
+        """Whether a model's text could be taken."""
         frame = self._framed(brief, "", "model", self._rules(brief, "model"))
-        if brief.longest - self.tokens.message(frame) < LEAST_PROSE_TOKENS:
-            return []
-        return [model or self.config.auxiliary_model, *self.config.fallback_models]
+        room = brief.longest - self.tokens.message(frame)
+        return brief.by_model and room >= LEAST_PROSE_TOKENS
 
     def _failed(self, brief: Brief, order: Order, error: SummaryError) -> None:
         kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
@@ -103,7 +121,7 @@ class SummaryWriter:
     def _redacted(self, brief: Brief, model: str | None) -> tuple[Brief, int]:
         """The brief without secrets, and how many it had: neither a summarizer nor a stored summary
         is to have them."""
-        if not wants_redaction(self.config, model, on_disk=self.on_disk):
+        if not wants_redaction(self.config, model, on_disk=self._on_disk):
             return brief, 0
         redactor, found = Redactor(self.config.namespace), 0
 
@@ -173,13 +191,15 @@ class SummaryWriter:
 
     # -------------------------------------------------------------- with a model
 
-    async def _by_model(self, brief: Brief, facts: Facts, order: Order) -> Written:
+    async def _by_model(
+        self, brief: Brief, facts: Facts, order: Order, summarizer: Summarizer | None
+    ) -> Written:
         """The summary that one model writes.
 
         Raises:
             SummaryError: it writes none that can be used.
         """
-        asker = Asker(self.config, self.summarizer, self.emit, self.windows)
+        asker = Asker(self.config, summarizer, self.emit, self._windows)
         masked, drafter = await asyncio.to_thread(self._masked, brief), Drafter(asker, self.tokens)
         text = unreserved(await drafter.draft(masked, order))
         written = await asyncio.to_thread(self._finish, brief, facts, text)
@@ -269,7 +289,7 @@ class SummaryWriter:
 
     def _facts(self, brief: Brief) -> Facts:
         """What must survive, without what the user has lifted: nothing tells it as if it held."""
-        facts = self.finder.of(brief.messages, brief.references)
+        facts = self._finder.of(brief.messages, brief.references)
         lifted = {rule.text for rule in brief.rules.rules if not rule.holds}
         said = (item for item in facts.user if item.superseded_by or item.text not in lifted)
         return replace(facts, user=tuple(said)) if lifted else facts

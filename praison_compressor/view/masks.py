@@ -5,7 +5,6 @@ middle.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate, takewhile
@@ -15,7 +14,6 @@ from ..config import CompressorConfig
 from ..facts.commands import call_outcome
 from ..facts.passages import call_text, said_by, without_notes
 from ..ledger.passages import lines_of
-from ..ledger.segments import Segment
 from ..messages import (
     Message,
     ToolCall,
@@ -210,28 +208,6 @@ def _ends(text: str) -> str:
     """How a long text begins and ends: there a result most often says what it is and concludes."""
     flat = " ".join(text.split())
     return f" | begins: {flat[:80]} | ends: {flat[-80:]}" if len(flat) > 240 else ""
-
-
-def mask_segment(
-    digest: str,
-    line: Message,
-    *,
-    tokens: int,
-    source_tokens: int,
-    transcript_length: int,
-    kind: str = "mask",
-) -> Segment:
-    """The segment by which `line` stands for the message of that digest."""
-    return Segment(
-        kind=kind,
-        run=(digest,),
-        rendered=line,
-        tokens=tokens,
-        source_tokens=source_tokens,
-        method="static",
-        created=time.time(),
-        transcript_length=transcript_length,
-    )
 
 
 # -------------------------------------------------------------- excerpts

@@ -350,7 +350,7 @@ async def test_a_cancelled_turn_cancels_its_summary_and_frees_the_session():
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn
-    ours._pipeline.writing.summarizer = None
+    ours._pipeline.writer.summarizer = None
     assert (await asyncio.wait_for(ours.compress(session(20)), 10)).summary_method == "static"
 
 

@@ -108,7 +108,7 @@ def test_an_answer_that_is_no_summary_is_asked_for_in_the_ordinary_way(
     assert (first.tools, second.tools) == (TOOLS, [])
     assert result.summary_method == "model"
     assert result.usage.prompt_tokens == first.prompt_tokens + second.prompt_tokens
-    assert ours._pipeline.writing.breaker.allows(ours.session_id, "openai/gpt-4o", 1)
+    assert ours._pipeline.writer.breaker.allows(ours.session_id, "openai/gpt-4o", 1)
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,7 @@ class Watched:
     def _compared(self, found, messages, options):
         """What the full way, with nothing remembered, sees otherwise."""
         call = self.ours._call(messages, options)
-        projector = Projector(self.ours.store, self.ours.tokens)
+        projector = Projector(self.ours.config, self.ours.store, self.ours.tokens)
         look = projector.look(call)
         count = self.ours.tokens.messages
         pairs = [
@@ -47,7 +47,7 @@ class Watched:
             (found.tokens_after, count(look.layout.view())),
             (found.segments, look.layout.summaries()),
             (found.masked, len(list(look.layout.standing())) - len(found.segments)),
-            (None, projector.plan(call, look)),
+            (None, projector.plan(look)),
         ]
         return [pair for pair in pairs if pair[0] != pair[1]]
 

@@ -16,11 +16,8 @@ from praison_compressor import (
     TokenCounter,
     Usage,
 )
-from praison_compressor.facts import Domain
 from praison_compressor.messages import steps, text_of
 from praison_compressor.summaries.protocol import Brief, as_summarizer
-from praison_compressor.summaries.retries import Breaker, LearnedWindows
-from praison_compressor.summaries.static import FactFinder
 from praison_compressor.summaries.writer import SummaryWriter
 from tests.helpers.transcripts import session
 
@@ -75,16 +72,8 @@ def brief(messages, room=2_000, **changes) -> Brief:
 def writing(summarizer, **options) -> SummaryWriter:
     """A writer of its own."""
     config = CompressorConfig(summary_max_retries=0, **options)
-    return SummaryWriter(
-        config,
-        as_summarizer(summarizer),
-        TokenCounter("gpt-4o"),
-        lambda event: None,
-        breaker=Breaker(),
-        windows=LearnedWindows(),
-        finder=FactFinder(Domain.of(config)),
-        on_disk=False,
-    )
+    tokens = TokenCounter("gpt-4o")
+    return SummaryWriter(config, as_summarizer(summarizer), tokens, lambda event: None)
 
 
 def write(summarizer, given, **options):
