@@ -183,15 +183,18 @@ def preview_of(
 ) -> Preview:
     """The preview of a plan; `lines` are what outputs would say that may be masked."""
     call, layout = look.call, look.layout
-    chosen = plan.masks if plan is not None else ()
-    masks = {index: tokens.message(lines[index]) for index in chosen}
-    parts = _parts(layout, plan, masks)
+    runs = [("summary", job.start, job.end, job.room) for job in plan.jobs] if plan else []
+    masks = plan.masks if plan else ()
+    runs += [("mask", index, index + 1, tokens.message(lines[index])) for index in masks]
+    # Stand-ins for what would be written, laid along the transcript as it would be.
+    new = [Segment(kind, layout.digests[a:b], {}, size, 0, "") for kind, a, b, size in runs]
     opening = tokens.messages([])
+    after = layout.adding(new)
     return Preview(
-        parts=tuple(replace(part, why=_why(part, call.budget, layout)) for part in parts),
+        parts=tuple(_parts(after, {id(segment) for segment in new}, call.budget)),
         messages=tuple(look.reading.own),
         message_tokens=layout.tokens,
-        masks=frozenset((*masks, *layout.replaced)),
+        masks=frozenset(after.replaced),
         budget=call.budget,
         limits=model_limits(call.config.model, call.config.context_window),
         opening=opening,
@@ -203,37 +206,23 @@ def preview_of(
     )
 
 
-def _parts(layout: Layout, plan: Plan | None, masks: Mapping[int, int]) -> list[Part]:
-    """The parts of the view that a plan would make; `masks` are the tokens of what it masks."""
-    jobs = plan.jobs if plan is not None else ()
-    replaced = [
-        Part("", job.start, job.end - job.start, job.source_tokens, job.room, to_write=True)
-        for job in jobs
-    ]
-    for tile in layout.tiles:
-        if tile.segment is not None and not any(j.start <= tile.start < j.end for j in jobs):
-            source = layout.source(tile.start, tile.end)
-            size, tokens = tile.end - tile.start, tile.segment.tokens
-            replaced.append(Part("", tile.start, size, source, tokens, segment=tile.segment))
-    replaced.sort(key=lambda part: part.start)
-    parts: list[Part] = []
-    at, names = 0, [f"summary {n}" for n in range(1, len(replaced) + 1)]
-    for number, part in enumerate(replaced):
-        if at < part.start:
-            parts.append(_verbatim("kept" if number else "head", layout, masks, at, part.start))
-        parts.append(replace(part, name=names[number] if len(names) > 1 else "summary"))
-        at = part.start + part.messages
-    if at < len(layout.tokens):
-        name = "tail" if replaced else "all"
-        parts.append(_verbatim(name, layout, masks, at, len(layout.tokens)))
-    return parts
-
-
-def _verbatim(name: str, layout: Layout, masks: Mapping[int, int], start: int, end: int) -> Part:
-    run = range(start, end)
-    after = sum(masks.get(index, layout.message_tokens(index)) for index in run)
-    masked = sum(index in masks or index in layout.replaced for index in run)
-    return Part(name, start, end - start, layout.source(start, end), after, masked)
+def _parts(after: Layout, new: set[int], budget: Budget) -> Iterator[Part]:
+    """The parts of a view, end to end; `new` are the ids of the segments that are to be written."""
+    summaries, told = len(after.summaries()), 0
+    for start, end, segment in ((tile.start, tile.end, tile.segment) for tile in after.tiles):
+        size, before = end - start, after.source(start, end)
+        if segment is not None:
+            told += 1
+            name = f"summary {told}" if summaries > 1 else "summary"
+            is_new = id(segment) in new
+            known = None if is_new else segment
+            part = Part(name, start, size, before, segment.tokens, segment=known, to_write=is_new)
+        else:
+            name = "tail" if end == len(after.tokens) else "kept" if told else "head"
+            masked = sum(index in after.replaced for index in range(start, end))
+            name, left = name if summaries else "all", after.span(start, end)
+            part = Part(name, start, size, before, left, masked)
+        yield replace(part, why=_why(part, budget, after))
 
 
 def _why(part: Part, budget: Budget, layout: Layout) -> str:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import islice
 
 from ..config import CompressorConfig, Event
-from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
+from ..errors import SummaryError, SummaryRejected
 from ..facts import Domain, Facts, coverage
 from ..ledger.outlines import outline
 from ..ledger.segments import Usage
@@ -24,7 +24,7 @@ from .drafting import Drafter, Piece
 from .litellm_client import default_summarizer
 from .prompts import judge_request, rendering
 from .protocol import Brief, Doubt, Summarizer, SummaryReply, Written
-from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows, Order
+from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows
 from .static import FactFinder, repair, static_summary
 from .validation import Claim, claims_of, marked, strip_reasoning, unmarked, unreserved
 
@@ -76,26 +76,26 @@ class SummaryWriter:
             self.emit(Event("redacted", session_id, {"secrets": secrets}))
         facts = await asyncio.to_thread(self._facts, brief)
         summarizer = self._summarizer_for(model)
-        order = Order(session_id, MOST_CALLS)
+        asker = Asker(self.config, summarizer, self.emit, self._windows, session_id)
         names = [model or self.config.auxiliary_model, *self.config.fallback_models]
         is_worth = summarizer is not None and await asyncio.to_thread(self._has_room, brief)
         for name in names if is_worth else ():
-            if not order.calls:
+            if not asker.calls:
                 break  # the model before has told why
             if not force and not self.breaker.allows(session_id, name, brief.tokens):
                 self.emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
                 continue
-            left, order.model = order.calls, name
+            left, asker.model = asker.calls, name
             try:
-                written = await self._by_model(brief, facts, order, summarizer)
+                written = await self._by_model(brief, facts, asker)
             except SummaryError as error:
                 # Not of one that was not asked, because those before have spent its calls.
-                if left == MOST_CALLS or order.calls < left:
-                    self._failed(brief, order, error)
+                if left == MOST_CALLS or asker.calls < left:
+                    self._failed(brief, asker, error)
                 continue
             self.breaker.succeeded(session_id, name)
             return written
-        return await asyncio.to_thread(self.static, brief, facts, order.usage)
+        return await asyncio.to_thread(self.static, brief, facts, asker.usage)
 
     def _summarizer_for(self, model: str | None) -> Summarizer | None:
         if self.summarizer is None and self.config.auxiliary_model:
@@ -110,13 +110,13 @@ class SummaryWriter:
         room = brief.longest - self.tokens.message(frame)
         return brief.by_model and room >= LEAST_PROSE_TOKENS
 
-    def _failed(self, brief: Brief, order: Order, error: SummaryError) -> None:
-        kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
-        rest = self.breaker.failed(order.session_id, order.model, brief.tokens, kind)
-        who = order.model or "the auxiliary model"
+    def _failed(self, brief: Brief, asker: Asker, error: SummaryError) -> None:
+        kind = getattr(error, "kind", "rejected")
+        rest = self.breaker.failed(asker.session_id, asker.model, brief.tokens, kind)
+        who = asker.model or "the auxiliary model"
         logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
-        told = {"model": order.model, "reason": str(error)}
-        self.emit(Event("fell_back", order.session_id, told))
+        told = {"model": asker.model, "reason": str(error)}
+        self.emit(Event("fell_back", asker.session_id, told))
 
     def _redacted(self, brief: Brief, model: str | None) -> tuple[Brief, int]:
         """The brief without secrets, and how many it had: neither a summarizer nor a stored summary
@@ -191,27 +191,24 @@ class SummaryWriter:
 
     # -------------------------------------------------------------- with a model
 
-    async def _by_model(
-        self, brief: Brief, facts: Facts, order: Order, summarizer: Summarizer | None
-    ) -> Written:
+    async def _by_model(self, brief: Brief, facts: Facts, asker: Asker) -> Written:
         """The summary that one model writes.
 
         Raises:
             SummaryError: it writes none that can be used.
         """
-        asker = Asker(self.config, summarizer, self.emit, self._windows)
         masked, drafter = await asyncio.to_thread(self._masked, brief), Drafter(asker, self.tokens)
-        text = unreserved(await drafter.draft(masked, order))
+        text = unreserved(await drafter.draft(masked))
         written = await asyncio.to_thread(self._finish, brief, facts, text)
         if self.config.verify_with == "model" and (
-            doubts := await judged(written, masked, order, drafter)
+            doubts := await judged(written, masked, drafter)
         ):
             try:
                 written = await asyncio.to_thread(self._finish, brief, facts, text, doubts)
             except SummaryRejected as error:  # the text alone had room
                 logger.warning("the model's doubts of its summary are left out: %s", error)
         return replace(
-            written, model=order.answered_by, usage=order.usage, parts=tuple(order.parts)
+            written, model=asker.answered_by, usage=asker.usage, parts=tuple(asker.parts)
         )
 
     def _masked(self, brief: Brief) -> Brief:
@@ -336,25 +333,25 @@ FEW = 3
 than half of them, has not read the transcript."""
 
 
-async def judged(written: Written, brief: Brief, order: Order, drafter: Drafter) -> list[Doubt]:
+async def judged(written: Written, brief: Brief, drafter: Drafter) -> list[Doubt]:
     """The model's doubts of claims that no rule doubts; none where it fails. One request, which is
-    on the order's bill. The brief shows what the model may see."""
+    on the summary's bill. The brief shows what the model may see."""
     doubted = {doubt.at for doubt in written.unverified}
     left = (claim for claim in claims_of(written.prose) if claim.end not in doubted)
     claims = list(islice(left, MOST_CLAIMS))
     if not claims or not brief.shown:
         return []
-    order.most = ANSWER_TOKENS
+    drafter.asker.most = ANSWER_TOKENS
     earlier, texts = (*brief.folded, *brief.earlier), [claim.text for claim in claims]
 
     def request(part: Sequence[Piece]) -> list[Message]:
         return judge_request([piece.text for piece in part], texts, earlier)
 
     try:
-        asked, is_whole = await asyncio.to_thread(drafter.in_one, brief, order, request)
-        reply = await drafter.asker.answer(asked, order)
+        asked, is_whole = await asyncio.to_thread(drafter.in_one, brief, request)
+        reply = await drafter.asker.answer(asked)
     except SummaryError as error:
-        logger.warning("session %s: nobody judged its summary: %s", order.session_id, error)
+        logger.warning("session %s: nobody judged its summary: %s", drafter.asker.session_id, error)
         return []
     doubts = await asyncio.to_thread(lambda: list(_doubts(reply, claims, brief)))
     unsupported = [doubt for doubt in doubts if doubt.verdict == "unwitnessed"]
