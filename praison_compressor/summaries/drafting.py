@@ -25,8 +25,6 @@ from .prompts import Wish, merge_request, prefix_request, rendering, request
 from .protocol import Brief
 from .retries import Asker
 
-__all__ = ["Drafter", "Piece", "abridged", "packed"]
-
 logger = logging.getLogger(__name__)
 
 WINDOW_MARGIN = 0.9  # the summarizer may count tokens otherwise than we do

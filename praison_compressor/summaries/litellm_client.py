@@ -28,8 +28,6 @@ from .cache_marks import marked, takes_marks
 from .protocol import SummaryReply
 from .threads import begin
 
-__all__ = ["LiteLLMSummarizer", "default_summarizer", "kind_of", "provider_of", "retry_after"]
-
 THINKING_TOKENS = 4_000
 """Added to the cap for models that think before they write: their thoughts count against it."""
 

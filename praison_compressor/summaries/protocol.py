@@ -20,16 +20,6 @@ from ..messages import Message
 from .static import RuleList
 from .threads import begin
 
-__all__ = [
-    "Brief",
-    "Doubt",
-    "Prefix",
-    "Summarizer",
-    "SummaryReply",
-    "Written",
-    "as_summarizer",
-]
-
 
 @dataclass(frozen=True)
 class Prefix:

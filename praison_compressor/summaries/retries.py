@@ -27,8 +27,6 @@ from .litellm_client import kind_of, retry_after
 from .protocol import SummaryReply
 from .validation import accept, is_about
 
-__all__ = ["MOST_CALLS", "Asker", "Breaker", "LearnedWindows"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")

@@ -28,8 +28,6 @@ from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows
 from .static import FactFinder, repair, static_summary
 from .validation import Claim, claims_of, marked, strip_reasoning, unmarked, unreserved
 
-__all__ = ["SummaryWriter"]
-
 logger = logging.getLogger(__name__)
 
 
