@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from ..facts import Domain, Facts, extract
 from ..ledger.segments import Segment
@@ -208,8 +209,10 @@ def preview_of(
 
 def _parts(after: Layout, new: set[int], budget: Budget) -> Iterator[Part]:
     """The parts of a view, end to end; `new` are the ids of the segments that are to be written."""
-    summaries, told = len(after.summaries()), 0
-    for start, end, segment in ((tile.start, tile.end, tile.segment) for tile in after.tiles):
+    summaries, told, length = len(after.tiles), 0, len(after.tokens)
+    ends = [(-1, 0, None), *after.tiles, (length, length, None)]
+    gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]
+    for start, end, segment in sorted([*after.tiles, *gaps], key=lambda stretch: stretch[0]):
         size, before = end - start, after.source(start, end)
         if segment is not None:
             told += 1
@@ -218,7 +221,7 @@ def _parts(after: Layout, new: set[int], budget: Budget) -> Iterator[Part]:
             known = None if is_new else segment
             part = Part(name, start, size, before, segment.tokens, segment=known, to_write=is_new)
         else:
-            name = "tail" if end == len(after.tokens) else "kept" if told else "head"
+            name = "tail" if end == length else "kept" if told else "head"
             masked = sum(index in after.replaced for index in range(start, end))
             name, left = name if summaries else "all", after.span(start, end)
             part = Part(name, start, size, before, left, masked)
