@@ -10,7 +10,7 @@ from typing import Any, TypedDict
 from ..config import CompressorConfig, whole
 from ..facts import Domain, Rule, RuleReader
 from ..ledger.segments import Session
-from ..messages import Message, Transcript, as_list, read
+from ..messages import Message, Transcript, read
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.forks import lazy
 from ..tokens.counter import TokenCounter
@@ -139,42 +139,6 @@ class Look:
         """The messages of a stretch, as they came and in their order."""
         origins = self.layout.transcript.origins[start:end]
         return self.reading.given.at(sorted(o for o in origins if o is not None))
-
-
-def call_of(
-    messages: Sequence[Any],
-    options: Options,
-    config: CompressorConfig,
-    tokens: TokenCounter,
-    *,
-    session_id: str,
-    has_model: bool,
-    rules: RuleReader,
-) -> CompressCall:
-    """The call that these messages and keywords make; `session_id` is taken where they name none,
-    and `rules` reads those of a request that extends the session.
-
-    Raises:
-        ConfigError: an option has a value that cannot work.
-        InvalidMessages: not a list of chat messages.
-        BudgetTooSmall: reserve and overhead leave nothing of the window.
-    """
-    config = config_of(options, config)
-    model, tools = options.get("auxiliary_model"), options.get("tools")
-    extends = options.get("extends", True)
-    return CompressCall(
-        reading=Reading.of(list(as_list(messages)), tokens.cache),
-        config=config,
-        budget=budget_of(options, config, tokens),
-        key=(config.namespace, options.get("session_id") or session_id),
-        parent_id=options.get("parent_session_id"),
-        model=model,
-        force=options.get("force", False),
-        extends=extends,
-        pays=has_model or bool(model or config.auxiliary_model),
-        tools=None if tools is None else tuple(tools),
-        rules=rules if extends else RuleReader(),
-    )
 
 
 def config_of(options: Options, config: CompressorConfig) -> CompressorConfig:

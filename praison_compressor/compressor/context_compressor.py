@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import CompressorConfig, Event, Hook, Listener, whole
 from ..errors import CompressorError, ConfigError, LedgerError
-from ..facts import Domain
+from ..facts import Domain, RuleReader
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, Store, undoing
@@ -22,7 +22,7 @@ from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
-from .call import CompressCall, Options, budget_of, call_of, config_of
+from .call import CompressCall, Options, Reading, budget_of, config_of
 from .pipeline import Pipeline, Planned
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .result import CompressResult, Origin
@@ -72,7 +72,6 @@ class ContextCompressor:
         self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
         self.sessions = sessions or Sessions()
-        """What is remembered of sessions between turns."""
         self._pipeline = Pipeline(
             self.config,
             as_summarizer(summarizer),
@@ -381,14 +380,23 @@ class ContextCompressor:
         return result
 
     def _call(self, messages: Sequence[Any], options: Options) -> CompressCall:
-        return call_of(
-            messages,
-            options,
-            self.config,
-            self.tokens,
-            session_id=self.session_id,
-            has_model=self._pipeline.writer.summarizer is not None,
-            rules=self.sessions.of(self._key(options)).rules,
+        """Parse: the call that these messages and keywords make."""
+        config, key = config_of(options, self.config), self._key(options)
+        model, tools = options.get("auxiliary_model"), options.get("tools")
+        extends = options.get("extends", True)
+        has_model = self._pipeline.writer.summarizer is not None
+        return CompressCall(
+            reading=Reading.of(list(as_list(messages)), self.tokens.cache),
+            config=config,
+            budget=budget_of(options, config, self.tokens),
+            key=key,
+            parent_id=options.get("parent_session_id"),
+            model=model,
+            force=options.get("force", False),
+            extends=extends,
+            pays=has_model or bool(model or config.auxiliary_model),
+            tools=None if tools is None else tuple(tools),
+            rules=self.sessions.of(key).rules if extends else RuleReader(),
         )
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:
@@ -407,11 +415,7 @@ class ContextCompressor:
 
 
 def _check(config: Any, store: Any, *functions: Any) -> None:
-    """Pass what a compressor can be made of.
-
-    Raises:
-        ConfigError: anything else.
-    """
+    """Pass what a compressor can be made of; else raise a `ConfigError`."""
     if config is not None and not isinstance(config, CompressorConfig):
         wanted = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
         raise ConfigError(f"config: a {type(config).__name__}; expected {wanted}")

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 import gc
 import logging
 import subprocess
@@ -25,6 +26,7 @@ from praison_compressor.compressor.background import leased
 from praison_compressor.ledger.segments import Session
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import check, digest, text_of
+from tests.helpers import compressing
 from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import session
 
@@ -53,12 +55,13 @@ class Gate:
         return self.answer
 
 
-def compressor(summarizer, store=None, on_event=None, **options) -> ContextCompressor:
-    small = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000}
-    # Masks off: these tests are about what only a model can write.
-    small |= {"background": True, "tool_policies": {"*": "summarize"}}
-    config = CompressorConfig(**{**small, **options})
-    return ContextCompressor(config, summarizer=summarizer, store=store, on_event=on_event)
+# Masks off: these tests are about what only a model can write.
+compressor = functools.partial(
+    compressing.compressor,
+    context_window=8_000,
+    background=True,
+    tool_policies={"*": "summarize"},
+)
 
 
 def up_to(ours, tokens: int):

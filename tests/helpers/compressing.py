@@ -25,9 +25,13 @@ class Model:
         return self.answer
 
 
-def compressor(summarizer=None, on_event=None, **options) -> ContextCompressor:
+def compressor(
+    summarizer=None, on_event=None, store=None, before_compression=None, **options
+) -> ContextCompressor:
+    """One of a small window; what is no part of it is an option."""
     config = CompressorConfig(**{**vars(SMALL), **options})
-    return ContextCompressor(config, summarizer=summarizer, on_event=on_event)
+    parts = {"on_event": on_event, "store": store, "before_compression": before_compression}
+    return ContextCompressor(config, summarizer=summarizer, **parts)
 
 
 def requests_of(messages):

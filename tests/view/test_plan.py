@@ -1,4 +1,4 @@
-"""The plan: pure, between steps, within its budget, and it loses no message; what a budget takes."""
+"""The plan: pure, between steps, within its budget; it loses no message. What a budget takes."""
 
 from __future__ import annotations
 
