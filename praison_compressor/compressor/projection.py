@@ -16,7 +16,7 @@ from ..messages.secrets import Redactor, masks_secrets
 from ..tokens.counter import TokenCounter
 from ..view.frame import unreferenced
 from ..view.layout import arrange
-from ..view.masks import LIKE_A_NAME, excerpt, kept_steps, large_results, mask_lines
+from ..view.masks import LIKE_A_NAME, excerpt, kept_steps, large_results, mask, maskable
 from ..view.plan import Plan, plan
 from .call import CompressCall, Look, Reading
 
@@ -135,8 +135,18 @@ class Projector:
         """The results that may be masked, and what each would say; with `names` those named."""
         if look.lines and names is None:
             return look.lines
-        call, layout = look.call, look.layout
-        found = mask_lines(layout.transcript.messages, layout.tokens, call.config, names)
+        config, layout = look.call.config, look.layout
+        messages = layout.transcript.messages
+        found = {
+            index: mask(
+                calls,
+                messages[index],
+                LIKE_A_NAME if names is None else names[index],
+                host_prefixes=config.host_prefixes,
+            )
+            for index, calls in maskable(messages, layout.tokens, config).items()
+            if names is None or index in names
+        }
         # As the store would write them, so that the plan counts what will be sent.
         found = dict(zip(found, self._stored(list(found.values())), strict=True))
         if names is None:

@@ -117,29 +117,6 @@ def masked_by_policy(
     return tuple(shown)
 
 
-def mask_lines(
-    messages: Sequence[Message],
-    tokens: Sequence[int],
-    config: CompressorConfig,
-    names: Mapping[int, str] | None = None,
-) -> dict[int, Message]:
-    """The messages whose results may become one line, by index, each as that line.
-
-    `names` has the references under which they will be archived, and only those are made; without
-    it all are, as long as they will be.
-    """
-    return {
-        index: mask(
-            calls,
-            messages[index],
-            LIKE_A_NAME if names is None else names[index],
-            host_prefixes=config.host_prefixes,
-        )
-        for index, calls in maskable(messages, tokens, config).items()
-        if names is None or index in names
-    }
-
-
 LIKE_A_NAME = "s999.1"
 """A reference of as many tokens as most have."""
 

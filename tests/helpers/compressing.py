@@ -34,6 +34,19 @@ def compressor(
     return ContextCompressor(config, summarizer=summarizer, **parts)
 
 
+def at(provider, **options) -> ContextCompressor:
+    """A compressor whose summaries a model at this provider writes."""
+    given = {
+        "context_window": 30_000,
+        "auxiliary_model": "openai/gpt-4o-mini",
+        "auxiliary_api_base": provider.base_url,
+        "redact_secrets": False,
+        "tool_policies": {"*": "summarize"},
+        "summary_max_retries": 0,
+    }
+    return compressor(**{**given, **options})
+
+
 def requests_of(messages):
     """The transcript as a host sends it: once for every assistant message to come."""
     return [
