@@ -78,17 +78,6 @@ def test_the_marks_are_those_of_the_table():
     assert small.trigger == small.limit == 2_500 - 625
 
 
-def test_the_newest_fold_is_found_first_and_each_segment_once():
-    """A fold stands for the segments it replaced; an equal run further on is not covered twice."""
-    messages = session(10)
-    old, fold = summary_of(messages, 4, 20), summary_of(messages, 4, 40)
-    layout = lay_out(messages, [old, fold])
-    assert [tile.segment for tile in layout.tiles if tile.segment] == [fold]
-    twice = [*messages, *messages[4:]]
-    found = [tile.segment for tile in lay_out(twice, [fold]).tiles if tile.segment]
-    assert found == [fold]
-
-
 def test_a_segment_never_hides_the_task_or_the_newest_words():
     """After a truncation the recorded run may reach the end: then it is not used."""
     messages = session(10)
