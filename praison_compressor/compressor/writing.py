@@ -51,11 +51,11 @@ class Writing:
         """The plan's texts by a model where one is worth its call; `spent`, on texts that came to
         nothing, is on their bill too."""
         call, name = look.call, look.session.id
-        begun = [
+        coming = [
             self.writer.write(brief, model=call.model, session_id=name, force=call.force)
             for brief in briefs_for(look, plan)
         ]
-        texts = await asyncio.gather(*begun)
+        texts = await asyncio.gather(*coming)
         if texts:
             texts[0] = replace(texts[0], usage=sum(spent, texts[0].usage))
         return await asyncio.to_thread(self._refitted, look, Draft(plan, texts))
