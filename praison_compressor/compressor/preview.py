@@ -10,11 +10,12 @@ from itertools import pairwise
 
 from ..facts import Domain, Facts, extract
 from ..ledger.segments import Segment
-from ..messages import Message, is_result, result_blocks, tool_calls_of
+from ..messages import Message, tool_calls_of
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
 from ..view.layout import Layout
+from ..view.masks import answered
 from ..view.plan import Plan
 from .call import Look
 
@@ -144,7 +145,13 @@ def context_use_of(look: Look, tokens: TokenCounter, overhead: int) -> ContextUs
             verbatim.append(index)
         held[name].append(layout.message_tokens(index))
     verbatim.sort(key=layout.tokens.__getitem__, reverse=True)
-    names = {call.id: call.name for message in messages for call in tool_calls_of(message)}
+    answers = dict(answered(messages))
+
+    def tools(index: int) -> str:
+        """Whose results a message brings, and what it calls."""
+        calls = [*answers.get(index, {}).values(), *tool_calls_of(messages[index])]
+        return ", ".join(dict.fromkeys(call.name for call in calls))
+
     window = model_limits(call.config.model, call.config.context_window).window
     parts = {"tool schemas": overhead + tokens.messages([])}
     parts |= {name: sum(sizes) for name, sizes in held.items()}
@@ -160,20 +167,12 @@ def context_use_of(look: Look, tokens: TokenCounter, overhead: int) -> ContextUs
             LargeMessage(
                 layout.transcript.origins[index],
                 str(messages[index].get("role")),
-                _tools(messages[index], names),
+                tools(index),
                 layout.tokens[index],
             )
             for index in verbatim[:MOST_LISTED]
         ),
     )
-
-
-def _tools(message: Message, names: Mapping[str, str]) -> str:
-    """Whose results a message brings, and what it calls."""
-    results = [message] if is_result(message) else result_blocks(message)
-    ids = [str(one.get("tool_call_id") or one.get("tool_use_id")) for one in results]
-    found = [*(names[id] for id in ids if id in names), *(c.name for c in tool_calls_of(message))]
-    return ", ".join(dict.fromkeys(found))
 
 
 # -------------------------------------------------------------- a compression to come

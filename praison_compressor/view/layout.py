@@ -11,8 +11,9 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from ..ledger.segments import Segment
-from ..messages import Message, Transcript, is_result, tool_calls_of
+from ..messages import Message, Transcript
 from ..messages.forks import lazy
+from .masks import answered
 
 # -------------------------------------------------------------- laying
 
@@ -246,12 +247,9 @@ def largest_fixed(layout: Layout) -> str:
     if not fixed:
         return ""
     index = max(fixed, key=layout.message_tokens)
-    message = layout.transcript.messages[index]
-    who = f"of the role {message.get('role')}"
-    for before in reversed(layout.transcript.messages[:index] if is_result(message) else ()):
-        names = [c.name for c in tool_calls_of(before) if c.id == message.get("tool_call_id")]
-        if names:
-            who = f"the result of {names[0]}: a tool that answers in less would help"
-            break
+    messages = layout.transcript.messages
+    who = f"of the role {messages[index].get('role')}"
+    for call in dict(answered(messages)).get(index, {}).values():
+        who = f"the result of {call.name}: a tool that answers in less would help"
     place, tokens = layout.transcript.origins[index], layout.message_tokens(index)
     return f"messages[{index if place is None else place}] with {tokens}, {who}"
