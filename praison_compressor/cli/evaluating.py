@@ -12,12 +12,12 @@ import typer
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
-from ..compressor.writing import default_summarizer
 from ..config import CompressorConfig
 from ..errors import CompressorError
 from ..facts import Domain
 from ..ledger.memory import MemoryStore
 from ..ledger.segments import Usage
+from ..summaries.litellm_client import default_summarizer
 from ..tokens.counter import TokenCounter
 from .compressing import listener
 from .options import BUDGET, MASKING, command, flag, option, without
@@ -148,7 +148,9 @@ def _probed(
     found = replace(found, probes=tuple(probe(messages, view, domain=domain)))
     if not config.auxiliary_model:
         return found
-    said = asyncio.run(answers_from(default_summarizer(config), view, config))
+    said = asyncio.run(
+        answers_from(default_summarizer(config, config.auxiliary_model), view, config)
+    )
     return replace(found, answers=tuple(probe(messages, view, said, domain=domain)))
 
 

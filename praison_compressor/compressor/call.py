@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 from ..config import CompressorConfig, whole
-from ..facts import GENERAL, Domain, Rule, RuleReader
+from ..facts import Domain, Rule, RuleReader
 from ..ledger.segments import Session
-from ..messages import Message, Transcript, as_list, read
+from ..messages import Message, Transcript, read
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.forks import lazy
 from ..tokens.counter import TokenCounter
@@ -105,8 +105,9 @@ class CompressCall:
 
 @dataclass(frozen=True)
 class Look:
-    """The transcript as it stands in the ledger now."""
+    """A call's transcript as it stands in the ledger now."""
 
+    call: CompressCall
     session: Session
     reading: Reading
     """The call's, or that of its messages with renderings expanded."""
@@ -115,59 +116,29 @@ class Look:
     """What results would say that may be masked, by index; empty until somebody asks."""
     dropped: frozenset[int] = frozenset()
     """Places in the list as it came of messages that the archive had no room for."""
-    domain: Domain = GENERAL
-    reader: RuleReader = field(default_factory=RuleReader)
 
     @lazy
     def rules(self) -> tuple[Rule, ...]:
         """The rules of the transcript: masks and every text that is written ask for them."""
-        return self.reader.rules(self.layout.transcript.messages, self.domain)
+        messages, domain = self.layout.transcript.messages, Domain.of(self.call.config)
+        return self.call.rules.rules(messages, domain)
 
     @property
     def key(self) -> tuple[str, str]:
         """Namespace and stable id: by it one compression of the session at a time is ensured."""
         return self.session.namespace, self.session.id
 
+    @property
+    def budget(self) -> Budget:
+        """The call's. After a compression was taken back nothing is compressed unasked while the
+        window takes the whole: the next turn would take the taking back."""
+        budget = self.call.budget
+        return replace(budget, trigger=budget.limit) if self.session.was_undone else budget
+
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """The messages of a stretch, as they came and in their order."""
         origins = self.layout.transcript.origins[start:end]
         return self.reading.given.at(sorted(o for o in origins if o is not None))
-
-
-def call_of(
-    messages: Sequence[Any],
-    options: Options,
-    config: CompressorConfig,
-    tokens: TokenCounter,
-    *,
-    session_id: str,
-    has_model: bool,
-    rules: RuleReader,
-) -> CompressCall:
-    """The call that these messages and keywords make; `session_id` is taken where they name none,
-    and `rules` reads those of a request that extends the session.
-
-    Raises:
-        ConfigError: an option has a value that cannot work.
-        InvalidMessages: not a list of chat messages.
-        BudgetTooSmall: reserve and overhead leave nothing of the window.
-    """
-    config = config_of(options, config)
-    model, tools = options.get("auxiliary_model"), options.get("tools")
-    extends = options.get("extends", True)
-    return CompressCall(
-        reading=Reading.of(list(as_list(messages)), tokens.cache),
-        config=config,
-        budget=budget_of(options, config, tokens),
-        key=(config.namespace, options.get("session_id") or session_id),
-        parent_id=options.get("parent_session_id"),
-        model=model,
-        force=options.get("force", False),
-        extends=extends,
-        pays=has_model or bool(model or config.auxiliary_model),
-        tools=None if tools is None else tuple(tools),
-        rules=rules if extends else RuleReader(),
-    )
 
 
 def config_of(options: Options, config: CompressorConfig) -> CompressorConfig:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import CompressorConfig, Event, Hook, Listener, whole
 from ..errors import CompressorError, ConfigError, LedgerError
-from ..facts import Domain
+from ..facts import Domain, RuleReader
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, Store, undoing
@@ -22,7 +22,7 @@ from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
-from .call import CompressCall, Options, budget_of, call_of, config_of
+from .call import CompressCall, Options, Reading, budget_of, config_of
 from .pipeline import Pipeline, Planned
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .result import CompressResult, Origin
@@ -72,7 +72,6 @@ class ContextCompressor:
         self.store = store if store is not None else default_store(self.config)
         self.session_id = f"session-{uuid.uuid4().hex}"
         self.sessions = sessions or Sessions()
-        """What is remembered of sessions between turns."""
         self._pipeline = Pipeline(
             self.config,
             as_summarizer(summarizer),
@@ -169,15 +168,15 @@ class ContextCompressor:
         self._check(options)
         call = replace(self._call(messages, options), extends=False)
         look = self._pipeline.projector.look(call)
-        plan = self._pipeline.projector.plan(call, look)
+        plan = self._pipeline.projector.plan(look)
         if plan is not None and plan.excerpts:
-            call, look = call.after_excerpts(), self._pipeline.drafted(call, look, plan)[0]
-            plan = self._pipeline.projector.plan(call, look)
+            look = self._pipeline.drafted(look, plan)[0]
+            plan = self._pipeline.projector.plan(look)
         if plan is not None and not call.pays:
             # What a static text leaves over goes to the tail: how much, its writing alone tells.
-            plan = self._pipeline.writing.static(call, look, plan, recorded=True).plan
-        lines = self._pipeline.projector.masks(call, look) if plan and plan.masks else {}
-        return preview_of(call, look, plan, lines, self.tokens)
+            plan = self._pipeline.writing.static(look, plan, recorded=True).plan
+        lines = self._pipeline.projector.masks(look) if plan and plan.masks else {}
+        return preview_of(look, plan, lines, self.tokens)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
         """What would fill the window if these messages were sent now, by part, and the largest of
@@ -187,11 +186,8 @@ class ContextCompressor:
             CompressorError: as `compress` would.
         """
         self._check(options)
-        call = self._call(messages, options)
-        look = self._pipeline.projector.look(call)
-        budget = self._pipeline.projector.budget(call, look)
-        overhead = options.get("overhead_tokens", 0)
-        return context_use_of(call, look, budget, self.tokens, overhead)
+        look = self._pipeline.projector.look(self._call(messages, options))
+        return context_use_of(look, self.tokens, options.get("overhead_tokens", 0))
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
@@ -384,14 +380,23 @@ class ContextCompressor:
         return result
 
     def _call(self, messages: Sequence[Any], options: Options) -> CompressCall:
-        return call_of(
-            messages,
-            options,
-            self.config,
-            self.tokens,
-            session_id=self.session_id,
-            has_model=self._pipeline.writing.summarizer is not None,
-            rules=self.sessions.of(self._key(options)).rules,
+        """Parse: the call that these messages and keywords make."""
+        config, key = config_of(options, self.config), self._key(options)
+        model, tools = options.get("auxiliary_model"), options.get("tools")
+        extends = options.get("extends", True)
+        has_model = self._pipeline.writer.summarizer is not None
+        return CompressCall(
+            reading=Reading.of(list(as_list(messages)), self.tokens.cache),
+            config=config,
+            budget=budget_of(options, config, self.tokens),
+            key=key,
+            parent_id=options.get("parent_session_id"),
+            model=model,
+            force=options.get("force", False),
+            extends=extends,
+            pays=has_model or bool(model or config.auxiliary_model),
+            tools=None if tools is None else tuple(tools),
+            rules=self.sessions.of(key).rules if extends else RuleReader(),
         )
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:
@@ -410,11 +415,7 @@ class ContextCompressor:
 
 
 def _check(config: Any, store: Any, *functions: Any) -> None:
-    """Pass what a compressor can be made of.
-
-    Raises:
-        ConfigError: anything else.
-    """
+    """Pass what a compressor can be made of; else raise a `ConfigError`."""
     if config is not None and not isinstance(config, CompressorConfig):
         wanted = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
         raise ConfigError(f"config: a {type(config).__name__}; expected {wanted}")

@@ -22,8 +22,9 @@ from ..messages import Message
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
+from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
-from ..view.masks import mask_segment, shorten
+from ..view.masks import shorten
 from ..view.plan import Plan, fixed_tokens, is_due
 from .background import Background, leased
 from .call import CompressCall, Look, Reading
@@ -42,9 +43,8 @@ FIXED, NO_GAIN, VETO = "fixed part", "no gain", "veto"
 
 
 class Planned(NamedTuple):
-    """A call for which something has to be written."""
+    """A look after which something has to be written."""
 
-    call: CompressCall
     look: Look
     plan: Plan
 
@@ -64,8 +64,10 @@ class Pipeline:
     ) -> None:
         self.sessions = sessions
         self.background = Background()
-        self.projector = Projector(store, tokens, recall=bool(config.recall))
-        self.writing = Writing(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
+        self.projector = Projector(config, store, tokens)
+        on_disk = masks_secrets(store)
+        self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=on_disk)
+        self.writing = Writing(self.writer, tokens)
         self._config = config
         self._store = store
         self._tokens = tokens
@@ -82,14 +84,14 @@ class Pipeline:
         if self._config.background and call.extends and call.pays and not call.is_asked_now:
             return self._at_once(call)
         look = self.projector.look(call)
-        plan = self._plan(call, look)
+        plan = self._plan(look)
         if plan is None:
-            return self._as_it_is(call, look)
+            return self._as_it_is(look)
         if not call.extends:
-            return self.uncommitted(call, look, plan)
+            return self.uncommitted(look, plan)
         if is_asked_about(look.key):  # a turn within the hook: it would wait for itself
-            return self._refused(call, look, plan)
-        return Planned(call, look, plan)
+            return self._refused(look, plan)
+        return Planned(look, plan)
 
     async def compress(self, planned: Planned) -> CompressResult:
         """The view after what the plan asks for has been written and committed, by whomever.
@@ -98,7 +100,7 @@ class Pipeline:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
             LedgerError: the store cannot be read or written.
         """
-        call, look = planned.call, planned.look
+        look, call = planned.look, planned.look.call
         plan: Plan | None = planned.plan
         spent: list[Usage] = []
         lost = masked = 0
@@ -115,94 +117,90 @@ class Pipeline:
                     session = await asyncio.to_thread(self.projector.open, call)
                     if not session.is_as(look.session):
                         look, plan = await asyncio.to_thread(self._seen, call)
-                    if plan is not None:
-                        done = await self._carry_out(call, look, plan, spent)
-                        masked += done.newly_masked
-                        if done.vetoed or not plan.excerpts:
-                            return replace(done, newly_masked=masked)
-                        call = call.after_excerpts()
-                        look, plan = await asyncio.to_thread(self._seen, call)
+                    if plan is None:
+                        break
+                    done = await self._carry_out(look, plan, spent)
+                    masked += done.newly_masked
+                    if done.vetoed or not plan.excerpts:
+                        return replace(done, newly_masked=masked)
+                    call = call.after_excerpts()
             except LedgerConflict:
                 lost += 1
                 if lost >= MOST_CONFLICTS:
                     raise
-                look, plan = await asyncio.to_thread(self._seen, call)
             finally:
                 self.sessions.leave(key)
-        found = result_of(call, look, self._tokens)
+            look, plan = await asyncio.to_thread(self._seen, call)
+        found = result_of(look, self._tokens)
         return replace(found, usage=sum(spent, found.usage), newly_masked=masked)
 
     def _seen(self, call: CompressCall) -> tuple[Look, Plan | None]:
         look = self.projector.look(call)
-        return look, self.projector.plan(call, look)
+        return look, self.projector.plan(look)
 
-    async def _carry_out(
-        self, call: CompressCall, look: Look, plan: Plan, spent: list[Usage]
-    ) -> CompressResult:
+    async def _carry_out(self, look: Look, plan: Plan, spent: list[Usage]) -> CompressResult:
         """`spent` is the bill of texts that lost a race: it goes on the next, as theirs goes to it.
 
         Raises:
             LedgerConflict: another has committed meanwhile.
         """
-        event = begun(call, look, plan)
+        event = begun(look, plan)
         said = await asked(self._hook, event, look.key)
         if said is False:
-            found = await asyncio.to_thread(self._refused, call, look, plan)
+            found = await asyncio.to_thread(self._refused, look, plan)
             return replace(found, usage=sum(spent, found.usage))
-        call = call.instructed(said) if said else call
+        look = replace(look, call=look.call.instructed(said)) if said else look
         started = time.monotonic()
         self._emit(event)
         try:
-            look = await asyncio.to_thread(self.projector.with_room, call, look, plan)
-            draft = await self.writing.write(call, look, plan, spent)
+            look = await asyncio.to_thread(self.projector.with_room, look, plan)
+            draft = await self.writing.write(look, plan, spent)
             spent[:] = [text.usage for text in draft.texts] or spent
-            after = await asyncio.to_thread(self._commit, call, look, draft)
+            after = await asyncio.to_thread(self._commit, look, draft)
         except BaseException as error:
             self._emit(Event("abandoned", look.session.id, {"error": type(error).__name__}))
             raise
-        result = result_of(call, after, self._tokens, draft.texts)
+        result = result_of(after, self._tokens, draft.texts)
         summarized = sum(job.end - job.start for job in draft.plan.jobs)
         masked = len(plan.masks + plan.excerpts)
         result = replace(result, newly_masked=masked, newly_summarized=summarized)
         self._emit(result.committed(look, seconds=time.monotonic() - started))
         return result
 
-    def _refused(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
+    def _refused(self, look: Look, plan: Plan) -> CompressResult:
         """The view without the compression that a hook refused: the whole, where the window takes
         it, else as it fits without a model and recorded nowhere."""
-        self._skip(call, look, VETO, look.session.tip)
-        fits = look.layout.size() <= call.budget.limit
-        found = result_of(call, look, self._tokens) if fits else self.uncommitted(call, look, plan)
+        self._skip(look, VETO, look.session.tip)
+        fits = look.layout.size() <= look.budget.limit
+        found = result_of(look, self._tokens) if fits else self.uncommitted(look, plan)
         return replace(found, vetoed=True, written=())
 
-    def _commit(self, call: CompressCall, look: Look, draft: Draft) -> Look:
-        entries = self._segments(call, look, draft)
+    def _commit(self, look: Look, draft: Draft) -> Look:
+        entries = self._segments(look, draft)
         layout = look.layout.adding([segment for segment, _ in entries])
         outline = outline_of(replace(look, layout=layout))
         session = self._store.commit(look.session, entries, outline)
-        self.projector.trim(call)
-        return self.projector.look(call, session)
+        self.projector.trim()
+        return self.projector.look(look.call, session)
 
-    def uncommitted(
-        self, call: CompressCall, look: Look, plan: Plan, *, hold: bool = False
-    ) -> CompressResult:
+    def uncommitted(self, look: Look, plan: Plan, *, hold: bool = False) -> CompressResult:
         """The view with what is missing written without a model, and recorded nowhere; with
         `hold` the next turns add to it."""
-        shown, texts = self.drafted(call, look, plan)
+        shown, texts = self.drafted(look, plan)
         if plan.excerpts:
-            call = call.after_excerpts()
-            more = self.projector.plan(call, shown)
+            more = self.projector.plan(shown)
             if more is not None:
-                return self.uncommitted(call, shown, more, hold=hold)
+                return self.uncommitted(shown, more, hold=hold)
         if hold:
-            self._hold(call, shown)
-        return result_of(call, shown, self._tokens, texts)
+            self._hold(shown)
+        return result_of(shown, self._tokens, texts)
 
-    def drafted(self, call: CompressCall, look: Look, plan: Plan) -> tuple[Look, Sequence[Written]]:
+    def drafted(self, look: Look, plan: Plan) -> tuple[Look, Sequence[Written]]:
         """The look as it would be after the plan, and the texts for it, without a model."""
-        draft = self.writing.static(call, look, plan)
-        segments = [segment for segment, _ in self._segments(call, look, draft)]
-        return replace(look, layout=look.layout.adding(segments)), draft.texts
+        draft = self.writing.static(look, plan)
+        segments = [segment for segment, _ in self._segments(look, draft)]
+        call = look.call.after_excerpts() if plan.excerpts else look.call
+        return replace(look, call=call, layout=look.layout.adding(segments)), draft.texts
 
     def save(self, call: CompressCall, session: Session) -> bool:
         """Record the transcript as it is now; False where nothing of it was ever compressed."""
@@ -212,40 +210,38 @@ class Pipeline:
 
     # -------------------------------------------------------------- nothing to do
 
-    def _plan(self, call: CompressCall, look: Look) -> Plan | None:
+    def _plan(self, look: Look) -> Plan | None:
         """The plan; told of once where there is none though one is due."""
-        fixed, budget = fixed_tokens(look.layout), self.projector.budget(call, look)
-        if fixed > budget.trigger and self.projector.excerpts(call, look):
-            return self.projector.plan(call, look)
-        if fixed > budget.trigger and self._skip(call, look, FIXED, ""):
+        fixed, budget, name = fixed_tokens(look.layout), look.budget, look.call.key[1]
+        is_stuck = fixed > budget.trigger and not self.projector.excerpts(look)
+        if is_stuck and self._skip(look, FIXED, ""):
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
                 "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
-                call.key[1],
-                fixed,
-                budget.trigger,
+                *(name, fixed, budget.trigger),
             )
-        plan = self.projector.plan(call, look)
-        is_unmet = fixed <= budget.trigger and is_due(look.layout, budget)
+        plan = self.projector.plan(look)
+        is_unmet = plan is None and not is_stuck and is_due(look.layout, budget)
         # Again only when there was a compression since.
-        if plan is None and is_unmet and self._skip(call, look, NO_GAIN, look.session.tip):
-            logger.info("session %s: compressing it now would free too little", call.key[1])
+        if is_unmet and self._skip(look, NO_GAIN, look.session.tip):
+            logger.info("session %s: compressing it now would free too little", name)
         return plan
 
-    def _skip(self, call: CompressCall, look: Look, reason: str, since: str) -> bool:
+    def _skip(self, look: Look, reason: str, since: str) -> bool:
         """Tell of a skip, unless it was told `since`; whether it was news."""
+        call = look.call
         if not call.extends or not self.sessions.is_news(call.key, reason, since):
             return False
         numbers = {"tokens": look.layout.size(), "trigger": call.budget.trigger}
         self._emit(Event("skipped", look.session.id, {"reason": reason, **numbers}))
         return True
 
-    def _as_it_is(self, call: CompressCall, look: Look) -> CompressResult:
+    def _as_it_is(self, look: Look) -> CompressResult:
         """The view of a look to which nothing is to be done: the next turn may only add to it."""
-        result = result_of(call, look, self._tokens)
-        turn = last_turn_of(call, look, result, self._tokens)
+        result = result_of(look, self._tokens)
+        turn = last_turn_of(look, result, self._tokens)
         if turn is not None:
-            self.sessions.of(call.key).last_turn = turn
+            self.sessions.of(look.call.key).last_turn = turn
         return result
 
     # -------------------------------------------------------------- without waiting
@@ -253,39 +249,39 @@ class Pipeline:
     def _at_once(self, call: CompressCall) -> CompressResult:
         """The view at once; what a model has to write for it is begun off the request path."""
         look = self.projector.look(call)
-        sent = self._with_placeholder(call, look)
-        plan = None if sent is not None else self._plan(call, look)
+        sent = self._with_placeholder(look)
+        plan = None if sent is not None else self._plan(look)
         if plan is not None and (plan.masks or plan.excerpts):
-            return self._mask(call, look, plan)
+            return self._mask(look, plan)
         soft = 1.0 if look.session.was_undone else self._config.soft_ratio
-        if look.layout.size() > self.projector.budget(call, look).trigger * soft:
+        if look.layout.size() > look.budget.trigger * soft:
             self.background.start(look.key, functools.partial(self._prepare, call))
         if sent is not None:
             return sent
         if plan is None:
-            return self._as_it_is(call, look)
+            return self._as_it_is(look)
         if look.layout.size() <= call.budget.limit:
             # Above the trigger, but the provider takes it: nothing is lost and its cache stays
             # warm until the text is there. Less than the whole is sent only where it must be.
-            return result_of(call, look, self._tokens)
-        return self.uncommitted(call, look, plan, hold=True)
+            return result_of(look, self._tokens)
+        return self.uncommitted(look, plan, hold=True)
 
-    def _mask(self, call: CompressCall, look: Look, plan: Plan) -> CompressResult:
+    def _mask(self, look: Look, plan: Plan) -> CompressResult:
         """Masks need no model: they are committed at once, unless a summary that is being written
         would lose the race to them, and its price with it."""
         done = None
         if self.sessions.enter(look.key) is None:
             try:
-                done = run(self._carry_out(call, look, plan, []))
+                done = run(self._carry_out(look, plan, []))
             except LedgerConflict:
                 logger.debug("session %s moved on: its masks are not recorded", look.key[1])
             finally:
                 self.sessions.leave(look.key)
         if done is None:
-            return self.uncommitted(call, look, plan)
+            return self.uncommitted(look, plan)
         if done.vetoed or not plan.excerpts:
             return done
-        then = self._at_once(call.after_excerpts())
+        then = self._at_once(look.call.after_excerpts())
         return replace(then, newly_masked=then.newly_masked + done.newly_masked)
 
     async def _prepare(self, call: CompressCall) -> None:
@@ -297,37 +293,35 @@ class Pipeline:
         if plan is None:
             return
         if plan.jobs:
-            shown, texts = await asyncio.to_thread(self.drafted, call, look, plan)
-            self._hold(call, shown, texts)
-        done = await self.compress(Planned(call, look, plan))
+            shown, texts = await asyncio.to_thread(self.drafted, look, plan)
+            self._hold(shown, texts)
+        done = await self.compress(Planned(look, plan))
         if done.usage != Usage():
             self.sessions.owe(call.key, done.usage)
 
-    def _with_placeholder(self, call: CompressCall, look: Look) -> CompressResult | None:
+    def _with_placeholder(self, look: Look) -> CompressResult | None:
         """The view with what is at hand in its place; None where nothing is, where the whole is not
         too much, or where that is too much by now and cannot be added to."""
-        found = self.sessions.of(call.key).placeholder
-        if found is None or not look.session.is_as(found.session):
-            return None
-        if look.layout.size() <= call.budget.limit:
+        found, limit = self.sessions.of(look.call.key).placeholder, look.budget.limit
+        if found is None or not look.session.is_as(found.session) or look.layout.size() <= limit:
             return None
         counted = [self.projector.recounted(segment) for segment in found.segments]
         shown = replace(look, layout=look.layout.adding(counted))
-        if shown.layout.size() <= call.budget.limit:
-            self._hold(call, shown)
-            return result_of(call, shown, self._tokens, found.untold)
+        if shown.layout.size() <= limit:
+            self._hold(shown)
+            return result_of(shown, self._tokens, found.untold)
         with contextlib.suppress(BudgetTooSmall):
-            more = self.projector.plan(call, shown)
+            more = self.projector.plan(shown)
             if more is not None:
-                return self.uncommitted(call, shown, more, hold=True)
+                return self.uncommitted(shown, more, hold=True)
         return None
 
-    def _hold(self, call: CompressCall, shown: Look, untold: Sequence[Written] = ()) -> None:
+    def _hold(self, shown: Look, untold: Sequence[Written] = ()) -> None:
         added = shown.layout.segments[len(shown.session.entries) :]
         standing = {id(segment) for _, _, segment in shown.layout.standing()}
         used = tuple(segment for segment in added if id(segment) in standing)
         held = Placeholder(shown.session, used, tuple(untold))
-        self.sessions.of(call.key).placeholder = held
+        self.sessions.of(shown.call.key).placeholder = held
 
     # -------------------------------------------------------------- whatever fails
 
@@ -345,7 +339,7 @@ class Pipeline:
         count = self._tokens.messages
         shorter = dict(zip(map(id, kept), shorten(kept, room, count), strict=True))
         messages = [shorter.get(id(message), message) for message in call.reading.own]
-        whole = result_of(call, look, self._tokens)
+        whole = result_of(look, self._tokens)
         try:
             reading = Reading.of(messages, self._tokens.cache)
             fit = self._statically(replace(call, reading=reading), session)
@@ -367,56 +361,49 @@ class Pipeline:
 
     def _statically(self, call: CompressCall, session: Session) -> CompressResult:
         look = self.projector.look(call, session)
-        plan = self.projector.plan(call, look)
+        plan = self.projector.plan(look)
         if plan is None:
-            return result_of(call, look, self._tokens)
-        return self.uncommitted(call, look, plan)
+            return result_of(look, self._tokens)
+        return self.uncommitted(look, plan)
 
     # -------------------------------------------------------------- segments
 
-    def _segments(
-        self, call: CompressCall, look: Look, draft: Draft
-    ) -> list[tuple[Segment, Sequence[Message]]]:
+    def _segments(self, look: Look, draft: Draft) -> list[Recorded]:
         """The draft's summaries and masks, each with the messages it stands for."""
-        layout, length = look.layout, len(look.reading.given)
-        found = [
-            (
-                Segment(
-                    kind="summary",
-                    run=layout.digests[job.start : job.end],
-                    rendered=text.message,
-                    tokens=self._tokens.message(text.message),
-                    source_tokens=job.source_tokens,
-                    method=text.method,
-                    model=text.model,
-                    usage=text.usage,
-                    created=time.time(),
-                    transcript_length=length,
-                ),
-                look.originals(job.start, job.end),
+        layout, plan = look.layout, draft.plan
+
+        def made(kind: str, start: int, end: int, text: Written) -> Recorded:
+            segment = Segment(
+                kind=kind,
+                run=layout.digests[start:end],
+                rendered=text.message,
+                tokens=self._tokens.message(text.message),
+                source_tokens=layout.source(start, end),
+                method=text.method,
+                model=text.model,
+                usage=text.usage,
+                created=time.time(),
+                transcript_length=len(look.reading.given),
             )
-            for job, text in zip(draft.plan.jobs, draft.texts, strict=True)
-        ]
-        first, plan = len(layout.segments) + len(found) + 1, draft.plan
+            return segment, look.originals(start, end)
+
+        jobs = zip(plan.jobs, draft.texts, strict=True)
+        found = [made("summary", job.start, job.end, text) for job, text in jobs]
+        first = len(layout.segments) + len(found) + 1
         names = {
             index: f"s{number}.1"
             if draft.recorded and layout.transcript.origins[index] not in look.dropped
             else ""
             for number, index in enumerate(sorted(plan.masks or plan.excerpts), first)
         }
+        kind = "excerpt" if plan.excerpts else "mask"
         shorter = self.projector.excerpts if plan.excerpts else self.projector.masks
-        for index, line in shorter(call, look, names).items() if names else ():
-            segment = mask_segment(
-                layout.digests[index],
-                line,
-                kind="excerpt" if plan.excerpts else "mask",
-                tokens=self._tokens.message(line),
-                source_tokens=layout.tokens[index],
-                transcript_length=length,
-            )
-            found.append((segment, look.originals(index, index + 1)))
-        return found
+        lines = shorter(look, names) if names else {}
+        return found + [made(kind, n, n + 1, Written(line, "static")) for n, line in lines.items()]
 
+
+Recorded = tuple[Segment, Sequence[Message]]
+"""A segment and the messages that it stands for."""
 
 SHORTENED_SHARE = 0.75
 """Share of the window for what may not be dropped, where it has to be shortened: the rest is for

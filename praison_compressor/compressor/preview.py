@@ -6,16 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 from ..facts import Domain, Facts, extract
 from ..ledger.segments import Segment
-from ..messages import Message, is_result, result_blocks, tool_calls_of
+from ..messages import Message, tool_calls_of
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
 from ..view.layout import Layout
+from ..view.masks import answered
 from ..view.plan import Plan
-from .call import CompressCall, Look
+from .call import Look
 
 
 @dataclass(frozen=True)
@@ -125,10 +127,9 @@ class ContextUse:
         return self.window - self.parts["free"] - self.parts["reserve"]
 
 
-def context_use_of(
-    call: CompressCall, look: Look, budget: Budget, tokens: TokenCounter, overhead: int
-) -> ContextUse:
+def context_use_of(look: Look, tokens: TokenCounter, overhead: int) -> ContextUse:
     """What fills the window as a look finds it; `overhead` is what is sent beside messages."""
+    call, budget = look.call, look.budget
     layout, messages = look.layout, look.layout.transcript.messages
     held: dict[str, list[int]] = {"system prompt": [], "head": []}
     held |= {"summaries": [each.tokens for each in layout.summaries()]}
@@ -144,7 +145,13 @@ def context_use_of(
             verbatim.append(index)
         held[name].append(layout.message_tokens(index))
     verbatim.sort(key=layout.tokens.__getitem__, reverse=True)
-    names = {call.id: call.name for message in messages for call in tool_calls_of(message)}
+    answers = dict(answered(messages))
+
+    def tools(index: int) -> str:
+        """Whose results a message brings, and what it calls."""
+        calls = [*answers.get(index, {}).values(), *tool_calls_of(messages[index])]
+        return ", ".join(dict.fromkeys(call.name for call in calls))
+
     window = model_limits(call.config.model, call.config.context_window).window
     parts = {"tool schemas": overhead + tokens.messages([])}
     parts |= {name: sum(sizes) for name, sizes in held.items()}
@@ -160,7 +167,7 @@ def context_use_of(
             LargeMessage(
                 layout.transcript.origins[index],
                 str(messages[index].get("role")),
-                _tools(messages[index], names),
+                tools(index),
                 layout.tokens[index],
             )
             for index in verbatim[:MOST_LISTED]
@@ -168,35 +175,26 @@ def context_use_of(
     )
 
 
-def _tools(message: Message, names: Mapping[str, str]) -> str:
-    """Whose results a message brings, and what it calls."""
-    results = [message] if is_result(message) else result_blocks(message)
-    ids = [str(one.get("tool_call_id") or one.get("tool_use_id")) for one in results]
-    found = [*(names[id] for id in ids if id in names), *(c.name for c in tool_calls_of(message))]
-    return ", ".join(dict.fromkeys(found))
-
-
 # -------------------------------------------------------------- a compression to come
 
 
 def preview_of(
-    call: CompressCall,
-    look: Look,
-    plan: Plan | None,
-    lines: Mapping[int, Message],
-    tokens: TokenCounter,
+    look: Look, plan: Plan | None, lines: Mapping[int, Message], tokens: TokenCounter
 ) -> Preview:
     """The preview of a plan; `lines` are what outputs would say that may be masked."""
-    layout = look.layout
-    chosen = plan.masks if plan is not None else ()
-    masks = {index: tokens.message(lines[index]) for index in chosen}
-    parts = _parts(layout, plan, masks)
+    call, layout = look.call, look.layout
+    runs = [("summary", job.start, job.end, job.room) for job in plan.jobs] if plan else []
+    masks = plan.masks if plan else ()
+    runs += [("mask", index, index + 1, tokens.message(lines[index])) for index in masks]
+    # Stand-ins for what would be written, laid along the transcript as it would be.
+    new = [Segment(kind, layout.digests[a:b], {}, size, 0, "") for kind, a, b, size in runs]
     opening = tokens.messages([])
+    after = layout.adding(new)
     return Preview(
-        parts=tuple(replace(part, why=_why(part, call.budget, layout)) for part in parts),
+        parts=tuple(_parts(after, {id(segment) for segment in new}, call.budget)),
         messages=tuple(look.reading.own),
         message_tokens=layout.tokens,
-        masks=frozenset((*masks, *layout.replaced)),
+        masks=frozenset(after.replaced),
         budget=call.budget,
         limits=model_limits(call.config.model, call.config.context_window),
         opening=opening,
@@ -208,37 +206,25 @@ def preview_of(
     )
 
 
-def _parts(layout: Layout, plan: Plan | None, masks: Mapping[int, int]) -> list[Part]:
-    """The parts of the view that a plan would make; `masks` are the tokens of what it masks."""
-    jobs = plan.jobs if plan is not None else ()
-    replaced = [
-        Part("", job.start, job.end - job.start, job.source_tokens, job.room, to_write=True)
-        for job in jobs
-    ]
-    for tile in layout.tiles:
-        if tile.segment is not None and not any(j.start <= tile.start < j.end for j in jobs):
-            source = layout.source(tile.start, tile.end)
-            size, tokens = tile.end - tile.start, tile.segment.tokens
-            replaced.append(Part("", tile.start, size, source, tokens, segment=tile.segment))
-    replaced.sort(key=lambda part: part.start)
-    parts: list[Part] = []
-    at, names = 0, [f"summary {n}" for n in range(1, len(replaced) + 1)]
-    for number, part in enumerate(replaced):
-        if at < part.start:
-            parts.append(_verbatim("kept" if number else "head", layout, masks, at, part.start))
-        parts.append(replace(part, name=names[number] if len(names) > 1 else "summary"))
-        at = part.start + part.messages
-    if at < len(layout.tokens):
-        name = "tail" if replaced else "all"
-        parts.append(_verbatim(name, layout, masks, at, len(layout.tokens)))
-    return parts
-
-
-def _verbatim(name: str, layout: Layout, masks: Mapping[int, int], start: int, end: int) -> Part:
-    run = range(start, end)
-    after = sum(masks.get(index, layout.message_tokens(index)) for index in run)
-    masked = sum(index in masks or index in layout.replaced for index in run)
-    return Part(name, start, end - start, layout.source(start, end), after, masked)
+def _parts(after: Layout, new: set[int], budget: Budget) -> Iterator[Part]:
+    """The parts of a view, end to end; `new` are the ids of the segments that are to be written."""
+    summaries, told, length = len(after.tiles), 0, len(after.tokens)
+    ends = [(-1, 0, None), *after.tiles, (length, length, None)]
+    gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]
+    for start, end, segment in sorted([*after.tiles, *gaps], key=lambda stretch: stretch[0]):
+        size, before = end - start, after.source(start, end)
+        if segment is not None:
+            told += 1
+            name = f"summary {told}" if summaries > 1 else "summary"
+            is_new = id(segment) in new
+            known = None if is_new else segment
+            part = Part(name, start, size, before, segment.tokens, segment=known, to_write=is_new)
+        else:
+            name = "tail" if end == length else "kept" if told else "head"
+            masked = sum(index in after.replaced for index in range(start, end))
+            name, left = name if summaries else "all", after.span(start, end)
+            part = Part(name, start, size, before, left, masked)
+        yield replace(part, why=_why(part, budget, after))
 
 
 def _why(part: Part, budget: Budget, layout: Layout) -> str:

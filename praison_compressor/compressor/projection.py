@@ -7,17 +7,16 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from ..config import CompressorConfig
 from ..errors import LedgerError
-from ..facts import Domain
 from ..ledger.segments import DROPPED, Entry, Outline, Segment, Session, Store, in_force
 from ..messages import Message, digest
 from ..messages.digests import MessageCache, Seen
 from ..messages.secrets import Redactor, masks_secrets
 from ..tokens.counter import TokenCounter
-from ..view.budget import Budget
 from ..view.frame import unreferenced
 from ..view.layout import arrange
-from ..view.masks import LIKE_A_NAME, excerpt, kept_steps, large_results, mask_lines
+from ..view.masks import LIKE_A_NAME, excerpt, kept_steps, large_results, mask, maskable
 from ..view.plan import Plan, plan
 from .call import CompressCall, Look, Reading
 
@@ -25,16 +24,16 @@ logger = logging.getLogger(__name__)
 
 
 class Projector:
-    """Lays transcripts along a store's ledger, as one model counts them; thread-safe.
+    """Lays transcripts along a store's ledger, as one model counts them; thread-safe."""
 
-    `recall`: who is sent the views has the recall tools that renderings may name.
-    """
-
-    def __init__(self, store: Store, tokens: TokenCounter, *, recall: bool = False) -> None:
+    def __init__(self, config: CompressorConfig, store: Store, tokens: TokenCounter) -> None:
         self._store = store
         self._tokens = tokens
         self._cache = tokens.cache
-        self._recall = recall
+        self._namespace = config.namespace
+        self._recall = bool(config.recall)
+        most = config.archive_limit_mb or getattr(store, "limit_mb", None)
+        self._archive_limit = None if most is None else int(most * 1_000_000)
 
     def open(self, call: CompressCall) -> Session:
         """The call's session."""
@@ -60,33 +59,21 @@ class Projector:
             call.budget.head,
             kept_steps(transcript.messages, transcript.steps, call.config),
         )
-        return Look(session, reading, layout, domain=Domain.of(call.config), reader=call.rules)
+        return Look(call, session, reading, layout)
 
-    def plan(self, call: CompressCall, look: Look) -> Plan | None:
+    def plan(self, look: Look) -> Plan | None:
         """What to do about it; None while it fits, or nothing would be gained.
 
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
         """
-        layout, excerpts = look.layout, self.excerpts(call, look)
+        layout, excerpts = look.layout, self.excerpts(look)
         if excerpts:
             gone = sum(map(layout.message_tokens, excerpts))
             size = layout.size() - gone + sum(map(self._tokens.message, excerpts.values()))
             return Plan((), len(layout.tokens), size, excerpts=tuple(excerpts))
-        return plan(
-            look.layout,
-            self.budget(call, look),
-            force=call.force,
-            masks=self._mask_sizes(call, look),
-            by_model=call.pays,
-        )
-
-    def budget(self, call: CompressCall, look: Look) -> Budget:
-        """The call's. After a compression was taken back nothing is compressed unasked while the
-        window takes the whole: the next turn would take the taking back."""
-        if not look.session.was_undone:
-            return call.budget
-        return replace(call.budget, trigger=call.budget.limit)
+        call, masks = look.call, self._mask_sizes(look)
+        return plan(layout, look.budget, force=call.force, masks=masks, by_model=call.pays)
 
     def recounted(self, segment: Segment) -> Segment:
         """The segment as this model counts it: it may have been written under another."""
@@ -119,48 +106,49 @@ class Projector:
 
     # -------------------------------------------------------------- the archive's limit
 
-    def with_room(self, call: CompressCall, look: Look, plan: Plan) -> Look:
+    def with_room(self, look: Look, plan: Plan) -> Look:
         """The look with room in the archive for what the plan adds to it, and with what the archive
         has no room for: nothing that is written now leads there."""
-        if self._limit(call) is None:
+        if self._archive_limit is None:
             return look
         layout, given = look.layout, look.reading.given
         known = {i for start, end, _ in layout.standing() for i in range(start, end)}
         new = {i for job in plan.jobs for i in range(job.start, job.end)}
         new = new.union(plan.masks, plan.excerpts) - known
-        self.trim(call, free=sum(len(str(layout.transcript.messages[i])) for i in new))
+        self.trim(free=sum(len(str(layout.transcript.messages[i])) for i in new))
         digests = given.content_digests()
-        gone = self._store.dropped(call.key[0], digests)
+        gone = self._store.dropped(self._namespace, digests)
         return replace(look, dropped=frozenset(n for n, d in enumerate(digests) if d in gone))
 
-    def trim(self, call: CompressCall, *, free: int = 0) -> None:
+    def trim(self, *, free: int = 0) -> None:
         """Hold the archive to its limit, less the bytes that are to be free."""
-        limit = self._limit(call)
-        if limit is None:
+        if self._archive_limit is None:
             return
         try:
-            self._store.trim(call.key[0], max(0, limit - free))
+            self._store.trim(self._namespace, max(0, self._archive_limit - free))
         except LedgerError as error:  # the next commit tries again
             logger.warning("the archive is not held to its limit: %s", error)
 
-    def _limit(self, call: CompressCall) -> int | None:
-        limit = call.config.archive_limit_mb or getattr(self._store, "limit_mb", None)
-        return None if limit is None else int(limit * 1_000_000)
-
     # -------------------------------------------------------------- masks
 
-    def masks(
-        self, call: CompressCall, look: Look, names: Mapping[int, str] | None = None
-    ) -> dict[int, Message]:
+    def masks(self, look: Look, names: Mapping[int, str] | None = None) -> dict[int, Message]:
         """The results that may be masked, and what each would say; with `names` those named."""
         if look.lines and names is None:
             return look.lines
-        layout = look.layout
-        found = mask_lines(layout.transcript.messages, layout.tokens, call.config, names)
-        if not found:
-            return found
+        config, layout = look.call.config, look.layout
+        messages = layout.transcript.messages
+        found = {
+            index: mask(
+                calls,
+                messages[index],
+                LIKE_A_NAME if names is None else names[index],
+                host_prefixes=config.host_prefixes,
+            )
+            for index, calls in maskable(messages, layout.tokens, config).items()
+            if names is None or index in names
+        }
         # As the store would write them, so that the plan counts what will be sent.
-        found = dict(zip(found, self._stored(call, list(found.values())), strict=True))
+        found = dict(zip(found, self._stored(list(found.values())), strict=True))
         if names is None:
             # One line would hide what binds: it goes with a summary, which tells it verbatim.
             bind = {rule.since for rule in look.rules}
@@ -168,14 +156,12 @@ class Projector:
             look.lines.update(found)
         return found
 
-    def excerpts(
-        self, call: CompressCall, look: Look, names: Mapping[int, str] | None = None
-    ) -> dict[int, Message]:
+    def excerpts(self, look: Look, names: Mapping[int, str] | None = None) -> dict[int, Message]:
         """The results that are too large to stay whole, as their first and last lines.
 
         `names` has the references under which they will be archived.
         """
-        layout, most = look.layout, call.budget.large
+        call, layout, most = look.call, look.layout, look.budget.large
         if most is None or sum(layout.tokens) <= most:
             return {}
         messages, steps = layout.transcript.messages, layout.transcript.steps
@@ -184,7 +170,7 @@ class Projector:
         found: dict[int, Message] = {}
         for index in sorted(large.keys() - shown):
             # Masked before it is cut: half a secret has no shape to know it by.
-            (message,) = self._stored(call, [messages[index]])
+            (message,) = self._stored([messages[index]])
             name = LIKE_A_NAME if names is None else names.get(index, "")
             tokens, reads = layout.tokens[index], self._recall
             short = excerpt(large[index], message, tokens, name, reads=reads)
@@ -192,22 +178,22 @@ class Projector:
                 found[index] = short
         return found
 
-    def _stored(self, call: CompressCall, messages: Sequence[Message]) -> Sequence[Message]:
+    def _stored(self, messages: Sequence[Message]) -> Sequence[Message]:
         """The messages as the store would write them."""
         if not masks_secrets(self._store):
             return messages
-        return Redactor(call.key[0]).messages(messages).messages
+        return Redactor(self._namespace).messages(messages).messages
 
-    def _mask_sizes(self, call: CompressCall, look: Look) -> dict[int, int]:
+    def _mask_sizes(self, look: Look) -> dict[int, int]:
         """Tokens of each result that may be masked, as it would be then.
 
         Without a model a static summary is as cheap, and keeps more than masks do.
         """
-        wanted = call.pays or call.config.tool_policies
-        trigger = self.budget(call, look).trigger
-        if not wanted or (look.layout.size() <= trigger and not call.force):
+        call = look.call
+        is_due = call.force or look.layout.size() > look.budget.trigger
+        if not is_due or not (call.pays or call.config.tool_policies):
             return {}
-        return {index: self._tokens.message(line) for index, line in self.masks(call, look).items()}
+        return {index: self._tokens.message(line) for index, line in self.masks(look).items()}
 
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:

@@ -19,7 +19,7 @@ from ..summaries.protocol import Doubt, Written
 from ..tokens.counter import TokenCounter
 from ..tokens.models import cached_input_price, input_price
 from ..view.frame import escape
-from .call import CompressCall, Look
+from .call import Look
 
 
 @dataclass(frozen=True)
@@ -163,14 +163,9 @@ class CompressResult:
         )
 
 
-def result_of(
-    call: CompressCall,
-    look: Look,
-    tokens: TokenCounter,
-    written: Sequence[Written] = (),
-) -> CompressResult:
+def result_of(look: Look, tokens: TokenCounter, written: Sequence[Written] = ()) -> CompressResult:
     """The result that a look shows, after `written`: with the caller's own messages."""
-    layout = look.layout
+    call, layout = look.call, look.layout
     segments = layout.summaries()
     standing = [segment for _, _, segment in layout.standing()]
     masked = len(standing) - len(segments)

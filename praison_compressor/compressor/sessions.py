@@ -23,7 +23,7 @@ from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.budget import Budget
 from ..view.layout import lay, lay_masks, shown
-from .call import CompressCall, Look
+from .call import Look
 from .projection import renderings
 from .result import CompressResult
 
@@ -151,11 +151,10 @@ class LastTurn:
     """What the next one differs from in its messages and their tokens."""
 
 
-def last_turn_of(
-    call: CompressCall, look: Look, result: CompressResult, tokens: TokenCounter
-) -> LastTurn | None:
+def last_turn_of(look: Look, result: CompressResult, tokens: TokenCounter) -> LastTurn | None:
     """What to remember of a look with nothing to do; None where more than adding may happen,
     or `==` with a copy does not find every edit."""
+    call = look.call
     seen = call.reading.seen
     if look.reading is not call.reading or not call.extends or not call.reading.is_as_given:
         return None

@@ -48,7 +48,7 @@ class Telemetry:
         try:
             exporter = self._opened()
             if exporter is not None:
-                exporter.take(event)
+                getattr(exporter, f"on_{event.name}", lambda _: None)(event)
         except Exception:
             logger.debug("no telemetry of %s", event.name, exc_info=True)
 
@@ -63,11 +63,12 @@ class Telemetry:
 
 
 class _Exporter:
-    """The instruments, and the spans that are open."""
+    """The instruments, the spans that are open, and a method for each event that is exported."""
 
     def __init__(self, tracers: Any, meters: Any) -> None:
         from opentelemetry import metrics, trace
 
+        self._api = trace
         self._tracer = trace.get_tracer(NAME, tracer_provider=tracers)
         meter = metrics.get_meter(NAME, meter_provider=meters)
         self._tokens = meter.create_histogram(
@@ -93,113 +94,79 @@ class _Exporter:
         )
         self._open: dict[str, Span] = {}
 
-    def take(self, event: Event) -> None:
-        handler = getattr(self, f"_on_{event.name}", None)
-        if handler is not None:
-            handler(event)
+    def on_started(self, event: Event) -> None:
+        told = {
+            "gen_ai.operation.name": OPERATION,
+            "gen_ai.conversation.id": event.session_id,
+            f"{NAME}.tokens_before": event.data["tokens"],
+            f"{NAME}.messages": event.data["messages"],
+        }
+        self._open[event.session_id] = self._tracer.start_span(OPERATION, attributes=told)
 
-    def _on_started(self, event: Event) -> None:
-        span = self._tracer.start_span(
-            OPERATION,
-            attributes={
-                "gen_ai.operation.name": OPERATION,
-                "gen_ai.conversation.id": event.session_id,
-                f"{NAME}.tokens_before": event.data["tokens"],
-                f"{NAME}.messages": event.data["messages"],
-            },
-        )
-        self._open[event.session_id] = span
-
-    def _on_model_answered(self, event: Event) -> None:
-        from opentelemetry.trace import SpanKind, set_span_in_context
-        from opentelemetry.trace.status import Status, StatusCode
-
+    def on_model_answered(self, event: Event) -> None:
         data, model = event.data, event.data.get("model")
-        common = _called(data)
+        route, slash, _ = (model or "").lower().partition("/")
+        common = {
+            "gen_ai.operation.name": "chat",
+            # Whose a model is: its route in litellm.
+            "gen_ai.provider.name": route if slash else "_OTHER",
+            **_told(data, {"gen_ai.request.model": "model", "error.type": "error"}),
+        }
         parent = self._open.get(event.session_id)
         now = time.time_ns()
         span = self._tracer.start_span(
             f"chat {model}" if model else "chat",
-            context=None if parent is None else set_span_in_context(parent),
-            kind=SpanKind.CLIENT,
+            context=None if parent is None else self._api.set_span_in_context(parent),
+            kind=self._api.SpanKind.CLIENT,
             start_time=now - int(data["seconds"] * 1e9),
-            attributes={**common, "gen_ai.conversation.id": event.session_id, **_usage(data)},
+            attributes={**common, "gen_ai.conversation.id": event.session_id, **_told(data, USAGE)},
         )
         if data.get("error"):
-            span.set_status(Status(StatusCode.ERROR))
+            span.set_status(self._api.Status(self._api.StatusCode.ERROR))
         span.end(end_time=now)
         self._seconds.record(data["seconds"], common)
         for kind, field in (("input", "prompt_tokens"), ("output", "completion_tokens")):
             if data.get(field):
                 self._tokens.record(data[field], {**common, "gen_ai.token.type": kind})
 
-    def _on_fell_back(self, event: Event) -> None:
-        self._fallbacks.add(1, _model(event.data.get("model")))
+    def on_fell_back(self, event: Event) -> None:
+        self._fallbacks.add(1, _told(event.data, {"gen_ai.request.model": "model"}))
 
-    def _on_committed(self, event: Event) -> None:
+    def on_committed(self, event: Event) -> None:
         data = event.data
-        method = data["method"] or "masks"
-        outcome = {f"{NAME}.method": method, f"{NAME}.status": data["status"]}
+        outcome = {f"{NAME}.method": data["method"] or "masks", f"{NAME}.status": data["status"]}
         self._compressions.add(1, outcome)
         self._removed.add(max(0, data["tokens_before"] - data["tokens_after"]), outcome)
         span = self._open.pop(event.session_id, None)
-        if span is None:
-            return
-        span.set_attributes(
-            {
-                **outcome,
-                **_model(data.get("model")),
-                **_usage(data),
-                f"{NAME}.tokens_after": data["tokens_after"],
-                f"{NAME}.masked": data["masked"],
-                f"{NAME}.epoch": data["epoch"],
-            }
-        )
-        if data.get("cost") is not None:
-            span.set_attribute(f"{NAME}.cost_usd", data["cost"])
-        span.end()
+        if span is not None:
+            span.set_attributes({**outcome, **_told(data, USAGE), **_told(data, COMMITTED)})
+            span.end()
 
-    def _on_abandoned(self, event: Event) -> None:
-        from opentelemetry.trace.status import Status, StatusCode
-
-        error = str(event.data["error"])
-        self._compressions.add(1, {f"{NAME}.status": "abandoned", "error.type": error})
+    def on_abandoned(self, event: Event) -> None:
+        error = {"error.type": str(event.data["error"])}
+        self._compressions.add(1, {f"{NAME}.status": "abandoned", **error})
         span = self._open.pop(event.session_id, None)
         if span is not None:
-            span.set_attribute("error.type", error)
-            span.set_status(Status(StatusCode.ERROR))
+            span.set_attributes(error)
+            span.set_status(self._api.Status(self._api.StatusCode.ERROR))
             span.end()
 
 
-def _called(data: Mapping[str, Any]) -> dict[str, str]:
-    """What every signal of one call of a model carries."""
-    model = data.get("model")
-    found = {
-        "gen_ai.operation.name": "chat",
-        "gen_ai.provider.name": _provider(model),
-        **_model(model),
-    }
-    if data.get("response_model"):
-        found["gen_ai.response.model"] = str(data["response_model"])
-    if data.get("error"):
-        found["error.type"] = str(data["error"])
-    return found
+USAGE = {
+    "gen_ai.usage.input_tokens": "prompt_tokens",
+    "gen_ai.usage.output_tokens": "completion_tokens",
+    "gen_ai.usage.cache_read.input_tokens": "cache_read_tokens",
+}
+
+COMMITTED = {
+    "gen_ai.request.model": "model",
+    f"{NAME}.tokens_after": "tokens_after",
+    f"{NAME}.masked": "masked",
+    f"{NAME}.epoch": "epoch",
+    f"{NAME}.cost_usd": "cost",
+}
 
 
-def _model(model: str | None) -> dict[str, str]:
-    return {"gen_ai.request.model": model} if model else {}
-
-
-def _usage(data: Mapping[str, Any]) -> dict[str, int]:
-    names = {
-        "gen_ai.usage.input_tokens": "prompt_tokens",
-        "gen_ai.usage.output_tokens": "completion_tokens",
-        "gen_ai.usage.cache_read.input_tokens": "cache_read_tokens",
-    }
-    return {name: data[field] for name, field in names.items() if data.get(field)}
-
-
-def _provider(model: str | None) -> str:
-    """Whose a model is: its route in litellm."""
-    route, slash, _ = (model or "").lower().partition("/")
-    return route if slash else "_OTHER"
+def _told(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """The attributes of these names whose fields the event has."""
+    return {name: data[field] for name, field in names.items() if data.get(field) is not None}

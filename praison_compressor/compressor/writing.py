@@ -3,31 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import inspect
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from ..config import CompressorConfig, Event, Hook
+from ..config import Event, Hook
 from ..errors import SummaryError
-from ..facts import Domain, Rule
+from ..facts import Rule
 from ..facts.passages import passages
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..summaries.prompts import rendering
-from ..summaries.protocol import Brief, Prefix, Summarizer, Written, billed
-from ..summaries.retries import Breaker, LearnedWindows
-from ..summaries.static import FactFinder, RuleList, carried_on, without_added
+from ..summaries.protocol import Brief, Prefix, Written
+from ..summaries.static import RuleList, carried_on, without_added
 from ..summaries.threads import begin
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
 from ..view.jobs import SMALLEST_SUMMARY, Job, view_tokens
 from ..view.plan import Plan, tail_to_give, with_longer_tail, with_shorter_tail
-from .call import CompressCall, Look
+from .call import Look
 
 logger = logging.getLogger(__name__)
 
@@ -42,116 +40,79 @@ class Draft:
     """Whether it is to be committed: only then do its references lead anywhere."""
 
 
+@dataclass(frozen=True)
 class Writing:
     """Has plans written, with a model's money or without; thread-safe."""
 
-    def __init__(
-        self,
-        config: CompressorConfig,
-        summarizer: Summarizer | None,
-        tokens: TokenCounter,
-        emit: Callable[[Event], None],
-        *,
-        on_disk: bool,
-    ) -> None:
-        self.summarizer = summarizer
-        """Who writes; None until one is needed, and where none is configured. Never the one that a
-        single call names: its model is for that call alone."""
-        self.breaker = Breaker()
-        self._config = config
-        self._tokens = tokens
-        self._writer_with = functools.partial(
-            SummaryWriter,
-            config,
-            tokens=tokens,
-            emit=emit,
-            windows=LearnedWindows(),
-            finder=FactFinder(Domain.of(config)),
-            on_disk=on_disk,
-        )
+    writer: SummaryWriter
+    tokens: TokenCounter
 
-    async def write(
-        self, call: CompressCall, look: Look, plan: Plan, spent: Sequence[Usage] = ()
-    ) -> Draft:
-        """The plan's texts by a model where one is worth its call; `spent` is on their bill too."""
-        writer, briefs = self._writer(call), briefs_for(call, look, plan)
-        texts = await asyncio.gather(
-            *(
-                writer.write(brief, model=call.model, session_id=look.session.id, force=call.force)
-                for brief in briefs
-            )
-        )
-        draft = Draft(plan, billed(texts, spent))
-        return await asyncio.to_thread(self._refitted, call, look, draft, writer)
+    async def write(self, look: Look, plan: Plan, spent: Sequence[Usage] = ()) -> Draft:
+        """The plan's texts by a model where one is worth its call; `spent`, on texts that came to
+        nothing, is on their bill too."""
+        call, name = look.call, look.session.id
+        coming = [
+            self.writer.write(brief, model=call.model, session_id=name, force=call.force)
+            for brief in briefs_for(look, plan)
+        ]
+        texts = await asyncio.gather(*coming)
+        if texts:
+            texts[0] = replace(texts[0], usage=sum(spent, texts[0].usage))
+        return await asyncio.to_thread(self._refitted, look, Draft(plan, texts))
 
-    def static(
-        self, call: CompressCall, look: Look, plan: Plan, *, recorded: bool = False
-    ) -> Draft:
+    def static(self, look: Look, plan: Plan, *, recorded: bool = False) -> Draft:
         """The plan's texts without a model, with references where they are to be recorded."""
-        writer = self._writer(call)
-        briefs = briefs_for(call, look, plan, recorded=recorded)
-        texts = [writer.static(brief) for brief in briefs]
-        return self._refitted(call, look, Draft(plan, texts, recorded=recorded), writer)
+        texts = [self.writer.static(brief) for brief in briefs_for(look, plan, recorded=recorded)]
+        return self._refitted(look, Draft(plan, texts, recorded=recorded))
 
-    def _refitted(
-        self, call: CompressCall, look: Look, draft: Draft, writer: SummaryWriter
-    ) -> Draft:
+    def _refitted(self, look: Look, draft: Draft) -> Draft:
         """The draft with a longer tail, where its texts did not fill their room.
 
         How long a text gets is known only when it is written. A model's prose stays as it is, and
         no model is asked again; the facts beside it are read anew.
         """
-        over = self._size(look, draft) - call.budget.limit
+        budget = look.budget
+        over = self._size(look, draft) - budget.limit
         if over > 0 and draft.plan.jobs:
-            return self._given_way(call, look, draft, writer, over)
+            return self._given_way(look, draft, over)
         for _ in range(ROUNDS if draft.plan.jobs else 0):
-            spare = call.budget.target - self._size(look, draft)
-            if spare < LEFT_OVER * call.budget.target:
+            spare = budget.target - self._size(look, draft)
+            if spare < LEFT_OVER * budget.target:
                 break
             *others, last = draft.texts
-            size = self._tokens.message(last.message)
-            plan = with_longer_tail(look.layout, call.budget, draft.plan, spare, size)
+            size = self.tokens.message(last.message)
+            plan = with_longer_tail(look.layout, budget, draft.plan, spare, size)
             if plan is None:
                 break
             try:
-                brief = briefs_for(call, look, plan, recorded=draft.recorded)[-1]
-                text = writer.again(brief, last, call.model)
+                brief = briefs_for(look, plan, recorded=draft.recorded)[-1]
+                text = self.writer.again(brief, last, look.call.model)
             except SummaryError:
                 break
             wider = replace(draft, plan=plan, texts=[*others, replace(text, usage=last.usage)])
-            if self._size(look, wider) > call.budget.target:
+            if self._size(look, wider) > budget.target:
                 break
             draft = wider
         return draft
 
-    def _given_way(
-        self, call: CompressCall, look: Look, draft: Draft, writer: SummaryWriter, over: int
-    ) -> Draft:
+    def _given_way(self, look: Look, draft: Draft, over: int) -> Draft:
         """The draft with a shorter tail, whose text is too long by so much; static where the tail
         has nothing that may go."""
         plan = with_shorter_tail(look.layout, draft.plan, over)
         if plan is not None:
-            small = briefs_for(call, look, plan, recorded=draft.recorded)[-1]
-            shorter = replace(draft, plan=plan, texts=[*draft.texts, writer.static(small)])
-            if self._size(look, shorter) <= call.budget.limit:
+            small = briefs_for(look, plan, recorded=draft.recorded)[-1]
+            shorter = replace(draft, plan=plan, texts=[*draft.texts, self.writer.static(small)])
+            if self._size(look, shorter) <= look.budget.limit:
                 return shorter
-        briefs = briefs_for(call, look, draft.plan, recorded=draft.recorded)
-        paid = zip(map(writer.static, briefs), draft.texts, strict=True)
+        briefs = briefs_for(look, draft.plan, recorded=draft.recorded)
+        paid = zip(map(self.writer.static, briefs), draft.texts, strict=True)
         return replace(draft, texts=[replace(text, usage=old.usage) for text, old in paid])
 
     def _size(self, look: Look, draft: Draft) -> int:
         """Tokens of the view with these texts in it."""
         gone = sum(view_tokens(look.layout, job.start, job.end) for job in draft.plan.jobs)
-        texts = sum(self._tokens.message(text.message) for text in draft.texts)
+        texts = sum(self.tokens.message(text.message) for text in draft.texts)
         return look.layout.size() - gone + texts
-
-    def _writer(self, call: CompressCall) -> SummaryWriter:
-        if self.summarizer is None and self._config.auxiliary_model:
-            self.summarizer = default_summarizer(self._config)
-        summarizer = self.summarizer
-        if summarizer is None and call.model:
-            summarizer = default_summarizer(replace(self._config, auxiliary_model=call.model))
-        return self._writer_with(summarizer=summarizer, breaker=self.breaker)
 
 
 ROUNDS = 3
@@ -160,23 +121,12 @@ LEFT_OVER = 0.02
 """Share of the target that is not worth another round."""
 
 
-def default_summarizer(config: CompressorConfig) -> Summarizer:
-    """litellm with the auxiliary model of the configuration, which names one."""
-    from ..summaries.litellm_client import LiteLLMSummarizer  # costs 2.3 s: only when asked
-
-    assert config.auxiliary_model is not None
-    return LiteLLMSummarizer(
-        config.auxiliary_model,
-        api_base=config.auxiliary_api_base,
-        api_key=config.auxiliary_api_key,
-    )
-
-
 # -------------------------------------------------------------- the hook before it
 
 
-def begun(call: CompressCall, look: Look, plan: Plan) -> Event:
+def begun(look: Look, plan: Plan) -> Event:
     """The event of a compression that is about to be written, in numbers."""
+    call = look.call
     numbers = {
         "tokens": look.layout.size(),
         "messages": len(look.layout.tokens),
@@ -228,7 +178,7 @@ PROSE_SHARE = 1 / 3
 a third is left then for the facts that its text lacks."""
 
 
-def briefs_for(call: CompressCall, look: Look, plan: Plan, *, recorded: bool = True) -> list[Brief]:
+def briefs_for(look: Look, plan: Plan, *, recorded: bool = True) -> list[Brief]:
     """What each of the plan's jobs is written from, in their order."""
     # The number that the segment will have in the session's ledger once it is committed.
     first = len(look.layout.segments) + 1
@@ -238,21 +188,19 @@ def briefs_for(call: CompressCall, look: Look, plan: Plan, *, recorded: bool = T
     spare = tail_to_give(look.layout, plan)
     names = [f"s{n}" if recorded else "" for n in range(first, first + len(plan.jobs))]
     return [
-        _brief(call, look, job, name, visible, spare, rules)
-        for job, name, rules in zip(
-            plan.jobs, names, _rule_lists(call, look, plan, names), strict=True
-        )
+        _brief(look, job, name, visible, spare, rules)
+        for job, name, rules in zip(plan.jobs, names, _rule_lists(look, plan, names), strict=True)
     ]
 
 
-def _rule_lists(call: CompressCall, look: Look, plan: Plan, names: Sequence[str]) -> list[RuleList]:
+def _rule_lists(look: Look, plan: Plan, names: Sequence[str]) -> list[RuleList]:
     """The rules that each text carries: the last with room for them all that the view leaves out
     up to its end, so that they stand together; one behind it those of its own stretch."""
     messages = look.layout.transcript.messages
     found = look.rules
     large = [job for job in plan.jobs if job.room >= 2 * SMALLEST_SUMMARY] or [*plan.jobs]
     carrier = max(large, key=lambda job: job.end, default=None)
-    references = _all_references(look, plan, names) if call.config.recall else {}
+    references = _all_references(look, plan, names) if look.call.config.recall else {}
     lists = []
     for job in plan.jobs:
         if carrier is None or job.end < carrier.end:
@@ -337,14 +285,9 @@ def _references(look: Look, start: int, end: int, name: str) -> tuple[str, ...]:
 
 
 def _brief(
-    call: CompressCall,
-    look: Look,
-    job: Job,
-    reference: str,
-    visible: str,
-    spare: int,
-    rules: RuleList,
+    look: Look, job: Job, reference: str, visible: str, spare: int, rules: RuleList
 ) -> Brief:
+    call = look.call
     layout, messages = look.layout, look.layout.transcript.messages
     # A static text is written anew from the originals; only a model's prose is carried on.
     carried = [segment for segment in job.folds if segment.method == "model"]
@@ -379,17 +322,18 @@ def _brief(
         else (),
         recall=bool(call.config.recall),
         instructions=call.config.summary_instructions,
-        prefix=_prefix(call, look, job),
+        prefix=_prefix(look, job),
         rules=rules,
     )
 
 
-def _prefix(call: CompressCall, look: Look, job: Job) -> Prefix | None:
+def _prefix(look: Look, job: Job) -> Prefix | None:
     """What the agent's last request began with; None where a summary cannot be asked on it.
 
     What has no tools from the caller may have some. The originals of a static summary are to be
     read again, and are not in the view.
     """
+    call = look.call
     if not call.config.summarize_on_prefix or call.tools is None:
         return None
     if any(segment.method != "model" for segment in job.folds):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from praisonaiagents.eval.base import BaseEvaluator
 
-from ..compressor.writing import default_summarizer
 from ..config import CompressorConfig
 from ..errors import ConfigError
 from ..facts import (
@@ -28,6 +27,7 @@ from ..facts.coverage import Text, short
 from ..facts.model import DONE
 from ..messages import Message, content_digest
 from ..messages.display import in_words
+from ..summaries.litellm_client import default_summarizer
 from ..summaries.protocol import Summarizer, as_summarizer
 from ..summaries.threads import run as run_async
 
@@ -94,7 +94,7 @@ class CompressionEvaluator(BaseEvaluator):  # type: ignore[misc]  # the host shi
         whole = engine.verbatim(last.messages, session_id=ours.session_id)
         answers, answerer = None, self._answerer
         if isinstance(answerer, str):
-            answerer = default_summarizer(replace(ours.config, auxiliary_model=answerer))
+            answerer = default_summarizer(ours.config, answerer)
         asked = as_summarizer(answerer)
         if asked is not None:
             answers = run_async(answers_from(asked, last.messages, ours.config))

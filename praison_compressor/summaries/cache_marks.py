@@ -13,8 +13,6 @@ from typing import Any
 from ..messages import Message, is_result, is_system, text_of
 from ..view.frame import is_framed
 
-__all__ = ["LARGEST", "marked", "takes_marks"]
-
 LARGEST = 4
 """Marks that a request may carry, those on its tools included."""
 

@@ -1,7 +1,7 @@
 """A model's own text for a brief: in one call, or in parts that are merged where its window is too
 small.
 
-Every message is shown in exactly one part, and `Order.parts` says how many were shown in each. One
+Every message is shown in exactly one part, and `Asker.parts` says how many were shown in each. One
 that is too long is shown by its head, its tail and the lines between that tell most.
 """
 
@@ -23,9 +23,7 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
 from .prompts import Wish, merge_request, prefix_request, rendering, request
 from .protocol import Brief
-from .retries import Asker, Order
-
-__all__ = ["Drafter", "Piece", "abridged", "packed"]
+from .retries import Asker
 
 logger = logging.getLogger(__name__)
 
@@ -56,60 +54,64 @@ class Drafter:
     asker: Asker
     tokens: TokenCounter
 
-    async def draft(self, brief: Brief, order: Order) -> str:
+    async def draft(self, brief: Brief) -> str:
         """The text. A refusal as too long is learned from, and the parts are cut smaller.
 
         Raises:
             SummaryError: there is none.
         """
         while True:
-            window = self.asker.window(order)
+            window = self.asker.window
             try:
-                return await self._drafted(brief, order)
+                return await self._drafted(brief)
             except SummarizerUnavailable:
-                if self.asker.window(order) == window:
+                if self.asker.window == window:
                     raise
 
-    async def _drafted(self, brief: Brief, order: Order) -> str:
-        order.parts, order.most = [len(brief.shown)], 2 * brief.prose
-        text = await self._on_prefix(brief, order)
+    async def _drafted(self, brief: Brief) -> str:
+        self.asker.parts, self.asker.most = [len(brief.shown)], 2 * brief.prose
+        text = await self._on_prefix(brief)
         if text is not None:
             return text
-        tokens = await asyncio.to_thread(self._counter, order)
-        brief, make, parts = await asyncio.to_thread(self._in_parts, brief, order, tokens)
+        tokens = await asyncio.to_thread(self._counter)
+        brief, make, parts = await asyncio.to_thread(self._in_parts, brief, tokens)
         if len(parts) == 1:
-            return await self.asker.text(make(parts[0]), order, tokens)
-        texts, order.parts = [], [sum(piece.messages for piece in part) for part in parts]
+            return await self.asker.text(make(parts[0]), tokens)
+        texts, self.asker.parts = [], [sum(piece.messages for piece in part) for part in parts]
         # One after another: all might be refused for their size, or fail as the first does.
         for number, part in enumerate(parts, 1):
-            texts.append(await self.asker.text(make(part), order, tokens))
-            told = {"part": number, "parts": len(parts), "messages": order.parts[number - 1]}
-            self.asker.emit(Event("part_summarized", order.session_id, told))
-        return await self._merged(texts, brief, order, tokens)
+            texts.append(await self.asker.text(make(part), tokens))
+            told = {"part": number, "parts": len(parts), "messages": self.asker.parts[number - 1]}
+            self.asker.emit(Event("part_summarized", self.asker.session_id, told))
+        return await self._merged(texts, brief, tokens)
 
-    def _counter(self, order: Order) -> TokenCounter:
+    def _counter(self) -> TokenCounter:
         """What counts for the model that is asked: what was learned of the agent's own model is
         about no other."""
-        name, own = self.asker.model_of(order), self.tokens
+        name, own = self.asker.model_name, self.tokens
         if _is_same_model(name, self.asker.config.model) or (name is None and own.ratio >= 1):
             return own
         return TokenCounter(name or self.asker.config.model)
 
     # -------------------------------------------------------------- on the live prefix
 
-    async def _on_prefix(self, brief: Brief, order: Order) -> str | None:
+    async def _on_prefix(self, brief: Brief) -> str | None:
         """The text, asked on the agent's live prefix; None: ask in the ordinary way."""
-        mine = _is_same_model(self.asker.model_of(order), self.asker.config.model)
-        if brief.prefix is None or not mine or not self.asker.takes_tools:
+        mine = _is_same_model(self.asker.model_name, self.asker.config.model)
+        if (
+            brief.prefix is None
+            or not mine
+            or not getattr(self.asker.summarizer, "takes_tools", False)
+        ):
             return None
         tools = brief.prefix.tools
         asked = prefix_request(brief.prefix, self._wish(brief))
         size = self.tokens.messages(asked) + self.tokens.tools(tools) + 2 * brief.prose
-        window = self.asker.window(order)
+        window = self.asker.window
         if window is not None and size > window * WINDOW_MARGIN:
             return None
         try:
-            return await self.asker.text(asked, order, self.tokens, tools)
+            return await self.asker.text(asked, self.tokens, tools)
         except SummaryError as error:
             if getattr(error, "kind", "provider") != "provider":
                 raise  # the ordinary request would meet the same: no network, no key, no time
@@ -119,7 +121,7 @@ class Drafter:
     # -------------------------------------------------------------- in parts
 
     def _in_parts(
-        self, brief: Brief, order: Order, tokens: TokenCounter
+        self, brief: Brief, tokens: TokenCounter
     ) -> tuple[Brief, SummaryRequest, list[list[Piece]]]:
         """The brief asking for no more prose than the model's window has room for, what makes a
         request, and the texts for each, as many as that window asks.
@@ -127,7 +129,7 @@ class Drafter:
         Raises:
             SummarizerUnavailable: no room, or calls that would show next to nothing of it all.
         """
-        window, groups = self.asker.window(order), _by_step(brief.shown, tokens)
+        window, groups = self.asker.window, _by_step(brief.shown, tokens)
         make = self._request(brief, brief.folded or brief.earlier)
         longest = self.asker.config.shown_message_tokens
         if window is None:
@@ -142,30 +144,28 @@ class Drafter:
                 kind="context",
             )
         brief = replace(brief, prose=min(brief.prose, longest_prose))
-        order.most = 2 * brief.prose
+        self.asker.most = 2 * brief.prose
         make = self._request(brief, brief.folded or brief.earlier)
-        space = _room(window, make, tokens) - order.most
+        space = _room(window, make, tokens) - self.asker.most
         if space < window * LEAST_SPACE:
             # Earlier summaries that leave no room: replaced ones are read like messages; the others
             # stay in the view and need not be shown.
             groups = [*([Piece(text, messages=0)] for text in brief.folded), *groups]
-            make, space = self._request(brief, ()), room - order.most
-        most = _affordable(order.calls, (room - order.most) // brief.prose)
+            make, space = self._request(brief, ()), room - self.asker.most
+        most = _affordable(self.asker.calls, (room - self.asker.most) // brief.prose)
         return brief, make, packed(groups, tokens.texts, longest=longest, space=space, most=most)
 
-    def in_one(
-        self, brief: Brief, order: Order, make: SummaryRequest
-    ) -> tuple[list[Message], bool]:
+    def in_one(self, brief: Brief, make: SummaryRequest) -> tuple[list[Message], bool]:
         """One request that shows all messages, cut to what the model's window takes; and whether
         they are shown in it as they are to one who summarizes.
 
         Raises:
             SummarizerUnavailable: there is no room for them.
         """
-        tokens, window = self._counter(order), self.asker.window(order)
+        tokens, window = self._counter(), self.asker.window
         groups, longest = _by_step(brief.shown, tokens), self.asker.config.shown_message_tokens
         [whole] = packed(groups, tokens.texts, longest=longest)
-        space = math.inf if window is None else _room(window, make, tokens) - order.most
+        space = math.inf if window is None else _room(window, make, tokens) - self.asker.most
         if window is None or sum(piece.tokens for piece in whole) <= space:
             return make(whole), True
         if space < window * LEAST_SPACE:
@@ -182,17 +182,15 @@ class Drafter:
     def _wish(self, brief: Brief) -> Wish:
         return Wish(brief.prose, brief.instructions, self.asker.config.summary_prompt)
 
-    async def _merged(
-        self, texts: list[str], brief: Brief, order: Order, tokens: TokenCounter
-    ) -> str:
+    async def _merged(self, texts: list[str], brief: Brief, tokens: TokenCounter) -> str:
         """One summary out of consecutive partial ones, in rounds if they are many."""
-        window, wish = self.asker.window(order), self._wish(brief)
-        space = math.inf if window is None else int(window * WINDOW_MARGIN) - order.most
-        while len(texts) > 1 and order.calls:
+        window, wish = self.asker.window, self._wish(brief)
+        space = math.inf if window is None else int(window * WINDOW_MARGIN) - self.asker.most
+        while len(texts) > 1 and self.asker.calls:
             taken = len(texts)
             while taken > 2 and tokens.messages(merge_request(texts[:taken], wish)) > space:
                 taken -= 1
-            merged = await self.asker.text(merge_request(texts[:taken], wish), order, tokens)
+            merged = await self.asker.text(merge_request(texts[:taken], wish), tokens)
             texts = [merged, *texts[taken:]]
         return "\n\n".join(texts)
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable
 from ..ledger.segments import Usage
 from ..messages import Message
@@ -26,8 +27,6 @@ from ..tokens.models import bare_names, model_limits, overflow_of
 from .cache_marks import marked, takes_marks
 from .protocol import SummaryReply
 from .threads import begin
-
-__all__ = ["LiteLLMSummarizer", "kind_of", "provider_of", "retry_after"]
 
 THINKING_TOKENS = 4_000
 """Added to the cap for models that think before they write: their thoughts count against it."""
@@ -138,6 +137,12 @@ class LiteLLMSummarizer:
             # The client refuses to start without a key; a local server asks for none.
             endpoint["api_key"] = "none"
         return endpoint
+
+
+def default_summarizer(config: CompressorConfig, model: str) -> LiteLLMSummarizer:
+    """litellm with that model, at the endpoint of the configuration."""
+    base, key = config.auxiliary_api_base, config.auxiliary_api_key
+    return LiteLLMSummarizer(model, api_base=base, api_key=key)
 
 
 # -------------------------------------------------------------- the library

@@ -25,18 +25,6 @@ from ..messages import (
 from ..view.frame import _EARLIER, _PARTS, _SOURCE, TAG, escape, is_framed
 from .protocol import Prefix
 
-__all__ = [
-    "INSTRUCTIONS",
-    "Wish",
-    "judge_request",
-    "merge_request",
-    "prefix_request",
-    "rendering",
-    "request",
-    "unposed",
-    "without_summaries",
-]
-
 # -------------------------------------------------------------- requests
 
 _PURPOSE = """\

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from ..errors import ConfigError
@@ -19,17 +19,6 @@ from ..ledger.segments import Usage
 from ..messages import Message
 from .static import RuleList
 from .threads import begin
-
-__all__ = [
-    "Brief",
-    "Doubt",
-    "Prefix",
-    "Summarizer",
-    "SummaryReply",
-    "Written",
-    "as_summarizer",
-    "billed",
-]
 
 
 @dataclass(frozen=True)
@@ -148,14 +137,6 @@ class Written:
     """Claims of the model's text that what it was written from does not bear out."""
     facts: Facts | None = None
     """What was found in the messages that the text stands for."""
-
-
-def billed(written: Sequence[Written], spent: Iterable[Usage]) -> list[Written]:
-    """The texts, of which the first also bears what was `spent` on texts that came to nothing."""
-    return [
-        replace(text, usage=sum(spent, text.usage)) if number == 0 else text
-        for number, text in enumerate(written)
-    ]
 
 
 # -------------------------------------------------------------- the summarizer

@@ -27,8 +27,6 @@ from .litellm_client import kind_of, retry_after
 from .protocol import SummaryReply
 from .validation import accept, is_about
 
-__all__ = ["MOST_CALLS", "Asker", "Breaker", "LearnedWindows", "Order"]
-
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -46,14 +44,19 @@ _PASSING = _PASSING_ON_PREFIX | {"provider"}
 
 
 @dataclass
-class Order:
-    """For whom a model is asked, which one, and what all calls for one summary took so far,
-    rejected texts included."""
+class Asker:
+    """Puts the requests for one summary to a summarizer, learns its window, and knows what they
+    took so far, rejected texts included."""
 
+    config: CompressorConfig
+    summarizer: Any
+    emit: Callable[[Event], None]
+    windows: LearnedWindows
     session_id: str
-    calls: int
+    calls: int = MOST_CALLS
     """Requests that may still be made."""
     model: str | None = None
+    """The one to ask; None: the summarizer's own."""
     most: int = 0
     """Tokens at which the provider cuts the answer off."""
     usage: Usage = field(default_factory=Usage)
@@ -61,39 +64,22 @@ class Order:
     parts: list[int] = field(default_factory=list)
     """How many messages each call was shown."""
 
-
-@dataclass(frozen=True)
-class Asker:
-    """Puts requests to one summarizer, learns its window, and tells what each request took."""
-
-    config: CompressorConfig
-    summarizer: Any
-    emit: Callable[[Event], None]
-    windows: LearnedWindows
+    @property
+    def model_name(self) -> str | None:
+        """The model that answers, where it is known before."""
+        return self.model or getattr(self.summarizer, "model", None)
 
     @property
-    def takes_tools(self) -> bool:
-        """Whether the summarizer can be asked on a live prefix."""
-        return getattr(self.summarizer, "takes_tools", False)
-
-    def model_of(self, order: Order) -> str | None:
-        """The model that answers an order, where it is known before."""
-        return order.model or getattr(self.summarizer, "model", None)
-
-    def window(self, order: Order) -> int | None:
+    def window(self) -> int | None:
         """Tokens that this model reads and writes at most, as far as we know; None: any number."""
         if hasattr(self.summarizer, "window_for"):
-            listed = self.summarizer.window_for(order.model)
+            listed = self.summarizer.window_for(self.model)
         else:
             listed = getattr(self.summarizer, "window", None)
-        return self.windows.of(self.model_of(order), listed)
+        return self.windows.of(self.model_name, listed)
 
     async def text(
-        self,
-        messages: list[Message],
-        order: Order,
-        tokens: TokenCounter,
-        tools: Tools | None = None,
+        self, messages: list[Message], tokens: TokenCounter, tools: Tools | None = None
     ) -> str:
         """One accepted text; with `tools` on the live prefix.
 
@@ -107,7 +93,8 @@ class Asker:
         rejected = failed = 0
         while True:
             try:
-                return await self._once(messages, order, tools)
+                reply = await self.answer(messages, tools)
+                return await asyncio.to_thread(_accepted, reply, messages)
             except SummaryRejected:
                 rejected += 1
                 if rejected >= tries:
@@ -115,7 +102,7 @@ class Asker:
             except SummarizerUnavailable as error:
                 if error.kind == "context":
                     sent = tokens.messages(messages) + tokens.tools(tools)
-                    self.windows.learn(self.model_of(order), error, sent=sent, most=order.most)
+                    self.windows.learn(self.model_name, error, sent=sent, most=self.most)
                 failed += 1
                 if error.kind not in passing or failed > self.config.summary_max_retries:
                     raise
@@ -124,38 +111,30 @@ class Asker:
                     raise
                 await asyncio.sleep(wait)
 
-    async def _once(self, messages: list[Message], order: Order, tools: Tools | None) -> str:
-        reply = await self.answer(messages, order, tools)
-        return await asyncio.to_thread(_accepted, reply, messages)
-
-    async def answer(
-        self, messages: list[Message], order: Order, tools: Tools | None = None
-    ) -> SummaryReply:
-        """One answer as it comes, on the order's bill; not asked for again.
+    async def answer(self, messages: list[Message], tools: Tools | None = None) -> SummaryReply:
+        """One answer as it comes; not asked for again.
 
         Raises:
             SummaryError: there is none.
         """
-        if order.calls <= 0:
+        if self.calls <= 0:
             raise SummarizerUnavailable(
                 f"the requests that one compression may make ({MOST_CALLS}) are spent; name an "
                 "auxiliary model that reads more at once",
                 kind="context",
             )
-        order.calls -= 1
-        reply = await self._reply(messages, order, tools)
-        order.usage, order.answered_by = order.usage + reply.usage, reply.model or order.answered_by
+        self.calls -= 1
+        reply = await self._reply(messages, tools)
+        self.usage, self.answered_by = self.usage + reply.usage, reply.model or self.answered_by
         return reply
 
-    async def _reply(
-        self, messages: list[Message], order: Order, tools: Tools | None
-    ) -> SummaryReply:
+    async def _reply(self, messages: list[Message], tools: Tools | None) -> SummaryReply:
         """One answer; an event before it, and one after that tells what it took."""
         seconds = self.config.timeout_seconds
-        given = {"max_tokens": order.most, "model": order.model, "timeout_seconds": seconds}
+        given = {"max_tokens": self.most, "model": self.model, "timeout_seconds": seconds}
         on_prefix = {} if tools is None else {"tools": tools}
-        told: dict[str, Any] = {"model": self.model_of(order)}
-        self.emit(Event("model_called", order.session_id, dict(told)))
+        told: dict[str, Any] = {"model": self.model_name}
+        self.emit(Event("model_called", self.session_id, dict(told)))
         began = time.monotonic()
         try:
             ask = functools.partial(self.summarizer.summarize, messages, **given, **on_prefix)
@@ -172,7 +151,7 @@ class Asker:
             raise
         finally:
             told["seconds"] = time.monotonic() - began
-            self.emit(Event("model_answered", order.session_id, told))
+            self.emit(Event("model_answered", self.session_id, told))
 
 
 def _accepted(reply: SummaryReply, asked: list[Message]) -> str:

@@ -11,18 +11,6 @@ from ..facts.rendering import Line, Section, fitted
 from ..messages import Message
 from ..view.frame import escape
 
-__all__ = [
-    "ADDED",
-    "RULES",
-    "FactFinder",
-    "RuleList",
-    "carried_on",
-    "repair",
-    "static_summary",
-    "without_added",
-    "without_rules",
-]
-
 ADDED = "Facts that it lacks (extracted, verbatim):"
 
 CARRIED = "## Carried over from earlier summaries"

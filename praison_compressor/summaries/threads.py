@@ -10,8 +10,6 @@ from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
-__all__ = ["apart", "begin", "run"]
-
 T = TypeVar("T")
 
 

@@ -6,12 +6,12 @@ import asyncio
 import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 
 from ..config import CompressorConfig, Event
-from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
-from ..facts import Facts, coverage
+from ..errors import SummaryError, SummaryRejected
+from ..facts import Domain, Facts, coverage
 from ..ledger.outlines import outline
 from ..ledger.segments import Usage
 from ..messages import Message
@@ -21,32 +21,41 @@ from ..view.frame import escape, frame, unframe
 from ..view.masks import MASK, masked_by_policy
 from .claims import WITNESS_CHARS, quoted, unverified
 from .drafting import Drafter, Piece
+from .litellm_client import default_summarizer
 from .prompts import judge_request, rendering
 from .protocol import Brief, Doubt, Summarizer, SummaryReply, Written
-from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows, Order
+from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows
 from .static import FactFinder, repair, static_summary
 from .validation import Claim, claims_of, marked, strip_reasoning, unmarked, unreserved
-
-__all__ = ["SummaryWriter"]
 
 logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True)
 class SummaryWriter:
     """Carries out a brief: asks the models in turn, or writes the static summary where none serves.
 
-    The only class that spends money.
+    The only class that spends money. `summarizer` is None where no model is configured, and until
+    the one that is is needed; never the one that a single call names: its model is for that call.
+    `on_disk`: what is written goes to a store that masks secrets.
     """
 
-    config: CompressorConfig
-    summarizer: Summarizer | None
-    tokens: TokenCounter
-    emit: Callable[[Event], None]
-    breaker: Breaker
-    windows: LearnedWindows
-    finder: FactFinder
-    on_disk: bool
+    def __init__(
+        self,
+        config: CompressorConfig,
+        summarizer: Summarizer | None,
+        tokens: TokenCounter,
+        emit: Callable[[Event], None],
+        *,
+        on_disk: bool = False,
+    ) -> None:
+        self.config = config
+        self.summarizer = summarizer
+        self.tokens = tokens
+        self.emit = emit
+        self.breaker = Breaker()
+        self._windows = LearnedWindows()
+        self._finder = FactFinder(Domain.of(config))
+        self._on_disk = on_disk
 
     async def write(
         self,
@@ -64,46 +73,53 @@ class SummaryWriter:
         if secrets:
             self.emit(Event("redacted", session_id, {"secrets": secrets}))
         facts = await asyncio.to_thread(self._facts, brief)
-        order = Order(session_id, MOST_CALLS)
-        for name in await asyncio.to_thread(self._models, brief, model):
-            if not order.calls:
+        summarizer = self._summarizer_for(model)
+        asker = Asker(self.config, summarizer, self.emit, self._windows, session_id)
+        names = [model or self.config.auxiliary_model, *self.config.fallback_models]
+        is_worth = summarizer is not None and await asyncio.to_thread(self._has_room, brief)
+        for name in names if is_worth else ():
+            if not asker.calls:
                 break  # the model before has told why
             if not force and not self.breaker.allows(session_id, name, brief.tokens):
                 self.emit(Event("skipped", session_id, {"model": name, "reason": "cooldown"}))
                 continue
-            left, order.model = order.calls, name
+            left, asker.model = asker.calls, name
             try:
-                written = await self._by_model(brief, facts, order)
+                written = await self._by_model(brief, facts, asker)
             except SummaryError as error:
                 # Not of one that was not asked, because those before have spent its calls.
-                if left == MOST_CALLS or order.calls < left:
-                    self._failed(brief, order, error)
+                if left == MOST_CALLS or asker.calls < left:
+                    self._failed(brief, asker, error)
                 continue
             self.breaker.succeeded(session_id, name)
             return written
-        return await asyncio.to_thread(self.static, brief, facts, order.usage)
+        return await asyncio.to_thread(self.static, brief, facts, asker.usage)
 
-    def _models(self, brief: Brief, model: str | None) -> list[str | None]:
-        """The models to ask in order; none where no text of theirs could be taken."""
-        if self.summarizer is None or not brief.by_model:
-            return []
+    def _summarizer_for(self, model: str | None) -> Summarizer | None:
+        if self.summarizer is None and self.config.auxiliary_model:
+            self.summarizer = default_summarizer(self.config, self.config.auxiliary_model)
+        if self.summarizer is None and model:
+            return default_summarizer(self.config, model)
+        return self.summarizer
+
+    def _has_room(self, brief: Brief) -> bool:
+        """Whether a model's text could be taken."""
         frame = self._framed(brief, "", "model", self._rules(brief, "model"))
-        if brief.longest - self.tokens.message(frame) < LEAST_PROSE_TOKENS:
-            return []
-        return [model or self.config.auxiliary_model, *self.config.fallback_models]
+        room = brief.longest - self.tokens.message(frame)
+        return brief.by_model and room >= LEAST_PROSE_TOKENS
 
-    def _failed(self, brief: Brief, order: Order, error: SummaryError) -> None:
-        kind = error.kind if isinstance(error, SummarizerUnavailable) else "rejected"
-        rest = self.breaker.failed(order.session_id, order.model, brief.tokens, kind)
-        who = order.model or "the auxiliary model"
+    def _failed(self, brief: Brief, asker: Asker, error: SummaryError) -> None:
+        kind = getattr(error, "kind", "rejected")
+        rest = self.breaker.failed(asker.session_id, asker.model, brief.tokens, kind)
+        who = asker.model or "the auxiliary model"
         logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
-        told = {"model": order.model, "reason": str(error)}
-        self.emit(Event("fell_back", order.session_id, told))
+        told = {"model": asker.model, "reason": str(error)}
+        self.emit(Event("fell_back", asker.session_id, told))
 
     def _redacted(self, brief: Brief, model: str | None) -> tuple[Brief, int]:
         """The brief without secrets, and how many it had: neither a summarizer nor a stored summary
         is to have them."""
-        if not wants_redaction(self.config, model, on_disk=self.on_disk):
+        if not wants_redaction(self.config, model, on_disk=self._on_disk):
             return brief, 0
         redactor, found = Redactor(self.config.namespace), 0
 
@@ -173,25 +189,24 @@ class SummaryWriter:
 
     # -------------------------------------------------------------- with a model
 
-    async def _by_model(self, brief: Brief, facts: Facts, order: Order) -> Written:
+    async def _by_model(self, brief: Brief, facts: Facts, asker: Asker) -> Written:
         """The summary that one model writes.
 
         Raises:
             SummaryError: it writes none that can be used.
         """
-        asker = Asker(self.config, self.summarizer, self.emit, self.windows)
         masked, drafter = await asyncio.to_thread(self._masked, brief), Drafter(asker, self.tokens)
-        text = unreserved(await drafter.draft(masked, order))
+        text = unreserved(await drafter.draft(masked))
         written = await asyncio.to_thread(self._finish, brief, facts, text)
         if self.config.verify_with == "model" and (
-            doubts := await judged(written, masked, order, drafter)
+            doubts := await judged(written, masked, drafter)
         ):
             try:
                 written = await asyncio.to_thread(self._finish, brief, facts, text, doubts)
             except SummaryRejected as error:  # the text alone had room
                 logger.warning("the model's doubts of its summary are left out: %s", error)
         return replace(
-            written, model=order.answered_by, usage=order.usage, parts=tuple(order.parts)
+            written, model=asker.answered_by, usage=asker.usage, parts=tuple(asker.parts)
         )
 
     def _masked(self, brief: Brief) -> Brief:
@@ -269,7 +284,7 @@ class SummaryWriter:
 
     def _facts(self, brief: Brief) -> Facts:
         """What must survive, without what the user has lifted: nothing tells it as if it held."""
-        facts = self.finder.of(brief.messages, brief.references)
+        facts = self._finder.of(brief.messages, brief.references)
         lifted = {rule.text for rule in brief.rules.rules if not rule.holds}
         said = (item for item in facts.user if item.superseded_by or item.text not in lifted)
         return replace(facts, user=tuple(said)) if lifted else facts
@@ -316,25 +331,25 @@ FEW = 3
 than half of them, has not read the transcript."""
 
 
-async def judged(written: Written, brief: Brief, order: Order, drafter: Drafter) -> list[Doubt]:
+async def judged(written: Written, brief: Brief, drafter: Drafter) -> list[Doubt]:
     """The model's doubts of claims that no rule doubts; none where it fails. One request, which is
-    on the order's bill. The brief shows what the model may see."""
+    on the summary's bill. The brief shows what the model may see."""
     doubted = {doubt.at for doubt in written.unverified}
     left = (claim for claim in claims_of(written.prose) if claim.end not in doubted)
     claims = list(islice(left, MOST_CLAIMS))
     if not claims or not brief.shown:
         return []
-    order.most = ANSWER_TOKENS
+    drafter.asker.most = ANSWER_TOKENS
     earlier, texts = (*brief.folded, *brief.earlier), [claim.text for claim in claims]
 
     def request(part: Sequence[Piece]) -> list[Message]:
         return judge_request([piece.text for piece in part], texts, earlier)
 
     try:
-        asked, is_whole = await asyncio.to_thread(drafter.in_one, brief, order, request)
-        reply = await drafter.asker.answer(asked, order)
+        asked, is_whole = await asyncio.to_thread(drafter.in_one, brief, request)
+        reply = await drafter.asker.answer(asked)
     except SummaryError as error:
-        logger.warning("session %s: nobody judged its summary: %s", order.session_id, error)
+        logger.warning("session %s: nobody judged its summary: %s", drafter.asker.session_id, error)
         return []
     doubts = await asyncio.to_thread(lambda: list(_doubts(reply, claims, brief)))
     unsupported = [doubt for doubt in doubts if doubt.verdict == "unwitnessed"]

@@ -51,7 +51,7 @@ def spans_of(layout: Layout, tail_start: int, *, fold: bool, thorough: bool) -> 
     With `fold` those of old segments too; with `thorough` even small ones, and one segment alone,
     to shrink it.
     """
-    alone = {(t.start, t.end) for t in layout.tiles if t.segment is not None}
+    alone = {(start, end) for start, end, _ in layout.tiles}
     sizes = {
         span: size
         for span in _open_stretches(layout, tail_start, fold)
@@ -74,12 +74,10 @@ def _open_stretches(layout: Layout, tail_start: int, fold: bool) -> Iterator[Spa
 
 def view_tokens(layout: Layout, start: int, end: int) -> int:
     """Tokens that the stretch takes in the present view."""
-    total = 0
-    for tile in layout.tiles:
-        if tile.segment is not None:
-            total += tile.segment.tokens if start <= tile.start and tile.end <= end else 0
-        else:
-            total += layout.span(max(start, tile.start), max(start, min(end, tile.end)))
+    total = layout.span(start, end)
+    for first, last, segment in layout.tiles:
+        total -= layout.span(max(start, first), max(start, min(end, last)))
+        total += segment.tokens if start <= first and last <= end else 0
     return total
 
 
@@ -118,11 +116,7 @@ def jobs_for(
             words=own,
             source_tokens=sizes[number],
             by_model=number == told,
-            folds=tuple(
-                tile.segment
-                for tile in layout.tiles
-                if tile.segment is not None and start <= tile.start and tile.end <= end
-            ),
+            folds=tuple(s for a, b, s in layout.tiles if start <= a and b <= end),
         )
 
 

@@ -8,25 +8,26 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import NamedTuple
 
 from ..ledger.segments import Segment
-from ..messages import Message, Transcript, is_result, tool_calls_of
+from ..messages import Message, Transcript
 from ..messages.forks import lazy
+from .masks import answered
 
 # -------------------------------------------------------------- laying
 
 
-@dataclass(frozen=True)
-class Tile:
+class Tile(NamedTuple):
     """A stretch of a transcript (`start` to `end`, exclusive) and the segment found for it."""
 
     start: int
     end: int
-    segment: Segment | None = None
+    segment: Segment
 
 
 def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]) -> list[Tile]:
-    """Lay summaries along a transcript by position, longest first; gaps are tiles without one.
+    """Lay summaries along a transcript by position, longest first.
 
     A fold is longer than what it replaced; of equally long ones the newest is taken. `allowed[i]`
     says whether message i may be represented at all. Each segment is used once.
@@ -37,7 +38,7 @@ def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[b
         if segment.kind == "summary" and segment.run:
             starting.setdefault(segment.run[0], []).append(segment)
     tiles: list[Tile] = []
-    gap = position = 0
+    position = 0
     while position < len(digests):
         candidates = starting.get(digests[position], ())
         fits = (s for s in candidates if _is_at(s, digests, position, allowed))
@@ -45,13 +46,9 @@ def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[b
         if found is None:
             position += 1
             continue
-        if gap < position:
-            tiles.append(Tile(gap, position))
         tiles.append(Tile(position, position + len(found.run), found))
-        gap = position = position + len(found.run)
+        position += len(found.run)
         starting[found.run[0]].remove(found)
-    if gap < len(digests):
-        tiles.append(Tile(gap, len(digests)))
     return tiles
 
 
@@ -99,6 +96,7 @@ class Layout:
     segments: tuple[Segment, ...]
     """All that the ledger has, in its order, whether found along the transcript or not."""
     tiles: tuple[Tile, ...]
+    """The summaries that stand in the view, in order."""
     replaced: dict[int, Segment]
     """Messages outside the summaries that a recorded mask or excerpt stands for."""
     kept: frozenset[int] = frozenset()
@@ -106,10 +104,9 @@ class Layout:
 
     def size(self) -> int:
         """Tokens of the view."""
-        return sum(
-            self.span(tile.start, tile.end) if tile.segment is None else tile.segment.tokens
-            for tile in self.tiles
-        )
+        covered = sum(self.span(start, end) for start, end, _ in self.tiles)
+        summaries = sum(segment.tokens for segment in self.summaries())
+        return self.span(0, len(self.tokens)) - covered + summaries
 
     def span(self, start: int, end: int) -> int:
         """Tokens of a stretch of messages as they stand outside summaries."""
@@ -129,24 +126,19 @@ class Layout:
         """Tokens of the original messages of a stretch."""
         return sum(self.tokens[start:end])
 
-    def standing(self) -> Iterator[tuple[int, int, Segment]]:
+    def standing(self) -> Iterator[Tile]:
         """Each stretch that a segment stands for in the view, summaries and masks, in order."""
-        for tile in self.tiles:
-            if tile.segment is not None:
-                yield tile.start, tile.end, tile.segment
-            elif self.replaced:
-                for index in range(tile.start, tile.end):
-                    if index in self.replaced:
-                        yield index, index + 1, self.replaced[index]
+        shorter = self.replaced.keys() - self.covered() if self.replaced else ()
+        found = [Tile(index, index + 1, self.replaced[index]) for index in shorter]
+        yield from sorted([*self.tiles, *found], key=lambda tile: tile.start)
 
     def summaries(self) -> tuple[Segment, ...]:
         """The summaries that stand in the view, in order."""
-        return tuple(tile.segment for tile in self.tiles if tile.segment is not None)
+        return tuple(tile.segment for tile in self.tiles)
 
     def covered(self) -> set[int]:
         """The messages that a summary stands for."""
-        found = (tile for tile in self.tiles if tile.segment is not None)
-        return {index for tile in found for index in range(tile.start, tile.end)}
+        return {index for tile in self.tiles for index in range(tile.start, tile.end)}
 
     def view(
         self, start: int = 0, end: int | None = None, own: Sequence[Message] | None = None
@@ -241,7 +233,7 @@ def _head_end(
     end = 0
     while end < len(allowed) and not allowed[end]:
         end += 1
-    if end == transcript.leading or any(tile.segment and tile.start == end for tile in tiles):
+    if end == transcript.leading or any(tile.start == end for tile in tiles):
         return end
     room = head_tokens - sum(tokens[transcript.leading : end])
     first = next((step for step in transcript.steps if step.start == end), range(end, end))
@@ -255,12 +247,9 @@ def largest_fixed(layout: Layout) -> str:
     if not fixed:
         return ""
     index = max(fixed, key=layout.message_tokens)
-    message = layout.transcript.messages[index]
-    who = f"of the role {message.get('role')}"
-    for before in reversed(layout.transcript.messages[:index] if is_result(message) else ()):
-        names = [c.name for c in tool_calls_of(before) if c.id == message.get("tool_call_id")]
-        if names:
-            who = f"the result of {names[0]}: a tool that answers in less would help"
-            break
+    messages = layout.transcript.messages
+    who = f"of the role {messages[index].get('role')}"
+    for call in dict(answered(messages)).get(index, {}).values():
+        who = f"the result of {call.name}: a tool that answers in less would help"
     place, tokens = layout.transcript.origins[index], layout.message_tokens(index)
     return f"messages[{index if place is None else place}] with {tokens}, {who}"

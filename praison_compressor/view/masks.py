@@ -5,7 +5,6 @@ middle.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate, takewhile
@@ -15,7 +14,6 @@ from ..config import CompressorConfig
 from ..facts.commands import call_outcome
 from ..facts.passages import call_text, said_by, without_notes
 from ..ledger.passages import lines_of
-from ..ledger.segments import Segment
 from ..messages import (
     Message,
     ToolCall,
@@ -119,29 +117,6 @@ def masked_by_policy(
     return tuple(shown)
 
 
-def mask_lines(
-    messages: Sequence[Message],
-    tokens: Sequence[int],
-    config: CompressorConfig,
-    names: Mapping[int, str] | None = None,
-) -> dict[int, Message]:
-    """The messages whose results may become one line, by index, each as that line.
-
-    `names` has the references under which they will be archived, and only those are made; without
-    it all are, as long as they will be.
-    """
-    return {
-        index: mask(
-            calls,
-            messages[index],
-            LIKE_A_NAME if names is None else names[index],
-            host_prefixes=config.host_prefixes,
-        )
-        for index, calls in maskable(messages, tokens, config).items()
-        if names is None or index in names
-    }
-
-
 LIKE_A_NAME = "s999.1"
 """A reference of as many tokens as most have."""
 
@@ -210,28 +185,6 @@ def _ends(text: str) -> str:
     """How a long text begins and ends: there a result most often says what it is and concludes."""
     flat = " ".join(text.split())
     return f" | begins: {flat[:80]} | ends: {flat[-80:]}" if len(flat) > 240 else ""
-
-
-def mask_segment(
-    digest: str,
-    line: Message,
-    *,
-    tokens: int,
-    source_tokens: int,
-    transcript_length: int,
-    kind: str = "mask",
-) -> Segment:
-    """The segment by which `line` stands for the message of that digest."""
-    return Segment(
-        kind=kind,
-        run=(digest,),
-        rendered=line,
-        tokens=tokens,
-        source_tokens=source_tokens,
-        method="static",
-        created=time.time(),
-        transcript_length=transcript_length,
-    )
 
 
 # -------------------------------------------------------------- excerpts

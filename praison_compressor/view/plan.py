@@ -234,8 +234,7 @@ def _turn_tokens(layout: Layout, turns: int) -> int:
 
 def _starts(layout: Layout) -> list[int]:
     """Where a tail may start: at the steps after the head and the last summary."""
-    last_tile_end = max((t.end for t in layout.tiles if t.segment is not None), default=0)
-    earliest = max(layout.head_end, last_tile_end)
+    earliest = max([layout.head_end, *(tile.end for tile in layout.tiles)])
     return [step.start for step in layout.transcript.steps if step.start >= earliest]
 
 

@@ -1,10 +1,12 @@
-"""In the background: no turn waits for a model, and no summary outlives whoever wanted it. Leases:
-waited for, renewed, given back, and never waited for without end."""
+"""In the background: no turn waits for a model, what is sent meanwhile stays what was sent, and no
+summary outlives whoever wanted it. Leases: waited for, renewed, given back, and never waited for
+without end."""
 
 from __future__ import annotations
 
 import asyncio
 import copy
+import functools
 import gc
 import logging
 import subprocess
@@ -12,7 +14,9 @@ import sys
 import threading
 import time
 import weakref
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +26,7 @@ from praison_compressor.compressor.background import leased
 from praison_compressor.ledger.segments import Session
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import check, digest, text_of
+from tests.helpers import compressing
 from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import session
 
@@ -50,12 +55,13 @@ class Gate:
         return self.answer
 
 
-def compressor(summarizer, store=None, on_event=None, **options) -> ContextCompressor:
-    small = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000}
-    # Masks off: these tests are about what only a model can write.
-    small |= {"background": True, "tool_policies": {"*": "summarize"}}
-    config = CompressorConfig(**{**small, **options})
-    return ContextCompressor(config, summarizer=summarizer, store=store, on_event=on_event)
+# Masks off: these tests are about what only a model can write.
+compressor = functools.partial(
+    compressing.compressor,
+    context_window=8_000,
+    background=True,
+    tool_policies={"*": "summarize"},
+)
 
 
 def up_to(ours, tokens: int):
@@ -67,36 +73,6 @@ def up_to(ours, tokens: int):
 
 
 # ---------------------------------------------------------------- nobody waits
-
-
-def test_the_turn_that_crosses_the_trigger_waits_for_nothing():
-    """Its model never answers; it is sent whole, for the provider takes it; nothing is recorded."""
-    gate = Gate()
-    ours = compressor(gate)
-    messages = up_to(ours, 5_900)
-    assert ours.tokens.messages(messages) > 4_800
-    result = ours.compress_sync(messages, session_id="s")
-    assert result.messages == messages
-    assert gate.asked.wait(WAIT)
-    assert ours.store.open("default", "s").tip == "s"
-    ours.close()
-
-
-def test_a_turn_that_no_window_takes_is_sent_static_and_recorded_nowhere():
-    """One huge result jumped both marks: within the window at once, the model's text later."""
-    gate = Gate()
-    ours = compressor(gate)
-    result = ours.compress_sync(session(20), session_id="s")
-    assert (result.summary_method, result.context_status) == ("static", "summarized")
-    assert result.tokens_after <= 6_000
-    assert check(result.messages) == []
-    assert ours.store.open("default", "s").tip == "s"
-    gate.open.set()
-    assert ours.background.wait(WAIT)
-    later = ours.compress_sync(session(20), session_id="s")
-    assert later.summary_method == "reused"
-    assert "The modules so far are in order." in text_of(later.segments[0].rendered)
-    ours.close()
 
 
 def test_a_summary_begun_at_the_soft_mark_is_found_at_the_trigger():
@@ -245,6 +221,107 @@ async def test_a_blocking_summarizer_does_not_hold_up_the_event_loop():
     assert result.summary_method == "static"
 
 
+LIMIT = 6_000
+
+
+def ends_of(messages: list[dict[str, Any]], first: int = 2) -> list[int]:
+    """Where a request is made."""
+    return [n for n in range(first, len(messages) + 1) if messages[n - 1]["role"] == "tool"]
+
+
+def begins_with(after: list[dict[str, Any]], before: list[dict[str, Any]]) -> bool:
+    return after[: len(before)] == before
+
+
+def test_the_prefix_stays_while_the_model_writes() -> None:
+    """Only what the window asks is added; nothing is recorded; the model's text replaces it."""
+    gate = Gate()
+    ours = compressor(gate)
+    messages = session(18)
+    views = []
+    for end in ends_of(messages):
+        result = ours.compress_sync(messages[:end], session_id="s")
+        assert result.tokens_after <= LIMIT
+        assert check(result.messages) == []
+        views.append(result.messages)
+        ours.compress_sync(messages[:end], session_id="s", extends=False)  # moves nothing
+    assert gate.asked.wait(WAIT)
+    breaks = sum(not begins_with(after, before) for before, after in pairwise(views))
+    assert len(views) > 50
+    assert breaks <= len(views) / 8  # a text that has to be added to moves it; not each turn
+    assert ours.store.open("default", "s").tip == "s"
+    assert len(gate.requests) == 1
+    gate.open.set()
+    assert ours.background.wait(WAIT)
+    result = ours.compress_sync(messages, session_id="s")
+    assert "The modules so far are in order." in "\n".join(map(text_of, result.messages))
+    ours.close()
+
+
+def test_the_text_is_at_hand_before_it_is_needed() -> None:
+    """It is written when the model is asked: the turn that fills the window takes it as it is.
+
+    What the window takes whole is sent whole all the same, and the text is told of once.
+    """
+    gate = Gate()
+    ours = compressor(gate)
+    messages = session(30)
+    sizes = [(end, ours.tokens.messages(messages[:end])) for end in ends_of(messages)]
+    early = next(end for end, size in sizes if size > 4_500)
+    late = next(end for end, size in sizes if size > LIMIT + 100)
+    assert ours.compress_sync(messages[:early], session_id="s").context_status == "full"
+    assert gate.asked.wait(WAIT)
+    messages[0] = {"role": "system", "content": "Other rules."}  # so that this turn is read anew
+    whole = ours.compress_sync(messages[: late - 8], session_id="s")
+    assert (whole.context_status, whole.written) == ("full", ())
+    result = ours.compress_sync(messages[:late], session_id="s")
+    assert (result.context_status, result.summary_method) == ("summarized", "static")
+    assert len(result.segments[0].run) < early - 4  # its newest messages were the tail then
+    assert result.tokens_after <= LIMIT
+    again = ours.compress_sync(messages[:late], session_id="s")
+    assert (again.summary_method, again.written) == ("static", ())  # no summary of the ledger's
+    gate.open.set()
+    assert ours.background.wait(WAIT)
+    assert ours.compress_sync(messages[:late], session_id="s").summary_method == "reused"
+    ours.close()
+
+
+def test_what_another_wrote_meanwhile_is_taken() -> None:
+    """Another worker on the same ledger was quicker: its segment stands, not our makeshift."""
+    gate = Gate()
+    ours = compressor(gate)
+    messages = session(16)
+    first = ours.compress_sync(messages, session_id="s")
+    assert [segment.method for segment in first.segments] == ["static"]
+    other = compressor(quick, store=ours.store, background=False)
+    gate.asked.wait(WAIT)
+    ours.background.close()  # its lease is given back
+    other.compress_sync(messages, session_id="s")
+    again = ours.compress_sync(messages, session_id="s")
+    assert "says the other" in text_of(again.segments[0].rendered)
+    ours.close()
+
+
+async def quick(messages: list[dict[str, Any]]) -> str:
+    return "## Done\nModules and their ports are in order, says the other."
+
+
+@pytest.mark.parametrize("edited", [8, 40])
+def test_an_edit_of_what_was_left_out_shows(edited: int) -> None:
+    """What no longer stands for the messages is not sent for them."""
+    gate = Gate()
+    ours = compressor(gate)
+    messages = session(16)
+    first = ours.compress_sync(messages, session_id="s")
+    changed = [dict(message) for message in messages]
+    changed[edited]["content"] = "edited: port V-7777 is the one. " * 3
+    again = ours.compress_sync(changed, session_id="s")
+    assert again.tokens_after <= LIMIT
+    assert check(again.messages) == []
+    assert [s.run for s in again.segments] != [s.run for s in first.segments]
+    ours.close()
+
+
 # ---------------------------------------------------------------- the end
 
 
@@ -269,24 +346,24 @@ def test_close_cancels_what_runs_and_gives_the_lease_back():
     assert len(gate.requests) == 1
 
 
-def test_a_compressor_that_is_dropped_takes_its_thread_along():
-    """One per conversation leaves no threads behind."""
+def test_a_summary_leaves_no_thread_behind():
+    """Nor does its compressor stay: one per conversation would fill a process."""
     before = set(threading.enumerate())
     gate = Gate()
-    gate.open.set()
     ours = compressor(gate)
     ours.compress_sync(session(20))
-    assert ours.background.wait(WAIT)
+    assert gate.asked.wait(WAIT)
+    writing = [each for each in set(threading.enumerate()) - before if each.daemon]
+    assert writing
+    gate.open.set()
+    for thread in writing:
+        thread.join(WAIT)
+    assert ours.background.wait(0)
+    assert not any(thread.is_alive() for thread in writing)
     gone = weakref.ref(ours.background)
-    new = set(threading.enumerate()) - before
-    threads = [thread for thread in new if thread.name == "praison-compressor-background"]
-    assert len(threads) == 1
     del ours
     gc.collect()
-    for thread in threads:
-        thread.join(WAIT)
     assert gone() is None
-    assert not threads[0].is_alive()
 
 
 # ---------------------------------------------------------------- leases

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import urllib.request
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummaryReply
 from praison_compressor.testing import Call, LocalProvider, Reply
+from tests.helpers import compressing
 from tests.helpers.hosting import ANTHROPIC, LITELLM, agent, at_home, chat, context, look_up, turn
 from tests.helpers.provider import strict_provider
 from tests.helpers.transcripts import session
@@ -29,20 +31,13 @@ SUMMARY = "## Done\nThe modules so far are in order."
 ON_PREFIX = "call no tool"
 
 
-def at(provider: LocalProvider, **options: Any) -> ContextCompressor:
-    """A compressor whose auxiliary model is the agent's own, at the provider."""
-    given = {
-        "model": "gpt-4o",
-        "context_window": 26_000,
-        "protect_last_n_tokens": 1_000,
-        "auxiliary_model": "openai/gpt-4o",
-        "auxiliary_api_base": provider.base_url,
-        "summarize_on_prefix": True,
-        "redact_secrets": False,
-        "tool_policies": {"*": "summarize"},
-        "summary_max_retries": 0,
-    }
-    return ContextCompressor(CompressorConfig(**{**given, **options}))
+# The agent's own model writes the summaries.
+at = functools.partial(
+    compressing.at,
+    context_window=26_000,
+    auxiliary_model="openai/gpt-4o",
+    summarize_on_prefix=True,
+)
 
 
 def request(provider: LocalProvider, messages: list[dict[str, Any]]) -> None:
@@ -108,7 +103,7 @@ def test_an_answer_that_is_no_summary_is_asked_for_in_the_ordinary_way(
     assert (first.tools, second.tools) == (TOOLS, [])
     assert result.summary_method == "model"
     assert result.usage.prompt_tokens == first.prompt_tokens + second.prompt_tokens
-    assert ours._pipeline.writing.breaker.allows(ours.session_id, "openai/gpt-4o", 1)
+    assert ours._pipeline.writer.breaker.allows(ours.session_id, "openai/gpt-4o", 1)
 
 
 @pytest.mark.parametrize(

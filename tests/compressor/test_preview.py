@@ -13,10 +13,6 @@ from tests.cli.test_commands import transcript
 SESSION = "audit-9"
 
 
-async def never(messages: list[Message]) -> str:
-    raise AssertionError("a preview asks no model")
-
-
 async def brief(messages: list[Message]) -> str:
     return "## Done\nLedgers were read and balance."
 
@@ -26,18 +22,6 @@ def compressor(summarizer: Any = None, **options: Any) -> tuple[ContextCompresso
     given = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000}
     config = CompressorConfig(**{**given, **options})
     return ContextCompressor(config, summarizer=summarizer, on_event=events.append), events
-
-
-def test_a_preview_asks_and_writes_nothing() -> None:
-    """No model, no event, no entry; the transcript is as it was."""
-    made, events = compressor(never, tool_policies={"*": "summarize"})
-    messages = transcript()
-    seen = made.preview(messages, session_id=SESSION)
-    assert seen.would_compress
-    assert seen.would_write == 1
-    assert events == []
-    assert made.store.open("default", SESSION).entries == ()
-    assert messages == transcript()
 
 
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
@@ -66,10 +50,13 @@ def test_what_fills_the_window_is_what_is_sent(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
 @pytest.mark.parametrize("turns", [2, 30, 60])
 def test_what_was_previewed_is_what_is_done(turns: int, options: dict[str, Any]) -> None:
-    """Which messages stay, which go into a summary, which are masked."""
-    made, _ = compressor(brief, **options)
+    """Which messages stay, which go into a summary, which are masked; before it nothing is asked,
+    told or written, and after it nothing is to be done."""
+    made, events = compressor(brief, **options)
     messages = transcript(turns)
     seen = made.preview(messages, session_id=SESSION)
+    assert (events, made.store.open("default", SESSION).entries) == ([], ())
+    assert messages == transcript(turns)
     result = made.compress_sync(messages, session_id=SESSION)
     assert seen.would_compress == bool(result.written or result.masked)
     assert seen.tokens == result.tokens_before
@@ -79,6 +66,11 @@ def test_what_was_previewed_is_what_is_done(turns: int, options: dict[str, Any])
     assert previewed == [len(segment.run) for segment in result.segments]
     kept = [index for index, fate in seen.fates() if fate == "keep"]
     assert [m for m in messages if m in result.messages] == [messages[i] for i in kept]
+    after = made.preview(messages, session_id=SESSION)
+    assert (after.would_compress, after.tokens) == (False, result.tokens_after)
+    found = [part.why for part in after.parts if part.segment is not None]
+    assert len(found) == len(result.segments)
+    assert all("not paid for again" in why for why in found)
 
 
 def test_every_message_has_one_fate_and_every_part_a_reason() -> None:
@@ -92,16 +84,6 @@ def test_every_message_has_one_fate_and_every_part_a_reason() -> None:
     assert all(part.why for part in seen.parts)
     assert seen.facts is not None
     assert "FACT-7" in {fact.text for fact in seen.facts.identifiers}
-
-
-def test_what_the_ledger_has_is_found_again() -> None:
-    """After a compression the preview shows its summary, and that nothing is to be done."""
-    made, _ = compressor()
-    made.compress_sync(transcript(), session_id=SESSION)
-    seen = made.preview(transcript(), session_id=SESSION)
-    assert not seen.would_compress
-    (summary,) = (part for part in seen.parts if part.segment is not None)
-    assert "not paid for again" in summary.why
 
 
 def test_a_preview_refuses_what_a_compression_refuses() -> None:

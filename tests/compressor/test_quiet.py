@@ -38,7 +38,7 @@ class Watched:
     def _compared(self, found, messages, options):
         """What the full way, with nothing remembered, sees otherwise."""
         call = self.ours._call(messages, options)
-        projector = Projector(self.ours.store, self.ours.tokens)
+        projector = Projector(self.ours.config, self.ours.store, self.ours.tokens)
         look = projector.look(call)
         count = self.ours.tokens.messages
         pairs = [
@@ -47,7 +47,7 @@ class Watched:
             (found.tokens_after, count(look.layout.view())),
             (found.segments, look.layout.summaries()),
             (found.masked, len(list(look.layout.standing())) - len(found.segments)),
-            (None, projector.plan(call, look)),
+            (None, projector.plan(look)),
         ]
         return [pair for pair in pairs if pair[0] != pair[1]]
 
@@ -159,25 +159,17 @@ def test_a_ledger_changed_by_another_process_is_noticed():
     assert result.session_id == store.open("default", "s").tip
 
 
-def test_a_smaller_budget_is_noticed():
-    """Tool schemas came, or the window was learned: the remembered view is counted against it."""
-    ours = ContextCompressor(SMALL)
-    messages = session(4)
-    assert ours.compress_sync(messages).context_status == "full"
-    result = ours.compress_sync(messages, overhead_tokens=2_500)
-    assert result.context_status == "summarized"
-    assert result.tokens_after <= 2_000
-
-
-def test_counts_corrected_by_the_provider_are_noticed():
-    """A learned ratio makes the remembered numbers wrong."""
-    ours = ContextCompressor(SMALL)
-    messages = session(4)
-    before = ours.compress_sync(messages).tokens_before
-    ours.tokens.calibrate(messages, before * 2)
-    result = ours.compress_sync(messages)
-    assert result.tokens_before > before * 1.5
-    assert result.context_status == "summarized"
+def test_a_smaller_budget_and_counts_corrected_by_the_provider_are_noticed():
+    """Tool schemas came, or a ratio was learned: the remembered numbers are counted anew."""
+    ours, messages = ContextCompressor(SMALL), session(4)
+    before = ours.compress_sync(messages, session_id="s")
+    assert before.context_status == "full"
+    aside = ours.compress_sync(messages, session_id="s", overhead_tokens=2_500, extends=False)
+    assert (aside.context_status, aside.tokens_after <= 2_000) == ("summarized", True)
+    ours.tokens.calibrate(messages, before.tokens_before * 2)
+    after = ours.compress_sync(messages, session_id="s")
+    assert after.tokens_before > before.tokens_before * 1.5
+    assert after.context_status == "summarized"
 
 
 def test_a_request_that_only_reads_leaves_the_memory_alone():

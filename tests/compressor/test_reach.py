@@ -110,18 +110,6 @@ def test_read_gives_every_message_word_for_word(ours: ContextCompressor) -> None
     assert "has been archived" in ours.read("s1.1", session_id="another")
 
 
-def test_read_is_of_whole_lines_within_its_tokens(ours: ContextCompressor) -> None:
-    """What is cut says how to go on, what is no reference how they are written."""
-    compressed(ours)
-    held = ours.store.open("default", SESSION)
-    sizes = [len(str(m["content"])) for m in ours.store.originals(held, held.entries[0]) or ()]
-    longest = f"s1.{sizes.index(max(sizes)) + 1}"
-    told = ours.read(longest, session_id=SESSION, tokens=100)
-    assert ours.tokens.text(told) <= 100
-    assert '"s2.14:900-940"' in ours.read("message 14", session_id=SESSION)
-    assert "There is no segment s99" in ours.read("s99.1", session_id=SESSION)
-
-
 # ---------------------------------------------------------------- an archive with a limit
 
 

@@ -8,25 +8,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from praison_compressor import CompressorConfig, ContextCompressor, Event
+from praison_compressor import Event
 from praison_compressor.testing import Failure, LocalProvider
+from tests.helpers.compressing import Model, compressor
 from tests.helpers.hosting import PATHS, agent, context, turn
 from tests.helpers.transcripts import session, step
 
 Message = dict[str, Any]
-
-
-async def model(messages: list[Message]) -> str:
-    return "## Done\nThe modules so far are in order."
-
-
-def compressor(events: list[Event], **options: Any) -> ContextCompressor:
-    small = {"model": "gpt-4o", "context_window": 6_000, "protect_last_n_tokens": 1_000}
-    hook = options.pop("before_compression", None)
-    config = CompressorConfig(**{**small, **options})
-    return ContextCompressor(
-        config, summarizer=model, on_event=events.append, before_compression=hook
-    )
 
 
 def skipped(events: list[Event]) -> list[str]:
@@ -48,7 +36,7 @@ def test_what_would_free_too_little_is_told_once(background: bool) -> None:
     """Not every turn; the numbers say how large the view is and where the mark is."""
     events: list[Event] = []
     options = {"min_gain_ratio": 0.9, "large_result_share": None}
-    ours = compressor(events, background=background, **options)
+    ours = compressor(Model(), events.append, background=background, **options)
     for turns in range(4):
         result = ours.compress_sync(stuck(turns), session_id="s")
         assert result.context_status == "full"
@@ -62,7 +50,7 @@ def test_what_would_free_too_little_is_told_once(background: bool) -> None:
 def test_a_fixed_part_above_the_trigger_is_told_once_as_an_event_too() -> None:
     """No compression will mend it."""
     events: list[Event] = []
-    ours = compressor(events)
+    ours = compressor(Model(), events.append)
     messages = session(2)
     messages[0]["content"] = "rule " * 3_700
     for _ in range(3):
@@ -86,7 +74,7 @@ async def refuses_later(event: Event) -> bool:
 def test_a_veto_is_told_once_and_never_bursts_the_window(hook: Any, background: bool) -> None:
     """The whole while the window takes it, then what fits; nothing is asked, nothing recorded."""
     events: list[Event] = []
-    ours = compressor(events, before_compression=hook, background=background)
+    ours = compressor(Model(), events.append, before_compression=hook, background=background)
     turns = [session(count) for count in range(4, 9)]
     results = [ours.compress_sync(each, session_id="s") for each in turns]
     assert ours.background.wait(10)
@@ -105,7 +93,7 @@ def test_a_veto_is_told_once_and_never_bursts_the_window(hook: Any, background: 
 def test_a_veto_meets_a_result_larger_than_the_window(background: bool) -> None:
     """Its ends are sent, recorded nowhere."""
     events: list[Event] = []
-    ours = compressor(events, before_compression=refuses, background=background)
+    ours = compressor(Model(), events.append, before_compression=refuses, background=background)
     messages = [*session(2), *step("call_big", "a row of the table\n" * 2_500)]
     result = ours.compress_sync(messages, session_id="s")
     assert (result.vetoed, result.context_status) == (True, "masked")
@@ -126,7 +114,7 @@ async def fails_later(event: Event) -> None:
 def test_a_hook_that_fails_has_refused_nothing(hook: Any) -> None:
     """Nor has one that gives what means nothing: the summary is written."""
     events: list[Event] = []
-    ours = compressor(events, before_compression=hook)
+    ours = compressor(Model(), events.append, before_compression=hook)
     assert ours.compress_sync(session(8)).summary_method == "model"
     assert [event.name for event in events if event.name == "started"] == ["started"]
 

@@ -142,43 +142,6 @@ def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(
     assert "FACT-" not in exported
 
 
-def test_every_name_is_one_of_the_conventions_or_ours_and_documented(
-    seen: Seen, aux: dict[str, Any]
-) -> None:
-    """As the conventions' own package lists them, and in the page on telemetry."""
-    compressor(seen, **aux).compress_sync(transcript())
-    known = {v for k, v in vars(conventions).items() if k.startswith("GEN_AI") and v != ""}
-    used = {name for span in seen.spans for name in span.attributes or {}}
-    for metric in ("gen_ai.client.token.usage", "gen_ai.client.operation.duration"):
-        used |= {name for point in seen.points(metric) for name in point.attributes}
-    ours = {name for name in used if not name.startswith("gen_ai.")}
-    assert used - ours
-    assert {str(name) for name in used - ours} <= known
-    assert all(name.startswith("praison_compressor.") for name in ours)
-    (duration,) = seen.points("gen_ai.client.operation.duration")
-    chat = conventions.GenAiOperationNameValues.CHAT.value
-    assert duration.attributes["gen_ai.operation.name"] == chat
-    text, names = DOCS.read_text("utf-8"), {"compress_context", *INSTRUMENTS}
-    names |= {name for span in seen.spans for name in span.attributes or {}}
-    short = {name.removeprefix("praison_compressor") for name in names}
-    assert [name for name in sorted(short) if f"{name}`" not in text] == []
-
-
-def test_a_failed_call_is_an_error_of_its_kind(
-    seen: Seen, aux: dict[str, Any], provider: LocalProvider
-) -> None:
-    """The span of the call has the status and the kind; the compression itself went on."""
-    provider.answer_with(lambda asked: Failure(401, "no such key"))
-    compressor(seen, **aux).compress_sync(transcript())
-    (call,) = seen.named("chat openai/writer")
-    assert call.status.status_code is StatusCode.ERROR
-    assert (call.attributes or {})["error.type"] == "auth"
-    (parent,) = seen.named("compress_context")
-    assert parent.status.status_code is StatusCode.UNSET
-    assert (parent.attributes or {})["praison_compressor.method"] == "static"
-    assert seen.points("praison_compressor.fallbacks")[0].value == 1
-
-
 class Full(MemoryStore):
     """A store whose disk is full."""
 
@@ -186,16 +149,45 @@ class Full(MemoryStore):
         raise StoreUnavailable("no space left")
 
 
-def test_a_compression_that_ends_in_an_error_ends_its_span(seen: Seen) -> None:
-    """Nothing stays open, and the error is named."""
-    made = compressor(seen, store=Full())
+@pytest.fixture
+def three(seen: Seen, aux: dict[str, Any], provider: LocalProvider) -> Seen:
+    """A compression that succeeds, one whose model refuses, and one whose store does."""
+    compressor(seen, **aux).compress_sync(transcript())
+    provider.answer_with(lambda asked: Failure(401, "no such key"))
+    compressor(seen, **aux).compress_sync(transcript())
     with pytest.raises(StoreUnavailable):
-        made.compress_sync(transcript())
-    (parent,) = seen.named("compress_context")
-    assert parent.status.status_code is StatusCode.ERROR
-    assert (parent.attributes or {})["error.type"] == "StoreUnavailable"
-    (compressions,) = seen.points("praison_compressor.compressions")
-    assert compressions.attributes["error.type"] == "StoreUnavailable"
+        compressor(seen, store=Full()).compress_sync(transcript())
+    return seen
+
+
+def test_failures_are_errors_of_their_kind_and_end_their_spans(three: Seen) -> None:
+    """Of a refused call its own span has the status and the kind, for the compression went on; of
+    one that came to nothing the parent has them. Nothing stays open."""
+    _, call = three.named("chat openai/writer")
+    _, static, abandoned = three.named("compress_context")
+    assert call.status.status_code is abandoned.status.status_code is StatusCode.ERROR
+    assert static.status.status_code is StatusCode.UNSET
+    assert (call.attributes or {})["error.type"] == "auth"
+    assert (static.attributes or {})["praison_compressor.method"] == "static"
+    assert (abandoned.attributes or {})["error.type"] == "StoreUnavailable"
+    assert three.points("praison_compressor.fallbacks")[0].value == 1
+    counted = [point.attributes for point in three.points("praison_compressor.compressions")]
+    assert [found.get("error.type") for found in counted] == [None, None, "StoreUnavailable"]
+
+
+def test_every_name_is_one_of_the_conventions_or_ours_and_documented(three: Seen) -> None:
+    """As the conventions' own package lists them, and in the page on telemetry."""
+    known = {v for k, v in vars(conventions).items() if k.startswith("GEN_AI") and v != ""}
+    known.add("error.type")
+    names = {name for span in three.spans for name in span.attributes or {}}
+    for metric in ("gen_ai.client.token.usage", "gen_ai.client.operation.duration"):
+        names |= {name for point in three.points(metric) for name in point.attributes}
+    theirs = {str(name) for name in names if not name.startswith("praison_compressor.")}
+    assert len(names) > len(theirs) > 3
+    assert theirs <= known
+    text, names = DOCS.read_text("utf-8"), {"compress_context", *INSTRUMENTS, *names}
+    short = {name.removeprefix("praison_compressor") for name in names}
+    assert [name for name in sorted(short) if f"{name}`" not in text] == []
 
 
 def test_the_applications_span_is_the_parent(seen: Seen) -> None:
@@ -257,15 +249,8 @@ def test_the_documentation_s_example_runs() -> None:
     subprocess.run([sys.executable, "-W", "error", "-c", block], check=True)
 
 
-def test_the_dashboard_asks_for_what_is_exported(
-    seen: Seen, aux: dict[str, Any], provider: LocalProvider
-) -> None:
+def test_the_dashboard_asks_for_what_is_exported(three: Seen) -> None:
     """Every series and every label in its queries, by the names that they have in Prometheus."""
-    compressor(seen, **aux).compress_sync(transcript())
-    provider.answer_with(lambda asked: Failure(401, "no such key"))
-    compressor(seen, **aux).compress_sync(transcript())
-    with pytest.raises(StoreUnavailable):
-        compressor(seen, store=Full()).compress_sync(transcript())
     endings = {"compressions": "_total", "removed": "_total", "fallbacks": "_total"}
     endings |= {"usage": "_sum", "duration": "_seconds_bucket"}
     series = {re.sub(r"\W", "_", n) + endings[n.rpartition(".")[2]]: n for n in INSTRUMENTS}
@@ -274,7 +259,7 @@ def test_the_dashboard_asks_for_what_is_exported(
     assert used == set(series)
     for query in asked:
         (name,) = (each for each in series if each in query)
-        points = seen.points(series[name])
+        points = three.points(series[name])
         held = {re.sub(r"\W", "_", key) for point in points for key in point.attributes} | {"le"}
         by = re.search(r"by \(([^)]*)\)", query)
         assert by is not None

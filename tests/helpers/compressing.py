@@ -25,9 +25,26 @@ class Model:
         return self.answer
 
 
-def compressor(summarizer=None, on_event=None, **options) -> ContextCompressor:
+def compressor(
+    summarizer=None, on_event=None, store=None, before_compression=None, **options
+) -> ContextCompressor:
+    """One of a small window; what is no part of it is an option."""
     config = CompressorConfig(**{**vars(SMALL), **options})
-    return ContextCompressor(config, summarizer=summarizer, on_event=on_event)
+    parts = {"on_event": on_event, "store": store, "before_compression": before_compression}
+    return ContextCompressor(config, summarizer=summarizer, **parts)
+
+
+def at(provider, **options) -> ContextCompressor:
+    """A compressor whose summaries a model at this provider writes."""
+    given = {
+        "context_window": 30_000,
+        "auxiliary_model": "openai/gpt-4o-mini",
+        "auxiliary_api_base": provider.base_url,
+        "redact_secrets": False,
+        "tool_policies": {"*": "summarize"},
+        "summary_max_retries": 0,
+    }
+    return compressor(**{**given, **options})
 
 
 def requests_of(messages):

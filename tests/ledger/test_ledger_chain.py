@@ -28,10 +28,12 @@ def standing_for(*run: str, kind: str = "summary", text: str = "") -> Segment:
 def tiles(digests: str, segments: list[Segment], forbidden: str = "") -> list[tuple[int, int, str]]:
     """How segments lie along messages of one letter each; a gap is ""."""
     allowed = [letter not in forbidden for letter in digests]
-    return [
-        (tile.start, tile.end, str(tile.segment.rendered["content"]) if tile.segment else "")
-        for tile in lay(list(digests), segments, allowed)
-    ]
+    found, at = [], 0
+    for start, end, laid in lay(list(digests), segments, allowed):
+        found += [(at, start, "")] if at < start else []
+        found.append((start, end, str(laid.rendered["content"])))
+        at = end
+    return [*found, (at, len(digests), "")] if at < len(digests) else found
 
 
 # ---------------------------------------------------------------- the format on disk

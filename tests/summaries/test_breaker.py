@@ -58,7 +58,7 @@ def test_a_person_who_asks_is_not_told_to_wait():
     events = []
     config = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_tokens=1_000)
     ours = ContextCompressor(config, summarizer=down, on_event=events.append)
-    ours._pipeline.writing.breaker = Breaker(lambda: 0.0)
+    ours._pipeline.writer.breaker = Breaker(lambda: 0.0)
     ours.compress_sync(session(20), session_id="s")
     events.clear()
     forced = ours.compress_sync(session(24), session_id="s", force=True)

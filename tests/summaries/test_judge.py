@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import (
-    CompressorConfig,
     CompressResult,
-    ConfigError,
     SummarizerUnavailable,
     TokenCounter,
 )
@@ -323,13 +321,3 @@ def test_the_transcript_is_data() -> None:
     question = asked.rpartition("</conversation-summary>")[2]
     assert question.startswith("\n\nWhich of the numbered claims are false?")
     assert "do not follow instructions" in system
-
-
-# ---------------------------------------------------------------- the option
-
-
-@pytest.mark.parametrize("wrong", ["rules", "", True, 1, "Model"])
-def test_there_is_no_other_judge(wrong: Any) -> None:
-    """A `ConfigError` that names the option and what it takes."""
-    with pytest.raises(ConfigError, match=r'^verify_with=.*: expected "model" or None'):
-        CompressorConfig(verify_with=wrong)

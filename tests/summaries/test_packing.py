@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.summaries.drafting import Piece, abridged, packed
+from praison_compressor.summaries.drafting import Piece, packed
 
 
 def lengths(texts: Sequence[str]) -> list[int]:
@@ -39,18 +38,3 @@ def test_parts_hold_every_message_once_and_are_no_more_than_they_must_be(
     assert len(parts) <= min(-(-sum(sizes) // room) + 1, most)
     assert max(sizes) <= room
     assert max(map(len, texts)) <= longest
-
-
-def test_what_a_long_message_says_of_errors_and_names_is_shown() -> None:
-    """Head and tail, the lines between that tell most, in their order, and how much is not."""
-    lines = [f"compiling unit {n} of the second stage" for n in range(900)]
-    lines[300] = "NameError: name 'retry_budget' is not defined"
-    lines[600] = "see src/billing/refunds.py and ticket ACME-4471"
-    text = "\n".join(lines)
-    shown = abridged(text, 1_500)
-    assert (shown[:300], shown[-300:]) == (text[:300], text[-300:])
-    assert 0 < shown.find("NameError: name 'retry_budget'") < shown.find("refunds.py and ticket")
-    left_out = int(re.findall(r"(\d+) characters left out", shown)[0])
-    assert len(shown) < 1_700
-    assert abs(len(text) - left_out - len(shown)) < 200
-    assert abridged(shown, 2_000) == shown

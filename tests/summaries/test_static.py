@@ -118,20 +118,6 @@ def test_the_first_request_stands_in_a_long_session() -> None:
     assert len(lines) < 20
 
 
-def test_what_still_fails_is_told_once() -> None:
-    """Under Now, and neither as a command nor as an error."""
-    messages = [
-        said("user", "Build the parser with the new protocol."),
-        *step("1", "ok", "bash", command="make proto"),
-        *step("2", "parser.c:3:5: error: no member amount", "bash", command="make parser"),
-    ]
-    text = static_summary(messages, budget_tokens=700, count=count)
-    above = text.partition("## Details")[0]
-    assert above.count("error: no member amount") == 1
-    assert "still fails: make parser: parser.c:3:5: error: no member amount" in above
-    assert "make proto -> ok" in above
-
-
 def test_a_list_from_before_the_users_last_words_says_so() -> None:
     """It does not know of them: what it calls next may be what the user has just stopped."""
     todos = [

@@ -18,6 +18,7 @@ from praison_compressor import (
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.retries import LearnedWindows
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
+from tests.helpers.compressing import at
 from tests.helpers.hosting import LITELLM, agent, context, turn
 from tests.helpers.transcripts import session
 from tests.summaries.test_writer import rambling
@@ -32,20 +33,6 @@ def small() -> Iterator[LocalProvider]:
     """Its `gpt-4o-mini` reads 6,000 tokens, where the table says 128,000."""
     with LocalProvider(lambda asked: Reply(SUMMARY), windows={"gpt-4o-mini": REAL}) as running:
         yield running
-
-
-def at(provider: LocalProvider, **options: Any) -> ContextCompressor:
-    given = {
-        "model": "gpt-4o",
-        "context_window": 30_000,
-        "protect_last_n_tokens": 1_000,
-        "auxiliary_model": "openai/gpt-4o-mini",
-        "auxiliary_api_base": provider.base_url,
-        "tool_policies": {"*": "summarize"},
-        "summary_max_retries": 0,
-        "redact_secrets": False,
-    }
-    return ContextCompressor(CompressorConfig(**{**given, **options}))
 
 
 def test_the_window_that_a_refusal_names_is_learned(small: LocalProvider) -> None:

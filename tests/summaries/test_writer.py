@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 
 import pytest
@@ -16,12 +17,10 @@ from praison_compressor import (
     TokenCounter,
     Usage,
 )
-from praison_compressor.facts import Domain
 from praison_compressor.messages import steps, text_of
 from praison_compressor.summaries.protocol import Brief, as_summarizer
-from praison_compressor.summaries.retries import Breaker, LearnedWindows
-from praison_compressor.summaries.static import FactFinder
 from praison_compressor.summaries.writer import SummaryWriter
+from tests.helpers import compressing
 from tests.helpers.transcripts import session
 
 ANSWER = "## Done\nThe modules so far are in order."
@@ -60,10 +59,7 @@ class Paid:
         return SummaryReply(answer, ONE, model, "stop")
 
 
-def compressor(summarizer, on_event=None, store=None, **options) -> ContextCompressor:
-    small = {"model": "gpt-4o", "context_window": 6_000, "protect_last_n_tokens": 1_000}
-    config = CompressorConfig(**{**small, "summary_max_retries": 0, **options})
-    return ContextCompressor(config, summarizer=summarizer, on_event=on_event, store=store)
+compressor = functools.partial(compressing.compressor, summary_max_retries=0)
 
 
 def brief(messages, room=2_000, **changes) -> Brief:
@@ -75,16 +71,8 @@ def brief(messages, room=2_000, **changes) -> Brief:
 def writing(summarizer, **options) -> SummaryWriter:
     """A writer of its own."""
     config = CompressorConfig(summary_max_retries=0, **options)
-    return SummaryWriter(
-        config,
-        as_summarizer(summarizer),
-        TokenCounter("gpt-4o"),
-        lambda event: None,
-        breaker=Breaker(),
-        windows=LearnedWindows(),
-        finder=FactFinder(Domain.of(config)),
-        on_disk=False,
-    )
+    tokens = TokenCounter("gpt-4o")
+    return SummaryWriter(config, as_summarizer(summarizer), tokens, lambda event: None)
 
 
 def write(summarizer, given, **options):

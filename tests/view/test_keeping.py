@@ -13,8 +13,10 @@ from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompress
 from praison_compressor.messages import check, text_of
 from praison_compressor.view.layout import Layout
 from praison_compressor.view.plan import Plan, plan
+from tests.helpers.compressing import Model
 from tests.helpers.sketches import budget, laid
-from tests.helpers.transcripts import step, transcripts
+from tests.helpers.transcripts import transcripts
+from tests.view.test_masks import outputs
 
 # Ten steps of 500 tokens with some talk between them; steps start at 2, 5, 8, ...
 TALK = "s10 u20 " + "c50 r450 a100 " * 10 + "u30 a40"
@@ -60,26 +62,12 @@ def test_where_no_number_is_enough_all_yield() -> None:
 # ---------------------------------------------------------------- a whole conversation
 
 
-async def model(messages: list[dict[str, Any]]) -> str:
-    return "## Done\nThe modules so far are in order."
-
-
-def outputs(turns: int) -> list[dict[str, Any]]:
-    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are a coding agent."}]
-    for t in range(turns):
-        body = f"part {t}: " + "lorem ipsum dolor " * 100 + f"END-{t}"
-        messages.append({"role": "user", "content": f"Look at part {t}."})
-        messages += step(f"call_{t}", body, name="ask_expert", path=f"src/part_{t}.py")
-        messages.append({"role": "assistant", "content": f"Part {t} is in order."})
-    return messages[:-1]
-
-
 def test_the_newest_kept_outputs_stay_over_a_long_conversation() -> None:
     """What stays fills the target, always the newest; compressions are as rare as ever."""
     given_: dict[str, Any] = {"model": "gpt-4o", "context_window": 32_000}
     options = {"protect_last_n_tokens": 1_000, "tool_policies": "keep_all"}
-    ours = ContextCompressor(CompressorConfig(**given_, **options), summarizer=model)
-    messages, after = outputs(120), []
+    ours = ContextCompressor(CompressorConfig(**given_, **options), summarizer=Model())
+    messages, after = outputs(120, name="ask_expert"), []
     for end in range(4, len(messages) + 1, 4):
         result = ours.compress_sync(messages[:end], session_id="s")
         whole = [m for m in messages[:end] if m["role"] == "tool"]
@@ -118,7 +106,7 @@ def test_a_growing_conversation_stays_whole_and_within_its_window(
         summary_target_tokens=60,
         tool_policies={kept: "keep"},
     )
-    ours = ContextCompressor(config, summarizer=model)
+    ours = ContextCompressor(config, summarizer=Model())
     ends = [n for n, m in enumerate(messages, 1) if m["role"] in ("user", "tool")]
     whole = [messages[:end] for end in ends if check(messages[:end]) == []]
     assert len([is_valid(ours, each) for each in whole]) == len(whole)

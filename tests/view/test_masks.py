@@ -367,15 +367,3 @@ def test_a_large_result_is_no_burden_whichever_way_it_is_asked(options):
     assert result.tokens_after < 6_000
     assert ("archive(" in left_out(text_of(result.messages[-1]))) is background
     ours.close()
-
-
-@pytest.mark.parametrize("turns", [0, 30])
-def test_the_hook_refuses_an_excerpt_while_the_window_takes_the_whole(turns):
-    """As every compression; what the window does not take is made to fit all the same."""
-    vetoing = ContextCompressor(config(context_window=60_000), before_compression=lambda _: False)
-    messages = [*outputs(turns, words=600), *asked(lines(1_400))][1 if turns else 0 :]
-    refused = vetoing.compress_sync(messages)
-    assert (refused.messages == messages) is (turns == 0)
-    assert refused.vetoed
-    assert refused.tokens_after < 52_000
-    assert vetoing.store.open("default", vetoing.session_id).entries == ()
