@@ -6,16 +6,16 @@ import heapq
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import itemgetter
 from typing import NamedTuple
 
 from .identifiers import Classifier
-from .model import DONE, CommandFact, Facts, FileFact, Todo
+from .model import DONE, Attempt, CommandFact, Facts, FileFact, Todo
 from .outcomes import BAD
-from .wording import DENIES
+from .wording import DENIES, LISTED, NOT_ALL, WENT_WELL, WENT_WRONG
 
 MATTERS = 0.05
 COMMAND_CHARS = 80
@@ -187,6 +187,11 @@ def _stems(word: str) -> tuple[str, ...]:
     return (word, *(stem(part) for part in word.split(".") if part))
 
 
+def base_name(path: str) -> str:
+    """A file's name as `words` has it: the last of its parts."""
+    return (words(path) or [""])[-1]
+
+
 class Words:
     """The words of a text: what it is about, and which of them it denies."""
 
@@ -201,17 +206,6 @@ class Words:
             if word in DENIES:
                 self.denied.update([one for one in self.stems[n + 1 :] if one not in STOP][:2])
 
-    def near(self, number: str) -> set[str]:
-        """The words on either side of a number that say what it is of."""
-        told = [one for one in self.stems if one not in STOP]
-        at_number = (at for at, one in enumerate(told) if one == number)
-        found = {one for at in at_number for one in told[max(0, at - NEAR) : at + NEAR + 1]}
-        return {one for one in found if not one.isdigit()}
-
-
-NEAR = 2
-"""Words on either side of a number that may say what it is of."""
-
 
 _FILENAME = re.compile(r"[\w-][\w.-]*\.[a-z][a-z0-9]{0,6}")
 CODE = re.compile(r"`([^`\n]{3,120})`")
@@ -225,17 +219,59 @@ def code_names(text: str) -> set[str]:
 
 def names_in(text: str) -> set[str]:
     """Names of code: `max_retries`, MaxRetries."""
-    return {word for raw in _NAME.findall(text) for word in words(raw)}
+    return {stem(word) for raw in _NAME.findall(text) for word in words(raw)}
 
 
 _NAME = re.compile(r"\b(?:[a-z]+[A-Z]\w+|[A-Z]\w*[a-z][A-Z]\w*|[a-z]\w*_\w+)\b(?!\.[a-z])")
 
 
-def beside(near: Set[str], line: str) -> bool:
-    """Whether the line has a number at one of these words."""
-    theirs = [one for one in map(stem, words(line)) if one not in STOP]
-    at_number = (at for at, one in enumerate(theirs) if one.isdigit())
-    return any(near & set(theirs[max(0, at - NEAR) : at + NEAR + 1]) for at in at_number)
+Sides = tuple[list[str], list[str]]
+"""The words before a number and behind it, the next of them first."""
+
+
+@lru_cache(maxsize=65_536)
+def order(text: str) -> tuple[str, ...]:
+    """The stems of a line in order, without those that say nothing and the label of the line."""
+    found = map(stem, words(_LABEL.sub("", text, count=1)))
+    return tuple(one for one in found if one not in STOP)
+
+
+_LABEL = re.compile(
+    r"^[\s>*#|│-]*(?:[\w./-]+[:-])?\d+(?:[.)\]]|→|[:|-]|\t)[\s\d:-]*"
+)  # fmt: skip
+
+
+def sides(told: Sequence[str], at: int) -> Sides:
+    """The words on either side of one of the words of `order`."""
+    before = [one for one in told[:at] if not one.isdigit()]
+    behind = [one for one in told[at + 1 :] if not one.isdigit()]
+    return before[: -NEAR - 1 : -1], behind[:NEAR]
+
+
+NEAR = 3
+"""Words on either side of a number that may say what it is of."""
+
+
+def listed(text: str) -> tuple[str, str] | None:
+    """A number, and how many things, or the sum of what parts, the text lists behind it."""
+    found = LISTED.search(text)
+    if not found or NOT_ALL.search(found[2]):
+        return None
+    items = [one.strip("*` ") for one in re.split(r",(?: and)? | and ", found[2])]
+    counts = [re.match(r"\d+(?= )", one) for one in items]
+    whole = sum(int(one[0]) for one in counts if one) if all(counts) else len(items)
+    return (found[1], str(whole)) if len(items) > 2 else None
+
+
+def differs(said: Words, told: Words, beside: Set[str]) -> bool:
+    """Whether one has a number or outcome that the other has not, or denies what it does not."""
+    if told.denied & (said.content - said.denied):
+        return True
+    added = set(said.all).difference(told.all, beside)
+    return any(
+        one.isdigit() or one in DENIES or WENT_WELL.fullmatch(one)
+        or WENT_WRONG.fullmatch(one) for one in added
+    )  # fmt: skip
 
 
 def _is_filler(word: str) -> bool:
@@ -337,6 +373,20 @@ class Lines:
             held += weight if one in found else 0.0
         return held / whole if whole else 0.0
 
+    def fits(self, near: Sides, there: Sides) -> float:
+        """How much of the words' weight round a number stands round another: 0 to 1.
+
+        The nearer, the heavier; a word on the other side counts half.
+        """
+        held = whole = 0.0
+        around = {*there[0], *there[1]}
+        for mine, same in zip(near, there, strict=True):
+            for distance, one in enumerate(mine):
+                weight = self.weight(one) / (1 + distance)
+                whole += weight
+                held += weight if one in same else weight / 2 if one in around else 0.0
+        return held / whole if whole else 0.0
+
     def nearest(self, given: Iterable[str]) -> list[tuple[float, Line]]:
         """The lines that have most of the words' weight, the best first, each with its share.
 
@@ -374,3 +424,25 @@ class Lines:
     def has(self, literal: str) -> bool:
         """Whether a line has the text itself."""
         return any(literal in line.text for line in self._lines)
+
+
+# -------------------------------------------------------------- witnesses
+
+
+WITNESS_CHARS = 120  # of a witness that are quoted
+
+
+def quoted(text: str) -> str:
+    """A witness in quotation marks, on one line."""
+    flat = " ".join(text.split())
+    return f'"{flat if len(flat) <= WITNESS_CHARS else flat[: WITNESS_CHARS - 1] + "…"}"'
+
+
+def told_row(row: Attempt) -> str:
+    """A row of the table in a few words."""
+    if row.paths:
+        named = f"`{row.text.split()[0]} {short(row.paths[0])}` {row.status}"
+        return named if row.status == "ok" else f"{named}: {row.detail[:WITNESS_CHARS]}"
+    text = " ".join(row.text.split())
+    named = f"`{text if len(text) <= 60 else text[:59] + '…'}` {row.status}"
+    return f"{named}: {row.detail[:WITNESS_CHARS]}" if row.detail else named

@@ -1,4 +1,5 @@
-"""Data: the words by which a summary tells what came of work, in English."""
+"""Data: the words by which a summary tells what came of work, in English, and how its claims are
+read: patterns and thresholds."""
 
 from __future__ import annotations
 
@@ -62,7 +63,7 @@ TELLS_REQUEST = re.compile(
 )
 OF_ASKING = frozenset(
     "approve approved approval confirmed confirm agreed agree accepted accept "
-    "authorized asked ask requested request wants wanted told said correct being customer "
+    "authorized asked ask requested request wants wanted told said being customer "
     "permission".split()
 )
 IRREVERSIBLE = frozenset(
@@ -70,6 +71,8 @@ IRREVERSIBLE = frozenset(
     "overwrite send refund cancel production".split()
 )
 """What cannot be taken back."""
+VERDICTS = frozenset("correct right accurate".split())
+"""What a user says of work himself."""
 DENIES = frozenset(
     "not no never without cannot nor don doesn didn isn aren wasn weren won hasn haven hadn "
     "couldn shouldn wouldn nothing none".split()
@@ -92,3 +95,48 @@ COUNTED = re.compile(
     re.I,
 )
 """What a writer counts himself: no line needs to have the number."""
+
+
+# -------------------------------------------------------------- how claims are read
+
+_NO_COUNT = "asks teps tep ptions ption about around Phase".split()
+"""Ends of words with which a number is a name, or no more than about right."""
+VALUE = re.compile(
+    rf"(?<![\w.#/~≈:-]){''.join(f'(?<!{word} )' for word in _NO_COUNT)}(?<!\d[,.])(?<!` )(?<!` \()"
+    r"(?:\d{1,3}(?:,\d{3})+|\d{1,9})(?![\w]|[.,:–-]\d|\. [a-z])"
+)
+LISTED = re.compile(
+    r"(?<![\w.#:/~-])(\d{1,2}) (?:[\w`'-]+ ){0,3}[\w`'-]+(?: \(|: )([^;:()]+)(?:\)|$)"
+)
+NOT_ALL = re.compile(r"\betc\b|\be\.g\.|\bincluding\b|\bsuch as\b|…|\.\.\.", re.I)
+ELIDED = re.compile(r"\.\.\.|…|\[\.*\]")
+QUOTED_WORDS = re.compile(r"[\"“]([^\"“”]{12,})[\"”]")
+QUOTED_SHORT = re.compile(r"(?<!\w)[\"“]([^\"“”]{5,120}?)[.,]?[\"”]")
+CLAUSE = re.compile(r"[,;]\s|\s[-–—]\s|\bbut\b")
+ASIDE = re.compile(r" ?\([^()]*\)")
+AWAITS_USER = re.compile(
+    r"\b(?:on|upon|after|once|until|pending) (?:the )?(?:user|customer)\b", re.I
+)
+INDEX = re.compile(r"\[[\d:]+\]")
+FILE_LINE = re.compile(r"\.\w+:\d")
+"""A line of a file: another place in it is no contradiction."""
+ASKS_THE_USER = re.compile(
+    r"(?:^|[._])ask_?(?:the_?)?(?:user|human|follow_?up|question)|^exit_?plan_?mode$|"
+    r"^request_user_input$",
+    re.I,
+)
+"""Tools whose results are the user's own answers: by the whole word, a `Task` is none."""
+HAS_AGREED = re.compile(r"\W*(?:the )?user (?:has )?(?:approved|agreed|confirmed|accepted)", re.I)
+WRITES = re.compile(r"edit|write|patch|replace|create|insert|update", re.I)
+SMALL = 2
+"""Numbers that a writer uses as words; larger ones are looked for."""
+FITS, ALIKE, OWN = 0.4, 0.95, 0.35
+"""How well a line must fit round another number, with its other words too; a line with this one."""
+MOST_NUMBERS = 4
+"""What has more is a table: which of them stands beside what is not told by its words."""
+MOST_CLAIMS, LONGEST_CLAIM = 600, 600
+"""Claims of a text, and characters of one, that are looked at: a long summary makes 150."""
+LEAST_WORDS = 4  # of a claim that is compared with lines like it; a heading has fewer
+ASKING_CHARS = 600  # at the end of a text: an answer to a question there may be to all of it
+SPOKEN = ("assistant", "user", "summary")
+PROSE = (*SPOKEN, "visible")

@@ -15,15 +15,22 @@ from ..facts import Facts, wording
 from ..facts.coverage import (
     CODE,
     STOP,
+    WITNESS_CHARS,
     Line,
     Lines,
+    Sides,
     Words,
-    beside,
+    base_name,
     code_names,
+    differs,
+    listed,
     names_in,
-    short,
+    order,
+    quoted,
+    sides,
     sign,
     stem,
+    told_row,
     words,
 )
 from ..facts.model import Attempt
@@ -34,19 +41,13 @@ from .validation import MARK, NOT_THERE, Claim, claims_of, ungrounded
 
 __all__ = ["WITNESS_CHARS", "quoted", "unverified"]
 
-MOST_CLAIMS, LONGEST_CLAIM = 600, 600
-"""Claims of a text, and characters of one, that are looked at: a long summary makes 150."""
-LEAST_WORDS = 4  # of a claim that is compared with lines like it; a heading has fewer
-ASKING_CHARS = 600  # at the end of a text: an answer to a question there may be to all of it
-WITNESS_CHARS = 120  # of a witness that are quoted
-
 
 def unverified(text: str, brief: Brief, facts: Facts) -> list[Doubt]:
     """The claims of a text that its originals contradict or do not bear out, in order.
 
     `facts` are those of the brief's messages. One doubt for each claim, the gravest.
     """
-    claims = list(islice(claims_of(text), MOST_CLAIMS))
+    claims = list(islice(claims_of(text), wording.MOST_CLAIMS))
     reader = _Reader(text, brief, facts)
     found = {claim: doubt for claim in claims if (doubt := reader.doubt(claim))}
     made: defaultdict[Claim | None, list[str]] = defaultdict(list)
@@ -73,16 +74,19 @@ class _Reader:
 
     def __init__(self, text: str, brief: Brief, facts: Facts) -> None:
         self.facts = facts
-        self.names = {_base(item.path) for item in facts.files}
+        self.names = {base_name(item.path) for item in facts.files}
         self.lines = Lines(text, self.names | _DENYING)
         self.about: defaultdict[str, set[str]] = defaultdict(set)
         self.changed: defaultdict[str, set[str]] = defaultdict(set)
         self.asked: list[frozenset[str]] = []
-        self.agreed: list[frozenset[str]] = []
-        self._last: frozenset[str] = frozenset()
+        self.agreed: list[list[frozenset[str]]] = []
+        self._last = ""
         self._read(brief)
-        self.wishes = frozenset().union(*self.asked, *self.agreed)
+        self.wishes = frozenset().union(*self.asked, *(line for one in self.agreed for line in one))
         self.touched = frozenset().union(*self.changed.values())
+        self.calls: defaultdict[str, list[Attempt]] = defaultdict(list)
+        for row in facts.attempts:
+            self.calls[row.text.split(" ")[0].rpartition("__")[2]].append(row)
 
     def _read(self, brief: Brief) -> None:
         for earlier in (*brief.folded, *brief.earlier):
@@ -97,12 +101,13 @@ class _Reader:
         for passage in passages(brief.messages):
             found = self.lines.add(passage.text, passage.source, passage.at)
             call = passage.call
-            is_answer = passage.source == "result" and call and _ASKS_THE_USER.search(call.name)
+            asks = call is not None and wording.ASKS_THE_USER.search(call.name)
+            is_answer = passage.source == "result" and asks
             self._said("user" if is_answer else passage.source, passage.text, found)
             if call is not None:
                 named = call.arguments
                 near = self.lines.shared(named if len(named) < 800 else named[:400] + named[-200:])
-                writes = passage.source == "call" and _WRITES.search(call.name)
+                writes = passage.source == "call" and wording.WRITES.search(call.name)
                 for name in self.names & near:
                     self.about[name] |= found
                     if writes:
@@ -114,17 +119,19 @@ class _Reader:
         """Keep what the user asked for, and what was before him when he agreed."""
         if source == "user":
             self.asked.append(found)
-            if wording.AGREES.match(text) or _HAS_AGREED.match(text):
-                self.agreed.append(found | self._last)
+            if wording.AGREES.match(text) or wording.HAS_AGREED.match(text):
+                before = map(self.lines.shared, self._last.split("\n"))
+                self.agreed.append([found, *before])
         elif source == "assistant":
-            self._last = found if "?" in text[-ASKING_CHARS:] else frozenset()
+            self._last = text if "?" in text[-wording.ASKING_CHARS :] else ""
 
     def doubt(self, claim: Claim) -> Doubt | None:
         """What there is to be said against a claim: the first thing found."""
-        text = claim.text[:LONGEST_CLAIM]
+        text = claim.text[: wording.LONGEST_CLAIM]
         said = Words(text)
         graver_first = (
-            self.approval, self.number, self.outcome, self.completion, self.negation, self.file
+            self.approval, self.quote, self.number, self.outcome, self.completion, self.negation,
+            self.file,
         )  # fmt: skip
         for check in graver_first:
             if found := check(text, said):
@@ -150,55 +157,118 @@ class _Reader:
         approves = wording.TELLS_APPROVAL.search(text)
         if not approves and not wording.TELLS_REQUEST.search(text):
             return None
-        is_plan = wording.ORDERS.match(text) or _SUPPOSED.search(text)
+        is_plan = wording.ORDERS.match(text) or wording.AWAITS_USER.search(text)
         if said.denied or is_plan or text.endswith(":"):
             return None
-        parts = (said, Words(_ASIDE.sub("", text)))
+        parts = (said, Words(wording.ASIDE.sub("", text)))
         known = any(self._is_told(part, bool(approves)) for part in parts)
         return None if known else ("unwitnessed", "no message of the user says so", None)
 
     def _is_told(self, said: Words, approves: bool) -> bool:
         """Whether the user said or agreed to what these words name."""
         content = said.content - _OF_ASKING
-        names = {one for one in content if not one.isalpha()} | code_names(said.text)
         acts = said.content & _ACTS
-        if not approves and not acts:
+        if approves:
+            return any(self._is_agreed(said, content, one) for one in self.agreed)
+        if not acts:
             return len(content) < 2 or self.lines.cover(content, self.wishes) >= 0.2
-        least, told = (0.5, self.agreed) if approves else (0.2, self.asked)
-        return any(names | acts <= one and self.lines.cover(content, one) >= least for one in told)
+        needed = acts | {one for one in content if not one.isalpha()} | code_names(said.text)
+        return any(needed <= one and self.lines.cover(content, one) >= 0.2 for one in self.asked)
+
+    def _is_agreed(self, said: Words, content: set[str], told: list[frozenset[str]]) -> bool:
+        """Whether he agreed to it: an act or a verdict stands in one line with what it is of."""
+        acts = content & _ACTS
+        spans = (span.rpartition("/")[2] for span in CODE.findall(said.text))
+        named = {stem(word) for span in spans for word in words(span)}
+        named |= {one for one in content if not one.isalpha()}
+        whole = frozenset().union(*told)
+        beside = not acts or any(acts | named <= line for line in told)
+        return beside and named <= whole and self.lines.cover(content, whole) >= 0.5
+
+    # ---------------------------------------------------------- quotes
+
+    def quote(self, text: str, said: Words) -> Found | None:
+        """Somebody's words with another number, outcome or negation than he said."""
+        parts = (
+            part
+            for quote in wording.QUOTED_WORDS.findall(text)
+            for part in wording.ELIDED.split(quote)
+        )
+        line = next(filter(None, map(self._misquoted, map(Words, parts))), None)
+        return ("contradicted", quoted(line.text), line) if line else None
+
+    def _misquoted(self, said: Words) -> Line | None:
+        if len(said.content) < 3:
+            return None
+        best = self.lines.nearest(said.content)[:8]
+        near = [line for share, line in best if share > 0.75 and line.source in wording.SPOKEN]
+        differ = (differs(said, Words(line.text), self._beside(line, said)) for line in near)
+        return near[0] if near and all(differ) else None
+
+    def _beside(self, line: Line, said: Words) -> set[str]:
+        """The words that stand in other lines of the same message."""
+        lines = {one: self.lines.having(stem(one)) for one in set(said.all)}
+        return {one for one, at in lines.items() if any(each.at == line.at for each in at)}
 
     # ---------------------------------------------------------- numbers
 
     def number(self, text: str, said: Words) -> Found | None:
-        """A number that the originals do not have, or that a line like the claim has otherwise."""
+        """A number that the originals do not have, or in whose place they have another."""
         if found := self._literal(text):
             return found
+        count, whole = listed(text) or ("", "")
+        if count != whole:
+            return "unwitnessed", f"{whole} are listed, not {count}", None
         rest = {one for one in said.content if not one.isdigit()}
-        values = (one.replace(",", "") for one in _VALUE.findall(text))
-        numbers = [one for one in values if int(one) > SMALL]
-        for one in numbers:
-            having = self.lines.having(one)
-            if having and int(one) >= LARGE:
+        told = order(text)
+        counted = wording.COUNTED.search(text)
+        is_table = sum(one.isdigit() for one in told) > wording.MOST_NUMBERS
+        for one in (one.replace(",", "") for one in wording.VALUE.findall(text)):
+            if one == count or int(one) < 2:
                 continue
-            own = max((self.lines.cover(rest, at.words) for at in having), default=-1.0)
-            near = said.near(one)
-            told = max((self.lines.cover(near, at.words) for at in having), default=0.0)
-            for share, line in self.lines.nearest(rest) if len(numbers) <= MOST_NUMBERS else ():
-                if share <= max(0.35, own):
-                    break
-                is_other = one not in line.words and line.source != "call"
-                is_other = is_other and len(_VALUE.findall(line.text)) <= MOST_NUMBERS
-                like = self.lines.cover(near, line.words)
-                if is_other and like >= max(0.5, 1.5 * told) and beside(near, line.text):
+            if one in told and not is_table:
+                line = self._other(one, sides(told, told.index(one)), rest)
+                if line is not None:
                     return "contradicted", quoted(line.text), line
-            if own < 0 and not wording.COUNTED.search(text):
+            if int(one) > wording.SMALL and not counted and not self.lines.having(one):
                 return "unwitnessed", f"the originals do not have {one}", None
         return None
 
+    def _other(self, one: str, near: Sides, rest: set[str]) -> Line | None:
+        """The line that has another number where the claim has this one; None if one has it."""
+        words_near = {*near[0], *near[1]}
+        lines = dict.fromkeys(line for _, line in self.lines.nearest(rest))
+        lines.update(dict.fromkeys(line for _, line in self.lines.nearest(words_near)[:100]))
+        lines.update(dict.fromkeys(self.lines.having(one)))
+        own, best, other = 0.0, 0.0, None
+        for line in lines:
+            if not words_near & line.words:
+                continue
+            told = order(line.text)
+            has_it = one in told
+            is_table = sum(word.isdigit() for word in told) > wording.MOST_NUMBERS
+            if not has_it and (is_table or line.source == "call"):
+                continue
+            like = self.lines.cover(rest, line.words)
+            for at, value in enumerate(told):
+                if not value.isdigit() or (has_it and value != one):
+                    continue
+                fits = self.lines.fits(near, sides(told, at))
+                if has_it:
+                    own = max(own, fits)
+                elif fits >= wording.FITS and fits + like > best:
+                    best, other = fits + like, line
+        return other if best >= wording.ALIKE and own <= wording.OWN else None
+
     def _literal(self, text: str) -> Found | None:
-        for span in (*CODE.findall(text), *_QUOTED.findall(text)):
+        for span in (*CODE.findall(text), *wording.QUOTED_SHORT.findall(text)):
             parts = sorted(re.split(r"\d+", span), key=len)
-            if len(parts) < 2 or len(parts[-1]) < 4 or _PLACE.search(span) or self.lines.has(span):
+            if (
+                len(parts) < 2
+                or not (len(parts[-1]) > 3 or wording.INDEX.fullmatch(span))
+                or wording.FILE_LINE.search(span)
+                or self.lines.has(span)
+            ):
                 continue
             line = self.lines.find(parts[-1], re.compile(re.sub(r"\d+", r"\\d+", re.escape(span))))
             if line is not None:
@@ -215,7 +285,7 @@ class _Reader:
             return None
         clauses = (
             clause
-            for clause in _CLAUSE.split(text)
+            for clause in wording.CLAUSE.split(text)
             if bool(wording.WENT_WELL.search(clause)) != bool(wording.WENT_WRONG.search(clause))
         )
         return next(filter(None, map(self._turned, clauses)), None)
@@ -233,20 +303,25 @@ class _Reader:
                 score, line = share, at
         if line is not None and len(rest) > 1 and own < 0.6 * score and score > 0.3:
             return "contradicted", quoted(line.text), line
-        return self._of_runs(text, own) if good else None
+        return self._of_runs(text, own, good=good)
 
-    def _of_runs(self, text: str, own: float) -> Found | None:
-        """What the table of outcomes says of checks that are told to have passed."""
-        for kind, spoken in wording.CHECKS.items():
-            passed = rf"{spoken}[^.,;]{{0,40}}?(?:{wording.WENT_WELL.pattern})"
-            if not re.search(passed, text, re.I):
+    def _of_runs(self, text: str, own: float, *, good: bool) -> Found | None:
+        """What the table of outcomes says of tools and checks that are told to pass, or to fail."""
+        came = (wording.WENT_WELL if good else wording.WENT_WRONG).pattern
+        for tool, rows in self.calls.items():
+            all_else = all(row.status in BAD if good else row.status == "ok" for row in rows)
+            if all_else and re.search(rf"`{re.escape(tool)}`[^.,;]{{0,40}}?(?:{came})", text, re.I):
+                return "contradicted", told_row(rows[-1]), rows[-1]
+        for kind, spoken in wording.CHECKS.items() if good else ():
+            if not re.search(rf"{spoken}[^.,;]{{0,40}}?(?:{came})", text, re.I):
                 continue
             rows = [row for row in self.facts.attempts if kind in row.checks]
             # Of several checks in one line it is not known which of them failed.
-            rows = [row for row in rows if row.status == "ok" or len(row.checks) == 1]
-            known = [row for row in rows if row.status in ("ok", *BAD)]
-            if known and known[-1].status in BAD and not wording.EARLIER.search(text):
-                return "contradicted", _told(known[-1]), known[-1]
+            known = [row for row in rows if row.status == "ok" or row.checks == (kind,)]
+            known = [row for row in known if row.status in ("ok", *BAD)]
+            went_well = bool(known) and known[-1].status == "ok"
+            if known and not went_well and not wording.EARLIER.search(text):
+                return "contradicted", told_row(known[-1]), known[-1]
             if not known and own < 0.35:
                 return "unwitnessed", "no run in the originals shows it", None
         return None
@@ -257,7 +332,9 @@ class _Reader:
             return None
         rows = [row for row in self.facts.attempts if row.changes and _names(row) & said.files]
         if rows:
-            return ("contradicted", _told(rows[-1]), rows[-1]) if rows[-1].status == "ok" else None
+            return (
+                ("contradicted", told_row(rows[-1]), rows[-1]) if rows[-1].status == "ok" else None
+            )
         for share, line in self.lines.nearest(said.content):
             if share > 0.6 and wording.UNDONE.search(line.text):
                 return None
@@ -278,12 +355,14 @@ class _Reader:
         found = wording.FILE_CHANGED.search(text) or wording.CHANGED_FILE.match(text)
         if not found or "user" in text.casefold():
             return None
-        name = _base(found[1])
+        name = base_name(found[1])
         rows = [row for row in self.facts.attempts if name in _names(row)]
         changes = [row for row in rows if row.changes]
         if changes and all(row.status in BAD for row in changes):
-            return "contradicted", _told(changes[-1]), changes[-1]
-        if rows and not changes and not self._told_before(name):
+            return "contradicted", told_row(changes[-1]), changes[-1]
+        # An editor may work on the file that was opened before.
+        blind = any(wording.WRITES.match(row.text) and not row.paths for row in self.facts.attempts)
+        if rows and not changes and not blind and not self._told_before(name):
             return "unwitnessed", f"no call changed {name}", None
         return None
 
@@ -307,7 +386,7 @@ class _Reader:
         for share, line in self.lines.nearest(said.content - {stem(verb)}):
             if line.source in ("call", "result") and named & line.words:
                 return None
-            is_told = line.source in _SPOKEN and wording.COMPLETED.search(line.text)
+            is_told = line.source in wording.SPOKEN and wording.COMPLETED.search(line.text)
             if share >= least and is_told and not wording.NOT_YET.search(line.text):
                 return None
         return "unwitnessed", "nothing in the originals shows it done", None
@@ -316,26 +395,16 @@ class _Reader:
 
     def negation(self, text: str, said: Words) -> Found | None:
         """What the originals deny and the claim does not."""
-        if len(said.content) < LEAST_WORDS:
+        if len(said.content) < wording.LEAST_WORDS:
             return None
-        told = map(self._misquoted, map(Words, _QUOTE.findall(text)))
         order = [one for one in said.stems if one not in STOP and not one.isdigit()]
         pairs = ((one, two) for at, one in enumerate(order) for two in order[at + 1 : at + 3])
-        line = next(filter(None, told), None) or next(
-            filter(None, (self._denied(one, two, said) for one, two in pairs)), None
-        )
+        line = next(filter(None, (self._denied(one, two, said) for one, two in pairs)), None)
         return ("contradicted", quoted(line.text), line) if line else None
-
-    def _misquoted(self, said: Words) -> Line | None:
-        """A line that has almost these words, and denies one that they do not."""
-        near = [pair[1] for pair in self.lines.nearest(said.content)[:8] if pair[0] > 0.6]
-        near = [line for line in near if line.source in _SPOKEN]
-        denies = [bool(Words(line.text).denied & (said.content - said.denied)) for line in near]
-        return near[0] if len(said.content) > 2 and near and all(denies) else None
 
     def _denied(self, one: str, two: str, said: Words) -> Line | None:
         """A line like the claim that denies two of its words, where few have them undenied."""
-        lines = [line for line in self.lines.having(one, two) if line.source in _PROSE][:60]
+        lines = [line for line in self.lines.having(one, two) if line.source in wording.PROSE][:60]
         signed = {line: sign(line.text, one, two) for line in lines if line.words & _DENYING}
         denying = [line for line, held in signed.items() if held < 0]
         if not denying or {one, two} & said.denied or sign(said.text, one, two) <= 0:
@@ -371,61 +440,11 @@ class _Reader:
         return "unwitnessed", f"the originals have this of {best}, not of {name}", None
 
 
-def _base(path: str) -> str:
-    """A file's name as `words` has it: the last of its parts."""
-    return (words(path) or [""])[-1]
-
-
 def _names(row: Attempt) -> set[str]:
-    return set(map(_base, row.paths))
-
-
-def quoted(text: str) -> str:
-    """A witness in quotation marks, on one line."""
-    flat = " ".join(text.split())
-    return f'"{flat if len(flat) <= WITNESS_CHARS else flat[: WITNESS_CHARS - 1] + "…"}"'
-
-
-def _told(row: Attempt) -> str:
-    """A row of the table in a few words."""
-    if row.paths:
-        named = f"`{row.text.split()[0]} {short(row.paths[0])}` {row.status}"
-        return named if row.status == "ok" else f"{named}: {row.detail[:WITNESS_CHARS]}"
-    text = " ".join(row.text.split())
-    named = f"`{text if len(text) <= 60 else text[:59] + '…'}` {row.status}"
-    return f"{named}: {row.detail[:WITNESS_CHARS]}" if row.detail else named
+    return set(map(base_name, row.paths))
 
 
 # -------------------------------------------------------------- words of claims
 _OF_ASKING = frozenset(map(stem, wording.OF_ASKING))
-_ACTS = frozenset(map(stem, wording.IRREVERSIBLE))
-SMALL = 2
-"""Numbers that a writer uses as words; larger ones are looked for."""
-LARGE = 100
-"""A number from which on it is no accident that the originals have it."""
-MOST_NUMBERS = 4
-"""What has more is a table: which of them stands beside what is not told by its words."""
-_SPOKEN = ("assistant", "user", "summary")
-_PROSE = (*_SPOKEN, "visible")
+_ACTS = frozenset(map(stem, wording.IRREVERSIBLE | wording.VERDICTS))
 _DENYING = frozenset(map(stem, wording.DENIES))
-_LABEL = "asks teps tep ptions ption about around Phase".split()
-"""Ends of words with which a number is a name, or no more than about right."""
-_VALUE = re.compile(
-    rf"(?<![\w.#/~≈:-]){''.join(f'(?<!{word} )' for word in _LABEL)}(?<!\d[,.])(?<!` )(?<!` \()"
-    r"(?:\d{1,3}(?:,\d{3})+|\d{1,9})(?![\w]|[.,:–-]\d|\. [a-z])"
-)
-_QUOTE = re.compile(r"[\"“]([^\"“”]{12,})[\"”]")
-_QUOTED = re.compile(r"(?<!\w)[\"“]([^\"“”]{5,120}?)[.,]?[\"”]")
-_CLAUSE = re.compile(r"[,;]\s|\s[-–—]\s|\bbut\b")
-_ASIDE = re.compile(r" ?\([^()]*\)")
-_SUPPOSED = re.compile(r"\b(?:on|upon|after|once|until|pending) (?:the )?(?:user|customer)\b", re.I)
-_PLACE = re.compile(r"\.\w+:\d")
-"""A line of a file: another place in it is no contradiction."""
-_ASKS_THE_USER = re.compile(
-    r"(?:^|[._])ask_?(?:the_?)?(?:user|human|follow_?up|question)|^exit_?plan_?mode$|"
-    r"^request_user_input$",
-    re.I,
-)
-"""Tools whose results are the user's own answers: by the whole word, a `Task` is none."""
-_HAS_AGREED = re.compile(r"\W*(?:the )?user (?:has )?(?:approved|agreed|confirmed|accepted)", re.I)
-_WRITES = re.compile(r"edit|write|patch|replace|create|insert|update", re.I)

@@ -91,8 +91,7 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
 
 
 def _encodable(text: str) -> str:
-    """The text with half characters made whole where both halves stand, else marked: a request
-    that holds one cannot be sent."""
+    """The text without half characters, with which no request can be sent."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
@@ -289,6 +288,8 @@ _COUNTED = re.compile(r"\d+-[a-z]+(?:-[a-z]+)*", re.I)  # "a 10-minute wait", "t
 
 _AS_CODE = re.compile(r"`[^`\n]*`|\b\w+\(")
 
+_HIDDEN = re.compile(r"~/\.[\w-]+\.[a-z]+$")
+
 
 def ungrounded(text: str, brief: Brief, patterns: Mapping[str, str] | None = None) -> list[str]:
     """Names of the text that neither the transcript, the tools, nor earlier summaries have.
@@ -298,6 +299,7 @@ def ungrounded(text: str, brief: Brief, patterns: Mapping[str, str] | None = Non
     """
     kinds = (*(patterns or {}), *_KINDS)
     found = Classifier(patterns).names(text)
+    found |= {n[n.rindex("/") + 1 :]: "file" for n in found if _HIDDEN.search(n)}
     left = [name for name, kind in found.items() if kind in kinds and _is_made(name, kind, text)]
     for source, doubts in _sources(brief):
         plain = source.casefold()
@@ -335,12 +337,10 @@ def _stand(name: str, text: str) -> bool:
 
 
 def _stands(name: str, text: str, *, parted: bool = True) -> bool:
-    """Whether the text has the name: not as the end of a longer one where its words are parted,
-    nor a number as the beginning of one."""
+    """Whether the text has the name, not as the end of a longer one, nor as its first digits."""
     at = text.find(name)
     while at >= 0:
         end = at + len(name)
-        # As in "\\nname".
         within = parted and at > 0 and text[at - 1].isalnum() and text[max(0, at - 2)] != "\\"
         if not within and not (name[-1:].isdigit() and text[end : end + 1].isdigit()):
             return True

@@ -8,9 +8,10 @@ and the summary is checked as a compression checks it: the claim must be contrad
 The sessions are split by a hash of their id: rules were tuned on one part, the other is scored.
 
 A swapped file and a dropped negation need not make a claim false (the other file may have been
-edited too; the session may never have said either). Only those are made that are false by the
-session: the file never stands with a name in the claim, or the session denies the two words and
-never has them undenied.
+edited too; the session may never have said either), nor an approval of what stands in a plan to
+which the user said yes. Only those are made that are false by the session: the file never stands
+with a name in the claim, the session denies the two words and never has them undenied, the user
+said yes to no message that names it.
 """
 
 from __future__ import annotations
@@ -20,13 +21,14 @@ import random
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 from praison_compressor.facts import Facts, extract
 from praison_compressor.facts.coverage import STOP, stem, words
 from praison_compressor.facts.passages import passages
-from praison_compressor.facts.wording import DENIES
+from praison_compressor.facts.wording import AGREES, DENIES
 from praison_compressor.messages import Message
 from praison_compressor.summaries.claims import claims_of, unverified
 from praison_compressor.summaries.prompts import rendering
@@ -83,6 +85,12 @@ class Session:
         found = [item for item in self.facts.files if _FILE.search(item.path)]
         self.paths = {item.path.rpartition("/")[2]: item.path for item in found}
         told = list(passages(messages))
+        spoken = [p for p in told if p.source in ("user", "assistant")]
+        self.agreed = [
+            f"{before.text}\n{said.text}".casefold()
+            for before, said in pairwise(spoken)
+            if said.source == "user" and AGREES.match(said.text)
+        ]
         prose = [p.text for p in told if p.source in ("user", "assistant")]
         self.lines = [[stem(w) for w in words(line)] for text in prose for line in text.split("\n")]
         self.steps = [f"{p.call.arguments if p.call else ''}\n{p.text}".casefold() for p in told]
@@ -95,6 +103,11 @@ class Session:
             signs += [any(one in DENIES for one in line[max(0, n - 3) : n]) for n in at]
         return bool(signs) and all(signs)
 
+    def consented(self, name: str) -> bool:
+        """Whether the user said yes to a message that names it."""
+        part = name.rpartition("/")[2].casefold()
+        return any(part in text for text in self.agreed)
+
     def together(self, *names: str) -> bool:
         """Whether one call with its result, or one message, has all of these."""
         return any(all(name.casefold() in step for name in names) for step in self.steps)
@@ -102,7 +115,7 @@ class Session:
 
 _TURNS = (
     (r"\bpass\b(?! \w)", "fail"),
-    (r"\bpasses\b", "fails"), (r"\bpassed\b", "failed"),
+    (r"\bpasses\b", "fails"), (r"\b(?<!is )passed\b", "failed"),
     (r"\bpassing\b", "failing"), (r"\bsucceeds?\b", "fails"), (r"\bsucceeded\b", "failed"),
     (r"\bsuccessful\b", "failed"), (r"\bsuccessfully\b", "unsuccessfully"),
     (r"\bfails?\b", "passes"), (r"\bfailed\b", "passed"),
@@ -129,7 +142,9 @@ def outcome(claim: str, session: Session, chance: random.Random) -> str | None:
     return claim[: found.start()] + new + claim[found.end() :]
 
 
-_NUMBER = re.compile(r"(?<![\w.#/~-])(?<!Phase )(?<!Step )(?<!Option )\d{1,6}(?![\w.:]|\)|-\d)")
+_NUMBER = re.compile(
+    r"(?<![\w.#/~-])(?<!\d:)(?<!Phase )(?<!Step )(?<!Option )\d{1,6}(?![\w.:]|\)|-\d)"
+)
 
 
 def number(claim: str, session: Session, chance: random.Random) -> str | None:
@@ -227,9 +242,10 @@ def approval(claim: str, session: Session, chance: random.Random) -> str | None:
     if not found:
         return None
     indent = re.match(r"[ \t]*(?:[-*] |\d+\. )?", claim)
-    return (indent[0] if indent else "") + chance.choice(_APPROVED).format(
-        f"`{chance.choice(found)}`"
-    )
+    words_of, named = chance.choice(_APPROVED), chance.choice(found)
+    if words_of is _APPROVED[0] and session.consented(named):
+        return None
+    return (indent[0] if indent else "") + words_of.format(f"`{named}`")
 
 
 _PENDING = re.compile(
