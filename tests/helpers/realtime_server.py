@@ -12,6 +12,7 @@ import base64
 import itertools
 import json
 import secrets
+import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -96,10 +97,12 @@ class RealtimeServer:
         self,
         model: Callable[[list[Kept]], Reply],
         *,
+        delta_seconds: float = 0.0,
         transcribes: bool = True,
         transcript_seconds: float = 0.002,
     ) -> None:
         self.model = model
+        self.delta_seconds = delta_seconds
         self.transcribes = transcribes
         self.transcript_seconds = transcript_seconds
         self.refusals: list[str] = []
@@ -184,6 +187,7 @@ class Connection:
     async def send(self, kind: str, **fields: Any) -> None:
         number = next(self.server.numbers)
         event = {"type": kind, "event_id": f"event_{number}", **fields}
+        event["sent_at"] = time.perf_counter()
         if not self.socket.closed:
             try:
                 await self.socket.send_str(json.dumps(event))
@@ -419,7 +423,7 @@ class Connection:
         await self.send("conversation.item.done", previous_item_id=previous, item=item)
 
     async def _speak(self, kept: Kept, text: str, where: Event, rambling: bool) -> None:
-        """Four words at a time, their transcript with them."""
+        """Four words at a time, their transcript with them, as fast as `delta_seconds` says."""
         words = text.split()
         try:
             for start in range(0, len(words), 4):
@@ -432,7 +436,7 @@ class Connection:
                 kind = "response.output_audio_transcript.delta"
                 await self.send(kind, delta=said, **where)
                 await self.send("response.output_audio.delta", delta=delta, **where)
-                await asyncio.sleep(0)
+                await asyncio.sleep(self.server.delta_seconds)
             if rambling:
                 await asyncio.Event().wait()
         finally:

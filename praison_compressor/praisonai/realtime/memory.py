@@ -100,7 +100,7 @@ REALTIME_WINDOW = 32_000
 MEMORY_SHARE = 20
 """One part in so many of the window is the memory's, which each response reads again: a script of
 200 turns reads 615,000 tokens with a sixteenth, 575,000 with a twentieth, and all planted facts are
-known; with a 48th half of them are lost."""
+known; with a 48th half of them are lost (`python -m tests.benchmarks.realtime`)."""
 
 
 def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:
