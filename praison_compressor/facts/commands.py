@@ -11,7 +11,7 @@ from ..messages import ToolCall
 from .files import action_of, command_texts, names_a_file
 from .model import GENERAL, Attempt, CommandFact, Domain, ToolAction
 from .outcomes import BAD, PASSED, Outcome, outcome_of
-from .passages import arguments_of, key_of
+from .passages import arguments_of, call_text, key_of
 from .shell import Effect, programs
 
 _SEARCH = re.compile(r"grep|search|find|glob|query|list(?!ing)", re.I)
@@ -51,23 +51,18 @@ def command_fact(
 _PIPED = re.compile(r"\||;\s*(?:echo|true)\b")
 
 
-def is_piped(call: ToolCall) -> bool:
-    """Whether an exit code may be that of another program: `pytest | tail`."""
-    if not _PIPED.search(call.arguments) or not _RUN.search(call.name):
-        return False
-    return any(_PIPED.search(text) for text in command_texts(arguments_of(call)))
-
-
 def call_outcome(call: ToolCall | None, result: str) -> Outcome:
     """What a result says came of the call that it answers.
 
     Of a check in a pipeline (`go build | head`) the end is unknown where its output does not tell.
     """
-    piped = call is not None and is_piped(call)
+    lines = command_texts(arguments_of(call)) if call and _RUN.search(call.name) else []
+    # Its exit code may be that of another program.
+    piped = any(map(_PIPED.search, lines))
     outcome = outcome_of(result, piped=piped)
-    if not piped or call is None or outcome.status != "ok" or PASSED.search(result[-4_000:]):
+    if not piped or outcome.status != "ok" or PASSED.search(result[-4_000:]):
         return outcome
-    ran = (run.program for text in command_texts(arguments_of(call)) for run in _runs_of(text))
+    ran = (run.program for text in lines for run in _runs_of(text))
     checks = any(not _KIND_OF.keys().isdisjoint(program) for program in ran)
     return Outcome("unknown", outcome.detail) if checks else outcome
 
@@ -76,7 +71,7 @@ def _kind(name: str, arguments: Any) -> str | None:
     if not isinstance(arguments, Mapping):
         return None
     if _RUN.search(name):
-        return "command" if _run_texts(arguments) else None
+        return "command" if command_texts(arguments) or _first(arguments, _CODE_KEYS) else None
     if _first(arguments, _URL_KEYS):
         return "fetch"
     if _LIST_OF_WORK.search(name):
@@ -95,30 +90,19 @@ def _first(arguments: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     return next((text for text in texts if isinstance(text, str)), "")
 
 
-def _run_texts(arguments: Any) -> list[str]:
-    """What is run: a shell's lines, or code."""
-    found = command_texts(arguments)
-    code = _first(arguments, _CODE_KEYS) if isinstance(arguments, Mapping) else ""
-    return found or [code] * bool(code)
-
-
 def _spoken(call: ToolCall, arguments: Any, kind: str, rule: ToolAction | None) -> str:
+    """What is run, a shell's lines or code, or the call with what its arguments say."""
+    given = arguments if isinstance(arguments, Mapping) else {}
     text = ""
     if kind == "command":
-        text = " && ".join(command_texts(arguments, rule) if rule else _run_texts(arguments))
+        lines = " && ".join(command_texts(arguments, rule))
+        text = lines if lines or rule else _first(given, _CODE_KEYS)
     elif kind == "fetch" and rule is None:
-        text = f"{call.name} {_first(arguments, _URL_KEYS)}"
-    flat = " ".join((text or f"{call.name} {' '.join(_values(arguments, rule))}").split())
+        text = f"{call.name} {_first(given, _URL_KEYS)}"
+    elif rule is not None and rule.argument:
+        text = f"{call.name} {given.get(rule.argument, '')}"
+    flat = " ".join((text or call_text(call)).split())
     return flat if len(flat) <= COMMAND_CHARS else flat[: COMMAND_CHARS - 1] + "…"
-
-
-def _values(arguments: Any, rule: ToolAction | None) -> list[str]:
-    if not isinstance(arguments, Mapping):
-        return [str(arguments)]
-    if rule is not None and rule.argument:
-        return [str(arguments.get(rule.argument, ""))]
-    told = (value for value in arguments.values() if not isinstance(value, bool))
-    return [str(value) for value in told if isinstance(value, (str, int, float))]
 
 
 def _found(result: str) -> Outcome:
@@ -193,10 +177,6 @@ def with_failing(commands: Iterable[CommandFact]) -> tuple[CommandFact, ...]:
     return tuple(reversed(out))
 
 
-_CODE = re.compile(r"(?:import|from|print|def) ?[\w(]|[\w.]+\(|[\w.\[\]]+ = ")
-"""A cell of a notebook: the next one that works is the next try."""
-
-
 class Run(NamedTuple):
     """A program with its subcommand, and the words that say on what."""
 
@@ -214,8 +194,6 @@ class Run(NamedTuple):
 
 def _runs_of(command: str) -> list[Run]:
     """What a command line ran that ended as it did: what `&&` joins ended well in each part."""
-    if _CODE.match(command):
-        return [Run(("code",), frozenset())]
     runs = [_run(words) for words in programs(command)] or [Run((command,), frozenset())]
     return runs if ";" not in command and "||" not in command else runs[-1:]
 

@@ -64,8 +64,6 @@ def extract(messages: Sequence[Message], *, domain: Domain = GENERAL) -> Facts:
 
 
 SHORT_ARGUMENT = 200
-Place = tuple[int, str, int]
-"""Of a name: the position and the source of a passage, and how many names that has."""
 
 
 class _Reader:
@@ -76,7 +74,8 @@ class _Reader:
         self.classifier = Classifier(domain.patterns)
         self.kinds: dict[str, str] = {}
         self.named: Counter[str] = Counter()
-        self.places: defaultdict[str, list[Place]] = defaultdict(list)
+        self.places: defaultdict[str, list[tuple[int, str, int]]] = defaultdict(list)
+        """Of a name: the position and the source of a passage, and how many names that has."""
         self.excerpts: dict[str, Excerpt] = {}
         self.files = Trail()
         self.todos = TodoList()
@@ -106,19 +105,11 @@ class _Reader:
         for name, kind in found.items():
             self.kinds.setdefault(name, kind)
             self.places[name].append((passage.at, passage.source, len(found)))
-        self.named.update(self._named(passage) & found.keys())
-
-    def _named(self, passage: Passage) -> set[str]:
-        """The identifiers in the short arguments of a call."""
-        if passage.source != "call" or passage.call is None:
-            return set()
-        values = argument_values(arguments_of(passage.call))
-        return {
-            key
-            for value in values
-            if len(value) <= SHORT_ARGUMENT
-            for key in self.classifier.names(value)
-        }
+        if passage.source == "call" and passage.call:
+            values = argument_values(arguments_of(passage.call))
+            short = [value for value in values if len(value) <= SHORT_ARGUMENT]
+            named = {key for value in short for key in self.classifier.names(value)}
+            self.named.update(named & found.keys())
 
     def _assistant(self, passage: Passage) -> None:
         self.last_words = last_words(passage)
