@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -11,6 +10,7 @@ from praison_compressor.facts import FileFact, extract
 from praison_compressor.facts.files import Trail, effects_of
 from praison_compressor.facts.shell import Effect
 from praison_compressor.messages import ToolCall
+from tests.helpers.transcripts import facts_call as call
 from tests.helpers.transcripts import step
 
 
@@ -74,11 +74,6 @@ def test_a_file_has_one_name_however_it_is_spelled():
     }
     two = [("Edit", {"file_path": f"/repo/{name}/src/a.py"}) for name in ("x", "y")]
     assert trail(*two, ("bash", {"command": "rm src/a.py"}))["src/a.py"] == "deleted"
-
-
-def call(name: str, /, **arguments: Any) -> ToolCall:
-    """A call with these arguments."""
-    return ToolCall("c", name, json.dumps(arguments))
 
 
 @pytest.mark.parametrize(

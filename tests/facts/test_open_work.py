@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from praison_compressor.facts.extraction import TodoList, notes
 from praison_compressor.facts.passages import Passage
-from praison_compressor.messages import ToolCall
-
-
-def call(name: str, /, **arguments: Any) -> ToolCall:
-    """A call with these arguments."""
-    return ToolCall("c", name, json.dumps(arguments))
+from tests.helpers.transcripts import facts_call as call
 
 
 def test_decisions_and_open_work_are_sentences_that_say_so() -> None:

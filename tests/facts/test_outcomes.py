@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -12,11 +11,7 @@ from praison_compressor.facts.commands import COMMAND_CHARS, command_fact
 from praison_compressor.facts.outcomes import LINE_CHARS, opened, outcome_of
 from praison_compressor.messages import ToolCall
 from tests.helpers import transcripts
-
-
-def call(name: str, /, **arguments: Any) -> ToolCall:
-    """A call with these arguments."""
-    return ToolCall("c", name, json.dumps(arguments))
+from tests.helpers.transcripts import facts_call as call
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from praison_compressor.messages import ToolCall
 from tests.hostile.generating import broken, valid
 
 Message = dict[str, Any]
@@ -64,3 +65,8 @@ def transcripts(max_turns: int = 8) -> st.SearchStrategy[list[Message]]:
 def broken_transcripts() -> st.SearchStrategy[list[Message]]:
     """A transcript as faulty hosts make them: results lost, doubled, moved, contents missing."""
     return _by_chance(broken, 5)
+
+
+def facts_call(name: str, /, **arguments: Any) -> ToolCall:
+    """A call with these arguments, as it is read."""
+    return ToolCall("c", name, json.dumps(arguments))
