@@ -8,8 +8,7 @@ import re
 
 import pytest
 
-from praison_compressor.facts import Note, Said, extract
-from praison_compressor.facts.corrections import Stale
+from praison_compressor.facts import Said, extract
 from praison_compressor.facts.extraction import notes
 from praison_compressor.facts.passages import Passage
 from praison_compressor.summaries.static import repair, static_summary
@@ -263,18 +262,3 @@ def test_a_correction_is_one_in_any_of_the_languages(first: str, later: str, old
 def test_decisions_and_open_work(sentence: str, kind: str) -> None:
     """In the words of the assistant."""
     assert [found for found, _ in notes(Passage(0, "assistant", sentence))] == [kind]
-
-
-def test_a_value_is_stale_before_the_words_that_replaced_it() -> None:
-    """As a word of its own; the later of two replacements counts; longer values are seen first."""
-    user = (
-        Said(0, "a", superseded_by="b", superseded_at=4, old_values=("8080", "8080-x")),
-        Said(1, "a", superseded_by="c", superseded_at=7, old_values=("8080",)),
-        Said(2, "a", old_values=("7070",)),
-    )
-    stale = Stale(user)
-    assert stale.marked("port 8080.", 6) == "port 8080. (superseded: 8080)"
-    assert stale.marked("8080-x", 3) == "8080-x (superseded: 8080-x)"
-    for text, index in (("port 8080.", 7), ("8080-x", 4), ("18080 or 80801", 0), ("7070", 0)):
-        assert stale.marked(text, index) == text
-    assert stale.without([Note("8080", 1), Note("other", 1)]) == [Note("other", 1)]

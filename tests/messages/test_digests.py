@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 from typing import Any
 
@@ -191,19 +190,3 @@ def test_objects_are_not_held_for_ever() -> None:
         cache.all([{"role": "user", "content": f"message {number}"} for number in range(100)])
     assert cache.size == 100
     assert len(cache._by_id) <= 2 * 100 + SPARE
-
-
-def test_threads_may_share_it() -> None:
-    """Every thread gets the right answer while others fill and turn over the same cache."""
-    cache = MessageCache(max_messages=50)
-    wrong: list[str] = []
-
-    def work(seed: int) -> None:
-        for n in range(300):
-            content = str((n * seed) % 170)
-            if cache({"role": "user", "content": content}).plain["content"] != content:
-                wrong.append(content)
-
-    with ThreadPoolExecutor(4) as threads:
-        list(threads.map(work, (3, 5, 7, 11)))
-    assert wrong == []

@@ -25,7 +25,7 @@ from praison_compressor.messages.parsing import NO_RESULT
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
 from tests.helpers.native import Block, asks, brings, text, use
-from tests.helpers.transcripts import Message, broken_transcripts, call, step, transcripts
+from tests.helpers.transcripts import Message, broken_transcripts, call, transcripts
 
 USER: Message = {"role": "user", "content": "go"}
 PICTURE: Message = {"type": "image", "source": {"type": "url", "url": "https://example.com/a.png"}}
@@ -185,27 +185,6 @@ def test_a_result_without_a_call_becomes_text_beside_the_users() -> None:
     view = read([USER, asks(text("Hm.")), lost]).messages
     assert view[2]["content"] == [text(f"{ORPHAN_OPENS}\n42 rows"), PICTURE, text("thanks")]
     assert is_tools_text(view[2])
-
-
-def test_a_result_behind_text_moves_to_the_front() -> None:
-    """Providers refuse text before results, in one message and across neighbouring ones."""
-    behind = brings(text("by the way"), native.result("a"))
-    view = read([USER, asks(use("a")), behind]).messages
-    assert view[2]["content"] == [native.result("a"), text("by the way")]
-    for asked, answer in (step("a", "late"), [asks(use("a")), brings(native.result("a"))]):
-        assert read([USER, asked, USER, answer]).origins == (0, 1, 3, 2)
-
-
-@pytest.mark.parametrize("together", [True, False])
-def test_two_calls_with_one_id_are_told_apart_and_so_are_their_results(together: bool) -> None:
-    """Ids are made unique within a step; results are taken in order, in one message or two."""
-    blocks = [native.result("a", "one"), native.result("a", "two")]
-    messages = [brings(*blocks)] if together else [brings(block) for block in blocks]
-    got = read([USER, asks(use("a", path="1"), use("a", path="2")), *messages]).messages
-    ids = [told.id for told in tool_calls_of(got[1])]
-    brought = [block for message in got[2:] for block in message["content"]]
-    assert len(set(ids)) == 2
-    assert [(b["tool_use_id"], b["content"]) for b in brought] == [(ids[0], "one"), (ids[1], "two")]
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from praison_compressor import InvalidMessages
 from praison_compressor.facts import extract
-from praison_compressor.messages import check, read, steps
+from praison_compressor.messages import read
 from praison_compressor.messages.responses import to_items, to_messages
 from tests.helpers.command import runner
 from tests.helpers.compressing import compressor
@@ -57,15 +57,6 @@ def test_items_come_back_as_they_were(items: list[Message], words: str | None) -
     before = copy.deepcopy(items)
     assert to_items(to_messages(words, items)) == (words, items)
     assert items == before
-
-
-@given(requests())
-def test_items_are_a_valid_conversation(items: list[Message]) -> None:
-    """Every call is followed by its results within one step."""
-    messages = to_messages("Keep the books.", items)
-    assert check(messages) == []
-    calls = [m for m in messages if m.get("tool_calls")]
-    assert sum(len(s) > 1 for s in map(list, steps(messages))) == len(calls)
 
 
 def test_images_are_translated_both_ways() -> None:
