@@ -24,6 +24,16 @@ def test_decisions_and_open_work_are_sentences_that_say_so() -> None:
         ("decision", "We chose it.", 4),
         ("decision", "The build needs to pass because CI is red.", 4),
     ]
+    others = {
+        "decision": ("Ich nehme nginx, weil Caddy hier fehlt.", "J'ai décidé d'utiliser SQLite.",
+                     "因为支持异步，我决定用 FastAPI。", "リトライがあるため、45sに決定しました。"),
+        "open": ("Als Nächstes prüfe ich die Rundung.", "El siguiente paso es pedir el permiso.",
+                 "La prochaine étape est la migration.", "下一步修改测试。",
+                 "次にテストを追加します。"),
+    }  # fmt: skip
+    for kind, sentences in others.items():
+        for one in sentences:
+            assert [told for told, _ in notes(Passage(0, "assistant", one))] == [kind]
     for none in ("we chose i.", "because " + "x" * 293):
         assert list(notes(Passage(0, "assistant", none))) == []
 
