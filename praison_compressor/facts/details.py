@@ -218,7 +218,8 @@ class Chooser:
         value = {key: weight / (len(key) + BINDING_CHARS) for key, weight in weights.items()}
         floor = WORTHWHILE * max(value.values(), default=0.0)
         wanted = {key for key in value if value[key] >= floor}
-        gain = sum(weights[key] for key in wanted)
+        # In the names' own order: sums of a set's numbers differ from process to process.
+        gain = sum(weights[key] for key in weights if key in wanted)
         return wanted, gain / (len(self._cut(position, wanted)) / CHARS_PER_TOKEN + OVERHEAD)
 
     def _hope(self, position: int) -> float:
