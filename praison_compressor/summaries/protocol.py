@@ -95,8 +95,8 @@ class Doubt(NamedTuple):
     verdict: str
     """`contradicted` or `unwitnessed`."""
     kind: str
-    """`approval`, `number`, `outcome`, `completion`, `negation`, `file` or `name`; `judged` where a
-    model says so."""
+    """`approval`, `quote`, `number`, `outcome`, `completion`, `negation`, `file` or `name`;
+    `judged` where a model says so."""
     reason: str
     """In a few words; of a contradiction the witness."""
     source: str = ""
