@@ -156,7 +156,7 @@ RECENT_NOTES = 1
 def now_section(facts: Facts, stale: Stale, *, failing_first: bool = False) -> Section:
     """How things stand: what is being done, what is next, what still fails, what is done."""
     fails = [
-        Line(0, stale.marked(_fails(facts, item), item.index), str(item.index), "still fails: ")
+        Line(0, stale.marked(_fails(facts, item), item.index), str(item.index), "last run failed: ")
         for item in reversed(facts.commands)
         if item.still_fails
     ]

@@ -175,11 +175,11 @@ def test_a_reader_first_learns_how_things_stand(budget):
 def test_what_still_fails_is_told_and_what_works_again_is_not():
     """A failure counts until a like command has worked."""
     lines = section(static_summary(SESSION, budget_tokens=1_500, count=quarter), "Now")
-    assert [line for line in lines if line.startswith("- still fails: ")] == [
-        "- still fails: pytest tests/lexer: FAILED tests/lexer::test_eof"
+    assert [line for line in lines if line.startswith("- last run failed: ")] == [
+        "- last run failed: pytest tests/lexer: FAILED tests/lexer::test_eof"
     ]
     mended = [*SESSION, *step("8", "Exit code 0\n9 passed", "Bash", command="pytest -q")]
-    assert "still fails" not in static_summary(mended, budget_tokens=1_500, count=quarter)
+    assert "last run failed" not in static_summary(mended, budget_tokens=1_500, count=quarter)
 
 
 def test_files_are_told_by_what_was_done_to_them_and_by_which_call():
