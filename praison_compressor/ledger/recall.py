@@ -25,8 +25,9 @@ __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 """The names of the tools."""
 ANSWER_TOKENS = 800
-MOST_TOKENS = 2_000
-"""Of one answer, however many are asked for."""
+MOST_TOKENS = 1_000
+"""Of one answer, however many are asked for: readers who asked for 2,000 read on for the few lines
+that a second call names."""
 TURN_TOKENS = 4_000
 """Of all answers in one turn."""
 LEAST_TOKENS = 100

@@ -66,6 +66,7 @@ def _schema(name: str, description: str, **parameters: tuple[str, str]) -> dict[
     }
 
 
+_LENGTH = "How long the answer may be (800, at most 1000); each later request carries it too."
 SCHEMAS = (
     _schema(
         SEARCH,
@@ -74,7 +75,7 @@ SCHEMAS = (
         "view. Returns passages with references such as s2.14:900-904.",
         query=("string", "An exact identifier or phrase finds best; of words, what has most."),
         limit=("integer", "How many passages to list at most (3)."),
-        tokens=("integer", "How long the answer may be (800, at most 2000)."),
+        tokens=("integer", _LENGTH),
     ),
     _schema(
         READ,
@@ -85,7 +86,7 @@ SCHEMAS = (
             "s2.14 for a message, s2.14:900-940 for lines of it, s2.14:922 for the lines around "
             "one, s2.14-20 for messages, s2 for a segment's outline; empty for all.",
         ),
-        tokens=("integer", "How long the answer may be (800, at most 2000)."),
+        tokens=("integer", _LENGTH),
     ),
 )
 """The tools as a chat request describes them to the model."""

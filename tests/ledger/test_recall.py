@@ -212,7 +212,7 @@ def test_nothing_is_said_twice_in_an_answer() -> None:
 
 
 def test_no_answer_exceeds_what_was_asked_for() -> None:
-    """However much matches, and never more than 2,000 tokens; it says what it cost."""
+    """However much matches, and never more than 1,000 tokens; it says what it cost."""
     long = [{"role": "tool", "tool_call_id": "c", "content": "needle " + "漢字 word " * 3_000}]
     search, read = holding(talk(200, "needle"), long)
     endless = "nowhere " * 3_000
@@ -220,7 +220,7 @@ def test_no_answer_exceeds_what_was_asked_for() -> None:
         asked = (search("needle", 60, tokens), *(read(r, tokens) for r in ("s1", "s2.1", "")))
         for answer in (*asked, search(endless, 5, tokens), read(endless, tokens)):
             size = count(answer)
-            assert size <= min(tokens, 2_000)
+            assert size <= min(tokens, 1_000)
             said = int(re.findall(r"\n\(([\d,]+) tokens\)$", answer)[0].replace(",", ""))
             assert abs(said - size) <= 14
 
