@@ -20,7 +20,7 @@ OTHER_CASE = 0.8
 """Of an identifier's weight, where it stands in other letters than asked for."""
 BEFORE, AFTER = 1, 3
 """Lines that are shown before and after a match: what follows most often explains it."""
-CONTEXT = 400
+CONTEXT = 300
 """Characters of a match with the lines beside it, where there is a choice."""
 LONGEST = 6
 """Lines from which on a passage takes in no more matches."""

@@ -36,7 +36,7 @@ CANDIDATES = 6
 """Messages that a search looks into for each that it lists."""
 A_MESSAGE = 3
 """Passages that it lists of one message at most."""
-WORTH = 0.5
+WORTH = 0.6
 """Share of the best match's score below which another is not listed."""
 ALIKE = 0.8
 """Share of a passage's words that another has too, from which on one of them is enough."""
