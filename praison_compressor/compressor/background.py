@@ -91,13 +91,14 @@ JOIN_SECONDS = 2.0
 
 
 class Background:
-    """Runs coroutines, each in a thread of its own; what still runs is cancelled by `close`, and
-    when the interpreter exits."""
+    """Runs coroutines in a thread of its own: started at the first one; what still runs is
+    cancelled by `close`, when this object is dropped, and when the interpreter exits."""
 
     def __init__(self) -> None:
         self._lock = renewed(threading.Lock())
-        self._running: dict[Hashable, tuple[Future[None], Callable[[], Any]]] = {}
-        """What is at work, and how it is cancelled."""
+        self._running: dict[Hashable, Future[Any]] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._end: Callable[[], Any] = lambda: None
         self._closed = False
         renewed(self)
 
@@ -108,13 +109,11 @@ class Background:
                 return False
             # Not in the caller's context: who hears of this summary must not take it for a part
             # of the request in which it happened to begin.
-            context, loop = contextvars.Context(), asyncio.new_event_loop()
-            task = context.run(loop.create_task, _logged(work))
-            future = begin(functools.partial(_finish, loop, task), context=context)
-            self._running[key] = future, lambda: loop.call_soon_threadsafe(task.cancel)
-        _at_work.add(self)
-        _close_before_executors()
-        future.add_done_callback(lambda _: self._running.pop(key, None))
+            future = contextvars.Context().run(
+                asyncio.run_coroutine_threadsafe, self._logged(work), self._its_loop()
+            )
+            self._running[key] = future
+        future.add_done_callback(lambda _: self._done(key, future))
         return True
 
     def busy(self, key: Hashable) -> bool:
@@ -123,37 +122,43 @@ class Background:
 
     def wait(self, seconds: float | None = None) -> bool:
         """Wait until nothing is running; False when that took longer than `seconds`."""
-        running = [future for future, _ in list(self._running.values())]
+        with self._lock:
+            running = list(self._running.values())
         return not concurrent.futures.wait(running, seconds).not_done
 
     def close(self) -> None:
-        """Cancel what is running; nothing is begun any more."""
+        """Cancel what is running and end the thread; nothing is begun any more."""
         with self._lock:
             self._closed = True
-        for _, cancel in list(self._running.values()):
-            with contextlib.suppress(RuntimeError):  # it has just ended
-                cancel()
-        # What is cancelled is heard out, so that it gives its lease back.
-        self.wait(JOIN_SECONDS)
+        self._end()
+
+    def _its_loop(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            name = "praison-compressor-background"
+            thread = threading.Thread(target=_serve, args=(self._loop,), name=name, daemon=True)
+            thread.start()
+            _at_work.add(self)
+            _close_before_executors()
+            # Runs once: at `close`, when nobody holds this object any more, or at exit.
+            self._end = weakref.finalize(self, _stop, self._loop, thread)
+        return self._loop
 
     def _at_fork_reinit(self) -> None:
-        self._running = {}  # a forked child has none of the threads
+        # A forked child inherits the loop but not its thread.
+        self._running, self._loop, self._end = {}, None, lambda: None
 
+    @staticmethod
+    async def _logged(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        try:
+            await work()
+        except Exception as error:
+            logger.warning("a summary in the background failed: %s", error)
 
-async def _logged(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-    try:
-        await work()
-    except Exception as error:
-        logger.warning("a summary in the background failed: %s", error)
-
-
-def _finish(loop: asyncio.AbstractEventLoop, task: asyncio.Task[None]) -> None:
-    """A thread's whole life."""
-    try:
-        with contextlib.suppress(asyncio.CancelledError):
-            loop.run_until_complete(task)
-    finally:
-        loop.close()
+    def _done(self, key: Hashable, future: Future[Any]) -> None:
+        with self._lock:
+            if self._running.get(key) is future:
+                del self._running[key]
 
 
 _at_work: weakref.WeakSet[Background] = weakref.WeakSet()
@@ -173,3 +178,22 @@ def _close_before_executors() -> None:
 def _close_all() -> None:
     for background in list(_at_work):
         background.close()
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    """The thread's whole life. What is cancelled is heard out, so that it gives its lease back."""
+    loop.run_forever()
+    try:
+        tasks = [task for task in asyncio.all_tasks(loop) if task.cancel()]
+        if tasks:
+            loop.run_until_complete(asyncio.wait(tasks, timeout=JOIN_SECONDS))
+    finally:
+        loop.close()
+
+
+def _stop(loop: asyncio.AbstractEventLoop, thread: threading.Thread) -> None:
+    if not thread.is_alive():  # in a forked child it never is
+        return
+    loop.call_soon_threadsafe(loop.stop)
+    if thread is not threading.current_thread():
+        thread.join(JOIN_SECONDS)

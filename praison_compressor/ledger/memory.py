@@ -234,8 +234,8 @@ class MemoryStore:
     def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
         with self._lock:
             archive = self._archives[namespace]
-            known = [archive[digest] for digest in digests if digest in archive]
-        return frozenset(held.name for held in known if held.message is DROPPED)
+            known = [archive.get(digest) for digest in digests]  # the last holder may go any time
+        return frozenset(held.name for held in known if held and held.message is DROPPED)
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         with self._lock:

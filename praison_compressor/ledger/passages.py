@@ -29,7 +29,7 @@ LONG_LINE, WRAPPED = 400, 200
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_]|^[~./\\]")
-_EMPTY = re.compile(r"\s*(?:\d+\s*[→|:]?)?\s*")
+_EMPTY = re.compile(r"\s*(?:\d+\s*[→|:])?\s*")
 _EDGES = "\"'`()[]{}<>,;!?*"
 
 
@@ -102,34 +102,27 @@ def passages(
         elif beside is not None and beside.last - beside.first < LONGEST:
             wider = Passage(min(first, beside.first), max(last, beside.last), beside.score)
             taken[taken.index(beside)] = wider
-    return [_trimmed(passage, lines) for passage in taken]
+    return taken
 
 
 def _around(number: int, lines: Sequence[str]) -> tuple[int, int]:
-    """The first and the last line shown for a match at this index: long lines need fewer beside."""
+    """The first and the last line shown for a match at this index: long lines need fewer beside it,
+    and none that are empty stand at the ends."""
     first = last = number + 1
     room = CONTEXT - len(lines[number])
     for after in range(number + 1, min(len(lines), number + 1 + AFTER)):
         room -= len(lines[after])
         if room < 0:
             break
-        last = after + 1
+        if not _EMPTY.fullmatch(lines[after]):
+            last = after + 1
     for before in range(number - 1, max(-1, number - 1 - BEFORE), -1):
         room -= len(lines[before])
         if room < 0:
             break
-        first = before + 1
+        if not _EMPTY.fullmatch(lines[before]):
+            first = before + 1
     return first, last
-
-
-def _trimmed(passage: Passage, lines: Sequence[str]) -> Passage:
-    """Without empty lines at its ends, numbered ones (`105→`) too."""
-    first, last = passage.first, passage.last
-    while first < last and _EMPTY.fullmatch(lines[first - 1]):
-        first += 1
-    while last > first and _EMPTY.fullmatch(lines[last - 1]):
-        last -= 1
-    return Passage(first, last, passage.score)
 
 
 def lines_of(text: str) -> list[str]:

@@ -310,9 +310,9 @@ def _told(
 ) -> list[str]:
     """A match as it is listed: reference, who said it, in answer to what, the lines; without what
     stands `above`, and nothing where all of it does."""
-    if any(match.text in each for each in above):
-        return []
     role, where = originals[match.ordinal].get("role"), match.where
+    if _stands(where, match.text, above):
+        return []
     if any(each.startswith(f"[{where.of_message(match.ordinal + 1)}:") for each in above):
         return [f"[{where}]\n{match.text}"]
     of = f" (of {len(match.lines)} lines)" if where.line is not None else ""
@@ -376,6 +376,11 @@ def _called(segment: int, originals: Sequence[Message], ordinal: int) -> str:
     return ""
 
 
+def _stands(where: Reference, text: str, above: Sequence[str]) -> bool:
+    """Whether this place is quoted above, of its own or as what came of a call."""
+    return any(each.startswith(f"[{where}]") or f"=> [{where}] {text}" in each for each in above)
+
+
 def _results(
     match: _Match, originals: Sequence[Message], wanted: Sequence[Term], above: Sequence[str]
 ) -> list[str]:
@@ -393,7 +398,7 @@ def _results(
         if len(text) > RESULT_CHARS and found and found.score >= WORTH * match.passage.score:
             where = where.lines(found.first, found.last)
             shown = "\n".join(lines[found.first - 1 : found.last])
-        if not any(shown in each for each in above):
+        if not _stands(where, shown, above):
             told.append(f"=> [{where}] {shown}")
     return told[:RESULTS] + ([f"=> {len(told) - RESULTS} more"] if len(told) > RESULTS else [])
 

@@ -346,24 +346,41 @@ def test_close_cancels_what_runs_and_gives_the_lease_back():
     assert len(gate.requests) == 1
 
 
-def test_a_summary_leaves_no_thread_behind():
-    """Nor does its compressor stay: one per conversation would fill a process."""
+def test_a_compressor_that_is_dropped_takes_its_thread_along():
+    """One per conversation leaves no threads behind."""
     before = set(threading.enumerate())
     gate = Gate()
+    gate.open.set()
     ours = compressor(gate)
     ours.compress_sync(session(20))
-    assert gate.asked.wait(WAIT)
-    writing = [each for each in set(threading.enumerate()) - before if each.daemon]
-    assert writing
-    gate.open.set()
-    for thread in writing:
-        thread.join(WAIT)
-    assert ours.background.wait(0)
-    assert not any(thread.is_alive() for thread in writing)
+    assert ours.background.wait(WAIT)
     gone = weakref.ref(ours.background)
+    new = set(threading.enumerate()) - before
+    threads = [thread for thread in new if thread.name == "praison-compressor-background"]
+    assert len(threads) == 1
     del ours
     gc.collect()
+    for thread in threads:
+        thread.join(WAIT)
     assert gone() is None
+    assert not threads[0].is_alive()
+
+
+def test_what_a_summarizer_keeps_serves_the_next_session_too():
+    """A client that is bound to an event loop: all summaries in the background have one loop."""
+    loops = []
+
+    async def summarizer(messages, **options):
+        loops.append(asyncio.get_running_loop())
+        return "## Done\nThe modules so far are in order."
+
+    ours = compressor(summarizer)
+    for name in ("one", "two"):
+        ours.compress_sync(session(20), session_id=name)
+        assert ours.background.wait(WAIT)
+    assert len(loops) == 2
+    assert loops[0] is loops[1]
+    ours.close()
 
 
 # ---------------------------------------------------------------- leases

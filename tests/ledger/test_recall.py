@@ -211,6 +211,19 @@ def test_nothing_is_said_twice_in_an_answer() -> None:
     assert not re.search(r"^\s*(1|21)→$", found, re.M)
 
 
+def test_nothing_that_matches_is_left_out_as_said_already() -> None:
+    """A number alone on a line is no empty line; "ok" within another word is not that result."""
+    search, _ = holding(
+        [
+            {"role": "user", "content": "Look at the token check of src/archive_1.py."},
+            *step("c1", "table\n-----\n48213"),
+            *step("c2", "ok", path="src/archive_1.py"),
+        ]
+    )
+    assert "48213" in search("48213")
+    assert re.search(r"=> \[s1\.\d\] ok", search("src/archive_1.py", 6))
+
+
 def test_no_answer_exceeds_what_was_asked_for() -> None:
     """However much matches, and never more than 1,000 tokens; it says what it cost."""
     long = [{"role": "tool", "tool_call_id": "c", "content": "needle " + "漢字 word " * 3_000}]

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import LedgerConflict, LedgerCorrupt
+from praison_compressor import LedgerConflict, LedgerCorrupt, SessionNotFound
 from praison_compressor.ledger.segments import commitment, link
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest
@@ -99,6 +99,21 @@ def test_an_export_comes_back_elsewhere(sql_store: SqlStore, tmp_path: Path) -> 
     assert other.verify() == []
 
 
+def test_a_stranger_of_the_parents_name_has_none_of_its_epochs(
+    sql_store: SqlStore, tmp_path: Path
+) -> None:
+    """A fork's export brings its parent's entries, not its parent."""
+    tip = committed(sql_store, "s", talk(4, "a")).tip
+    fork = sql_store.open(NAMESPACE, "f", "s")
+    sql_store.commit(fork, [(segment(talk(3, "c")), talk(3, "c"))])
+    other = open_store(tmp_path / "other.db")
+    stranger = committed(other, "s", talk(3, "z"))
+    other.import_(NAMESPACE, sql_store.export(NAMESPACE, "f"))
+    with pytest.raises(SessionNotFound):
+        other.forget(NAMESPACE, tip)
+    assert other.open(NAMESPACE, stranger.tip) == stranger
+
+
 MESSAGE = content_digest(talk(4, "a")[0])
 
 
@@ -126,6 +141,10 @@ def exported_session(tmp_path_factory: pytest.TempPathFactory) -> tuple[SqlStore
         (("session",), "x" * 5_000),
         (("created",), "now"),
         (("commits",), 3),
+        (("commits",), 10**30),
+        (("commits",), float("inf")),
+        (("updated",), 10**400),
+        (("created",), float("nan")),
         (("head",), 10**30),
         (("head",), ""),
         (("base_head",), "elsewhere"),

@@ -161,6 +161,9 @@ FORMAT = "praison-compressor/2"
 _OF_SESSION = {"base_head": str, "head": str, "commits": int, "created": float, "updated": float}
 """The fields of a session that an export holds as they are."""
 
+LATEST = 1e12
+"""Seconds since 1970 that a clock may tell; not a number and infinity are none."""
+
 _SEALED = ("epoch", "parent", "salt", "commitment", "hash", "archive")
 """The fields of an entry that an export holds as they are."""
 
@@ -204,7 +207,7 @@ def import_session(archive: Archive, namespace: str, exported: Mapping[str, Any]
         return _imported(archive, namespace, exported)
     except (ConfigError, LedgerCorrupt) as error:
         raise LedgerCorrupt(f"the export was changed: {error}") from error
-    except (LookupError, TypeError, ValueError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise LedgerCorrupt(f"the export is incomplete: {error!r}") from error
 
 
@@ -212,6 +215,10 @@ def _imported(archive: Archive, namespace: str, exported: Mapping[str, Any]) -> 
     session_id, held = exported["session"], exported["messages"]
     values: dict[str, Any] = {name: kind(exported[name]) for name, kind in _OF_SESSION.items()}
     check_names(session_id or "", exported["parent_id"], values["base_head"], values["head"])
+    if not 0 <= values["commits"] <= len(exported["entries"]):
+        raise LedgerCorrupt(f"it counts {values['commits']} compressions")
+    if not all(abs(values[name]) < LATEST for name in ("created", "updated")):
+        raise LedgerCorrupt("it was made at no time")
     for digest, message in held.items():
         if content_digest(message) != digest:
             raise LedgerCorrupt(f"message {digest}")
