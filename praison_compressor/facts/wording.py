@@ -108,7 +108,10 @@ VALUE = re.compile(
 LISTED = re.compile(
     r"(?<![\w.#:/~-])(\d{1,2}) (?:[\w`'-]+ ){0,3}[\w`'-]+(?: \(|: )([^;:()]+)(?:\)|$)"
 )
-NOT_ALL = re.compile(r"\betc\b|\be\.g\.|\bincluding\b|\bsuch as\b|…|\.\.\.", re.I)
+BY_NOW = re.compile(r"\b(?:now|finally|in the end|again)\b", re.I)
+NOT_ALL = re.compile(
+    r"\b(?:twice|times)\b|\betc\b|\be\.g\.|\bincluding\b|\bsuch as\b|…|\.\.\.", re.I
+)
 ELIDED = re.compile(r"\.\.\.|…|\[\.*\]")
 QUOTED_WORDS = re.compile(r"[\"“]([^\"“”]{12,})[\"”]")
 QUOTED_SHORT = re.compile(r"(?<!\w)[\"“]([^\"“”]{5,120}?)[.,]?[\"”]")

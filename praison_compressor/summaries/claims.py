@@ -15,7 +15,6 @@ from ..facts import Facts, wording
 from ..facts.coverage import (
     CODE,
     STOP,
-    WITNESS_CHARS,
     Line,
     Lines,
     Sides,
@@ -38,8 +37,6 @@ from ..facts.outcomes import BAD
 from ..facts.passages import dialogue, passages
 from .protocol import Brief, Doubt
 from .validation import MARK, NOT_THERE, Claim, claims_of, ungrounded
-
-__all__ = ["WITNESS_CHARS", "quoted", "unverified"]
 
 
 def unverified(text: str, brief: Brief, facts: Facts) -> list[Doubt]:
@@ -198,7 +195,7 @@ class _Reader:
         return ("contradicted", quoted(line.text), line) if line else None
 
     def _misquoted(self, said: Words) -> Line | None:
-        if len(said.content) < 3:
+        if len(said.content) < 3 or self.lines.has(said.text):
             return None
         best = self.lines.nearest(said.content)[:8]
         near = [line for share, line in best if share > 0.75 and line.source in wording.SPOKEN]
@@ -292,6 +289,7 @@ class _Reader:
 
     def _turned(self, text: str) -> Found | None:
         good = wording.WENT_WELL.search(text) is not None
+        was = good and wording.BY_NOW.search(text) is not None  # what failed before tells nothing
         same, other = wording.WENT_WELL, wording.WENT_WRONG
         same, other = (same, other) if good else (other, same)
         rest = {one for one in Words(text).content if not same.search(one)}
@@ -299,7 +297,7 @@ class _Reader:
         for share, at in self.lines.nearest(rest):
             if not own and same.search(at.text):
                 own = share
-            elif line is None and other.search(at.text):
+            elif line is None and not was and other.search(at.text):
                 score, line = share, at
         if line is not None and len(rest) > 1 and own < 0.6 * score and score > 0.3:
             return "contradicted", quoted(line.text), line

@@ -12,6 +12,7 @@ from itertools import islice
 from ..config import CompressorConfig, Event
 from ..errors import SummaryError, SummaryRejected
 from ..facts import Domain, Facts, coverage
+from ..facts.coverage import WITNESS_CHARS, quoted
 from ..ledger.outlines import outline
 from ..ledger.segments import Usage
 from ..messages import Message
@@ -19,7 +20,7 @@ from ..messages.secrets import Redactor, wants_redaction
 from ..tokens.counter import TokenCounter
 from ..view.frame import escape, frame, unframe
 from ..view.masks import MASK, masked_by_policy
-from .claims import WITNESS_CHARS, quoted, unverified
+from .claims import unverified
 from .drafting import Drafter, Piece
 from .litellm_client import default_summarizer
 from .prompts import judge_request, rendering

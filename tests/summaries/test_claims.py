@@ -235,6 +235,9 @@ WORK: list[Message] = [
         ("All tests pass.", "contradicted", "outcome",
          "`pytest -q tests` failed: FAILED tests/test_tax.py::test_net - assert 3 == 4 … "
          "1 failed, 8 passed"),
+        ("All tests now pass.", "contradicted", "outcome",
+         "`pytest -q tests` failed: FAILED tests/test_tax.py::test_net - assert 3 == 4 … "
+         "1 failed, 8 passed"),
         ("The build passes.", "unwitnessed", "outcome", "no run in the originals shows it"),
         ("Updated the retries in src/client.py.", "contradicted", "completion",
          f"`edit_file src/client.py` refused: {REFUSED}"),
@@ -290,6 +293,8 @@ def test_a_claim_that_is_not_borne_out(claim: str, verdict: str, kind: str, reas
         "It takes 9 steps (tax.py, rates.py, client.py, etc.)",
         "`book` succeeded, a call of `edit_file` failed.",
         'He said "I will round in tax.py and retry 5 times".',
+        'The user said "leave the archive alone".',
+        "Ran 4 commands: `pytest` twice, `ruff` and `mise run audit`.",
         "The user said not to touch the ledger_archive table.",
         "5 retries in client.py were planned.",
         "The cache is not invalidated on writes to the price table.",
@@ -306,6 +311,13 @@ def test_a_claim_that_is_not_borne_out(claim: str, verdict: str, kind: str, reas
 def test_a_claim_that_has_its_witness(claim: str) -> None:
     """Also in other words; plain narrative and plans are no claims about a state."""
     assert unverified(claim, brief(WORK), extract(WORK)) == []
+
+
+def test_what_failed_before_does_not_speak_against_now() -> None:
+    """A test that failed, was mended, and passes."""
+    mended = [*WORK, *ran("pytest -q tests", "9 passed", "t2")]
+    for claim in ("`test_net` in tests/test_tax.py now passes.", "All tests now pass."):
+        assert unverified(claim, brief(mended), extract(mended)) == []
 
 
 def test_the_witness_is_named_where_it_can_be_read() -> None:
