@@ -108,21 +108,16 @@ def passages(
 def _around(number: int, lines: Sequence[str]) -> tuple[int, int]:
     """The first and the last line shown for a match at this index: long lines need fewer beside it,
     and none that are empty stand at the ends."""
-    first = last = number + 1
-    room = CONTEXT - len(lines[number])
-    for after in range(number + 1, min(len(lines), number + 1 + AFTER)):
-        room -= len(lines[after])
+    after = range(number + 1, min(len(lines), number + 1 + AFTER))
+    before = range(number - 1, max(-1, number - 1 - BEFORE), -1)
+    room, shown = CONTEXT - len(lines[number]), [number]
+    for beside in (*after, *before):
+        room -= len(lines[beside])
         if room < 0:
             break
-        if not _EMPTY.fullmatch(lines[after]):
-            last = after + 1
-    for before in range(number - 1, max(-1, number - 1 - BEFORE), -1):
-        room -= len(lines[before])
-        if room < 0:
-            break
-        if not _EMPTY.fullmatch(lines[before]):
-            first = before + 1
-    return first, last
+        if not _EMPTY.fullmatch(lines[beside]):
+            shown.append(beside)
+    return min(shown) + 1, max(shown) + 1
 
 
 def lines_of(text: str) -> list[str]:

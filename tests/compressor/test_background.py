@@ -1,6 +1,5 @@
 """In the background: no turn waits for a model, what is sent meanwhile stays what was sent, and no
-summary outlives whoever wanted it. Leases: waited for, renewed, given back, and never waited for
-without end."""
+summary outlives whoever wanted it."""
 
 from __future__ import annotations
 
@@ -8,26 +7,16 @@ import asyncio
 import copy
 import functools
 import gc
-import logging
-import subprocess
-import sys
 import threading
-import time
 import weakref
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, SummaryReply, Usage
-from praison_compressor.compressor import background as flights
-from praison_compressor.compressor.background import leased
-from praison_compressor.ledger.segments import Session
-from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import check, digest, text_of
 from tests.helpers import compressing
-from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import session
 
 WAIT = 30.0  # seconds: a bound on waiting for another thread, not a measure of anything
@@ -381,84 +370,3 @@ def test_what_a_summarizer_keeps_serves_the_next_session_too():
     assert len(loops) == 2
     assert loops[0] is loops[1]
     ours.close()
-
-
-# ---------------------------------------------------------------- leases
-
-HOLDER = """
-import asyncio, sys
-from praison_compressor.compressor.background import leased
-from praison_compressor.ledger.sql.store import open_store
-
-async def hold():
-    store = open_store(sys.argv[1])
-    async with leased(store, store.open("tests", "s")):
-        print("held", flush=True)
-        await asyncio.sleep(600)
-
-asyncio.run(hold())
-"""
-
-
-async def taken(store: SqlStore) -> bool:
-    """Take the lease and give it back."""
-    async with leased(store, store.open(NAMESPACE, "s")):
-        return True
-
-
-def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path: Path) -> None:
-    """While it lives nobody else has the lease, however long; dead, the next one has it soon."""
-    url = str(tmp_path / "ledger.db")
-    command = [sys.executable, "-c", HOLDER, url]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
-        assert holder.stdout is not None
-        assert holder.stdout.readline() == "held\n"
-        store = open_store(url)
-        session = store.open(NAMESPACE, "s")
-        assert not store.claim(session, "another", flights.LEASE_SECONDS)
-        holder.kill()
-    # Not a measure of time: without an end to the lease this would wait for ever.
-    assert asyncio.run(asyncio.wait_for(taken(store), 10 * flights.LEASE_SECONDS))
-    store.close()
-
-
-def test_a_lease_is_renewed_while_it_is_held(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Work that takes longer than a lease lasts is not interrupted by another's, also where it
-    keeps the loop busy."""
-    monkeypatch.setattr(flights, "LEASE_SECONDS", 4.0)
-    store = open_store(tmp_path / "ledger.db")
-    session = store.open(NAMESPACE, "s")
-
-    async def hold() -> bool:
-        async with leased(store, session):
-            time.sleep(5)
-            return store.claim(session, "another", 4.0)
-
-    assert asyncio.run(hold()) is False
-    assert store.claim(session, "another", 4.0)
-    store.close()
-
-
-def test_a_lease_that_never_comes_is_given_up(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    """A holder that hangs and renews does not stop a session: said once, then on without it."""
-    monkeypatch.setattr(flights, "PATIENCE_SECONDS", 0.3)
-
-    class Taken(MemoryStore):
-        """A store whose lease another holds for good."""
-
-        def claim(self, session: Session, holder: str, seconds: float) -> bool:
-            return False
-
-    store = Taken()
-
-    async def work() -> str:
-        async with leased(store, store.open(NAMESPACE, "s")):
-            return "done"
-
-    with caplog.at_level(logging.WARNING, logger=flights.__name__):
-        assert asyncio.run(asyncio.wait_for(work(), 60)) == "done"
-    assert [r.getMessage() for r in caplog.records] == ["session s: its lease was never given back"]

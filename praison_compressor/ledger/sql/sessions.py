@@ -46,7 +46,9 @@ def find(archive: Archive, namespace: str, session_id: str) -> Row[Any] | None:
     found = archive.execute(query.where(sessions.c.id == session_id)).first()
     if found is not None:
         return found
-    row = archive.execute(query.where(sessions.c.id == session_id.rpartition(".c")[0])).first()
+    owner = session_id.rpartition(".c")[0]
+    opened = exists().where(entries.c.namespace == namespace, entries.c.epoch == session_id)
+    row = archive.execute(query.where(sessions.c.id == owner, opened)).first()
     # The name alone does not say whose it is: an imported fork has its parent's epochs, and a
     # stranger may have the parent's name.
     own = () if row is None else chain(archive, namespace, row.head, row.base_head)
