@@ -215,9 +215,10 @@ def test_nothing_that_matches_is_left_out_as_said_already() -> None:
     """A number alone on a line is no empty line; "ok" within another word is not that result."""
     search, _ = holding(
         [
-            {"role": "user", "content": "Look at the token check of src/archive_1.py."},
+            {"role": "user", "content": "Begin."},
             *step("c1", "table\n-----\n48213"),
             *step("c2", "ok", path="src/archive_1.py"),
+            {"role": "user", "content": "Look at the token check of src/archive_1.py."},
         ]
     )
     assert "48213" in search("48213")

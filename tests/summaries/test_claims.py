@@ -320,6 +320,13 @@ def test_what_failed_before_does_not_speak_against_now() -> None:
         assert unverified(claim, brief(mended), extract(mended)) == []
 
 
+def test_words_that_stand_as_they_are_quoted_are_no_misquotation() -> None:
+    """ "No," before them denies something else."""
+    refused = [*WORK, {"role": "user", "content": "No, leave the timeout at 30."}]
+    claim = 'The user said "leave the timeout at 30".'
+    assert unverified(claim, brief(refused), extract(refused)) == []
+
+
 def test_the_witness_is_named_where_it_can_be_read() -> None:
     """By the reference that the archive's tools take."""
     names = tuple(f"s2.{n}" for n in range(1, len(WORK) + 1))
