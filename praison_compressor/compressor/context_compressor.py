@@ -283,7 +283,7 @@ class ContextCompressor:
             LedgerError: the store cannot be read.
         """
         recall = Recall(self.store, self._opener(session_id), self.tokens.text, turn_tokens=None)
-        return recall.read(reference, tokens)
+        return recall.read(reference, budget=tokens)
 
     def _opener(self, session_id: str | None) -> Callable[[], Session]:
         name = session_id or self.session_id

@@ -8,17 +8,17 @@ compressed for nothing.
 from __future__ import annotations
 
 import difflib
-import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
-from ..messages import Message, is_result, tool_calls_of
-from ..messages.display import excerpt, in_words, one_line
+from ..messages import Message
+from ..messages.display import in_words
+from .matches import ends_of, listed
 from .outlines import in_order, outline
-from .passages import Passage, Term, lines_of, passages, terms, wanted_in
+from .passages import lines_of, terms
 from .references import HOW, Reference, parse
 from .segments import DROPPED, Session, Store
-from .words import Hit, words
+from .words import words
 
 __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 
@@ -34,20 +34,14 @@ LEAST_TOKENS = 100
 """An answer of fewer says nothing."""
 CANDIDATES = 6
 """Messages that a search looks into for each that it lists."""
-A_MESSAGE = 3
-"""Passages that it lists of one message at most."""
-WORTH = 0.6
-"""Share of the best match's score below which another is not listed."""
-ALIKE = 0.8
-"""Share of a passage's words that another has too, from which on one of them is enough."""
+PASSAGES = 3
+"""That are read of messages when told what about."""
+SHORT_TOKENS = 200
+"""Messages of so many are read whole all the same."""
 LISTED = 12
 """Segments that the overview tells of."""
 AROUND = 12
 """Lines read before and after the one that was named."""
-
-CALL_CHARS, RESULT_CHARS = 80, 160
-RESULTS = 3
-"""Results that are shown of a message with several calls."""
 
 _OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
 _NOTHING = "Nothing of this conversation has been archived."
@@ -77,9 +71,15 @@ class Recall:
             budget, lambda session, room: self._search(session, query, max(1, limit), room)
         )
 
-    def read(self, reference: str = "", budget: int = ANSWER_TOKENS) -> str:
-        """What a reference names, as far as the budget goes; without one the list of segments."""
-        return self._within_turn(budget, lambda session, room: self._read(session, reference, room))
+    def read(self, reference: str = "", about: str = "", budget: int = ANSWER_TOKENS) -> str:
+        """What a reference names, as far as the budget goes; without one the list of segments.
+
+        Of messages that are long, only the passages `about` something, where it is given and they
+        have any.
+        """
+        return self._within_turn(
+            budget, lambda session, room: self._read(session, reference, about, room)
+        )
 
     def _within_turn(self, budget: int, answer: Callable[[Session, int], str]) -> str:
         session = self.session()
@@ -109,23 +109,10 @@ class Recall:
             session.namespace, query, session.id, CANDIDATES * limit, archived_only=True
         )
         places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
-        found = [(places[hit.entry], hit) for hit in hits if hit.entry in places]
-        if not found:
+        found = [(places[h.entry], h.ordinal, h.message) for h in hits if h.entry in places]
+        lines = listed(found, terms(query), limit, lambda number: self._originals(session, number))
+        if not lines:
             return self._nearest(session, query)
-        wanted = terms(query)
-        matches, older = _apart(_ranked(found, wanted))
-        if not matches:
-            return self._nearest(session, query)
-        shown = matches[:limit]
-        held = {n: self._originals(session, n) for n in {match.segment for match in shown}}
-        lines: list[str] = []
-        for match in shown:
-            lines += _told(match, held[match.segment], wanted, lines)
-        if older:
-            lines.append(f"({len(older)} older, much like these: {older[0].where} …)")
-        left = len(matches) - limit
-        if left > 0:
-            lines.append(f"({left} more: ask more exactly)")
         return self._fitted(lines, room, "(more passages than fit)")
 
     def _nearest(self, session: Session, query: str) -> str:
@@ -158,7 +145,7 @@ class Recall:
 
     # -------------------------------------------------------------- reading
 
-    def _read(self, session: Session, reference: str, room: int) -> str:
+    def _read(self, session: Session, reference: str, about: str, room: int) -> str:
         if not reference.strip():
             return self._overview(session, room)
         named = parse(reference)
@@ -172,6 +159,9 @@ class Recall:
             return f"Segment s{named.segment} was forgotten."
         if entry.segment.kind == "undo":
             return f"Segment s{named.segment} takes others back, and holds no messages."
+        chosen = self._about(named, originals, about)
+        if chosen:
+            return self._fitted(chosen, room, "(more passages than fit)")
         if named.message is None:
             lines = outline(originals, in_order(named.segment, originals))
             return self._fitted(lines, room, "(the rest does not fit: read the messages)")
@@ -181,6 +171,27 @@ class Recall:
                 f"s{named.segment}.{len(originals)}."
             )
         return self._messages(named, originals, room)
+
+    def _about(self, named: Reference, originals: Sequence[Message], about: str) -> list[str]:
+        """The passages of what is named that are about something; none of what is short anyway."""
+        last = min(named.messages.stop or len(originals), len(originals))
+        places = range((named.message or 1) - 1, last)
+        if not about.strip() or named.line is not None or self._is_short(originals, places):
+            return []
+        found = [
+            (named.segment, place, originals[place])
+            for place in places
+            if originals[place] != DROPPED
+        ]
+        return listed(found, terms(about), PASSAGES, lambda _: originals)
+
+    def _is_short(self, originals: Sequence[Message], places: Sequence[int]) -> bool:
+        size = 0
+        for place in places:
+            size += self.count(in_words(originals[place]))
+            if size > SHORT_TOKENS:
+                return False
+        return True
 
     def _overview(self, session: Session, room: int) -> str:
         """The newest segments, each with the first lines of its outline."""
@@ -255,9 +266,9 @@ class Recall:
             return "\n".join(lines[first - 1 : taken]), taken
         # One line that is larger than the budget: its two ends, as much as fits.
         line, keep = lines[first - 1], len(lines[first - 1])
-        while keep > 40 and self.count(_ends(line, keep)) > room:
+        while keep > 40 and self.count(ends_of(line, keep)) > room:
             keep = keep * 3 // 4
-        return _ends(line, keep), first
+        return ends_of(line, keep), first
 
     def _fitted(self, lines: Sequence[str], room: int, more: str) -> str:
         """As many of the lines as there is room for, and `more` where those are not all."""
@@ -267,7 +278,7 @@ class Recall:
             left = room
             room -= self.count(line) + 1
             if room < 0:
-                begun = "" if number else f"\n{_ends(line, 3 * left)}"
+                begun = "" if number else f"\n{ends_of(line, 3 * left)}"
                 return f"{answer}{begun}\n{more}"
             answer = f"{answer}\n{line}"
         return answer
@@ -276,131 +287,6 @@ class Recall:
 _FOOTER_TOKENS = 14
 _HEAD_TOKENS = 12
 _CUT_TOKENS = 30
-
-
-@dataclass(frozen=True)
-class _Match:
-    """A passage of an archived message."""
-
-    segment: int
-    ordinal: int
-    passage: Passage
-    lines: Sequence[str]
-
-    @property
-    def age(self) -> tuple[int, int]:
-        """Larger for a newer one."""
-        return self.segment, self.ordinal
-
-    @property
-    def where(self) -> Reference:
-        """The lines of it, or the message where that is no more."""
-        whole = Reference(self.segment, self.ordinal + 1)
-        first, last = self.passage.first, self.passage.last
-        return whole.lines(first, last) if last - first + 1 < len(self.lines) else whole
-
-    @property
-    def text(self) -> str:
-        """The lines themselves."""
-        return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
-
-
-def _told(
-    match: _Match, originals: Sequence[Message], wanted: Sequence[Term], above: Sequence[str]
-) -> list[str]:
-    """A match as it is listed: reference, who said it, in answer to what, the lines; without what
-    stands `above`, and nothing where all of it does."""
-    role, where = originals[match.ordinal].get("role"), match.where
-    if _stands(where, match.text, above):
-        return []
-    if any(each.startswith(f"[{where.of_message(match.ordinal + 1)}:") for each in above):
-        return [f"[{where}]\n{match.text}"]
-    of = f" (of {len(match.lines)} lines)" if where.line is not None else ""
-    called = _called(match.segment, originals, match.ordinal)
-    came = _results(match, originals, wanted, above)
-    return ["\n".join([f"[{where}]{of} {role}{called}", match.text, *came])]
-
-
-def _ranked(found: Sequence[tuple[int, Hit]], wanted: Sequence[Term]) -> list[_Match]:
-    """The passages of messages that were found, best first; of equal ones the newest."""
-    texts = [in_words(hit.message) for _, hit in found]
-    held = [wanted_in(text, wanted) for text in texts]
-    rarity = {
-        term.text: 1 + math.log((1 + len(held)) / (1 + sum(term.text in each for each in held)))
-        for term in wanted
-    }
-    matches = []
-    for (segment, hit), text in zip(found, texts, strict=True):
-        lines = lines_of(text)
-        best = passages(lines, wanted, A_MESSAGE, rarity)
-        matches += [_Match(segment, hit.ordinal, passage, lines) for passage in best]
-    least = WORTH * max((match.passage.score for match in matches), default=0)
-    matches = [match for match in matches if match.passage.score >= least]
-    matches.sort(key=lambda match: (match.passage.score, *match.age), reverse=True)
-    return matches
-
-
-def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
-    """The matches that say something of their own, and older ones that are much like one of them.
-
-    A file is read again after an edit, a message is archived masked first and folded later.
-    """
-    apart: list[tuple[_Match, set[str]]] = []
-    older: dict[str, _Match] = {}
-    for match in matches:
-        held = set(words(match.text))
-        alike = (n for n, (_, each) in enumerate(apart) if _are_alike(held, each))
-        place = next(alike, None)
-        if place is None:
-            apart.append((match, held))
-            continue
-        newest, oldest = sorted((apart[place][0], match), key=lambda each: each.age, reverse=True)
-        apart[place] = (newest, set(words(newest.text)))
-        older.setdefault(oldest.text, oldest)
-    shown = {match.text for match, _ in apart}
-    return [match for match, _ in apart], [older[text] for text in older if text not in shown]
-
-
-def _are_alike(one: set[str], other: set[str]) -> bool:
-    return len(one & other) >= ALIKE * min(len(one), len(other))
-
-
-def _called(segment: int, originals: Sequence[Message], ordinal: int) -> str:
-    """By which call a result came."""
-    id = originals[ordinal].get("tool_call_id") if is_result(originals[ordinal]) else None
-    for before in range(ordinal - 1, -1, -1) if id else ():
-        for call in tool_calls_of(originals[before]):
-            if call.id == id:
-                said = excerpt(f"{call.name}({call.arguments})", CALL_CHARS)
-                return f", of [s{segment}.{before + 1}] {said}"
-    return ""
-
-
-def _stands(where: Reference, text: str, above: Sequence[str]) -> bool:
-    """Whether this place is quoted above, of its own or as what came of a call."""
-    return any(each.startswith(f"[{where}]") or f"=> [{where}] {text}" in each for each in above)
-
-
-def _results(
-    match: _Match, originals: Sequence[Message], wanted: Sequence[Term], above: Sequence[str]
-) -> list[str]:
-    """For each result of a message's calls its lines on what is wanted, else its ends."""
-    if not tool_calls_of(originals[match.ordinal]):
-        return []
-    told = []
-    for after in range(match.ordinal + 1, len(originals)):
-        if not is_result(originals[after]):
-            break
-        where, text = Reference(match.segment, after + 1), in_words(originals[after])
-        lines = lines_of(text)
-        found = next(iter(passages(lines, wanted, 1)), None)
-        shown = _ends(one_line(text), RESULT_CHARS)
-        if len(text) > RESULT_CHARS and found and found.score >= WORTH * match.passage.score:
-            where = where.lines(found.first, found.last)
-            shown = "\n".join(lines[found.first - 1 : found.last])
-        if not _stands(where, shown, above):
-            told.append(f"=> [{where}] {shown}")
-    return told[:RESULTS] + ([f"=> {len(told) - RESULTS} more"] if len(told) > RESULTS else [])
 
 
 def _wanted_lines(named: Reference, length: int) -> tuple[int, int]:
@@ -422,14 +308,6 @@ def _neighbours(named: Reference, last: int, length: int) -> str:
     if last < length:
         near.append(f"next: {named.of_message(last + 1)}")
     return f"\n({', '.join(near)})" if near else ""
-
-
-def _ends(line: str, keep: int) -> str:
-    if keep >= len(line):
-        return line
-    left_out = len(line) - 2 * (keep // 2)
-    half = keep // 2
-    return f"{line[:half]} … {left_out} characters … {line[-half:] if half else ''}"
 
 
 def _quoted(asked: str) -> str:

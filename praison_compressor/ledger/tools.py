@@ -37,8 +37,11 @@ def recall_tools(
     ) -> str:
         return _answered(lambda: recall.search(str(query), _number(limit, 3), _number(tokens, 800)))
 
-    def read_conversation_archive(reference: str = "", tokens: int = 800, **invented: Any) -> str:
-        return _answered(lambda: recall.read(str(reference or ""), _number(tokens, 800)))
+    def read_conversation_archive(
+        reference: str = "", about: str = "", tokens: int = 800, **invented: Any
+    ) -> str:
+        named, sought = str(reference or ""), str(about or "")
+        return _answered(lambda: recall.read(named, sought, _number(tokens, 800)))
 
     tools: list[Callable[..., str]] = [search_conversation_archive, read_conversation_archive]
     for tool, schema in zip(tools, SCHEMAS, strict=True):
@@ -85,6 +88,11 @@ SCHEMAS = (
             "string",
             "s2.14 for a message, s2.14:900-940 for lines of it, s2.14:922 for the lines around "
             "one, s2.14-20 for messages, s2 for a segment's outline; empty for all.",
+        ),
+        about=(
+            "string",
+            "What you look for there, in words it may have: then only those passages are returned, "
+            "at a fraction of the cost of whole messages.",
         ),
         tokens=("integer", _LENGTH),
     ),

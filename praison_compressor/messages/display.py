@@ -57,14 +57,14 @@ _KINDS = {"user": "said by the user", "todos": "to-do list"}
 def in_words(message: Message) -> str:
     """A message's text, the calls it makes, how much of it is no text."""
     lines = [result_text(message)]
-    lines += map(_call_in_words, tool_calls_of(message))
+    lines += map(call_in_words, tool_calls_of(message))
     others = media_in(message)
     if others:
         lines.append(f"[{others} parts that are no text: not shown]")
     return "\n".join(line for line in lines if line)
 
 
-def _call_in_words(call: ToolCall) -> str:
+def call_in_words(call: ToolCall) -> str:
     """A call with its arguments; texts of several lines below it, as the lines they are."""
     try:
         given = json.loads(call.arguments)
