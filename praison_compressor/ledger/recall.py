@@ -71,7 +71,7 @@ class Recall:
             budget, lambda session, room: self._search(session, query, max(1, limit), room)
         )
 
-    def read(self, reference: str = "", about: str = "", budget: int = ANSWER_TOKENS) -> str:
+    def read(self, reference: str = "", budget: int = ANSWER_TOKENS, about: str = "") -> str:
         """What a reference names, as far as the budget goes; without one the list of segments.
 
         Of messages that are long, only the passages `about` something, where it is given and they

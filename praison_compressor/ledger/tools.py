@@ -38,10 +38,10 @@ def recall_tools(
         return _answered(lambda: recall.search(str(query), _number(limit, 3), _number(tokens, 800)))
 
     def read_conversation_archive(
-        reference: str = "", about: str = "", tokens: int = 800, **invented: Any
+        reference: str = "", tokens: int = 800, about: str = "", **invented: Any
     ) -> str:
         named, sought = str(reference or ""), str(about or "")
-        return _answered(lambda: recall.read(named, sought, _number(tokens, 800)))
+        return _answered(lambda: recall.read(named, _number(tokens, 800), sought))
 
     tools: list[Callable[..., str]] = [search_conversation_archive, read_conversation_archive]
     for tool, schema in zip(tools, SCHEMAS, strict=True):
@@ -89,12 +89,12 @@ SCHEMAS = (
             "s2.14 for a message, s2.14:900-940 for lines of it, s2.14:922 for the lines around "
             "one, s2.14-20 for messages, s2 for a segment's outline; empty for all.",
         ),
+        tokens=("integer", _LENGTH),
         about=(
             "string",
             "What you look for there, in words it may have: then only those passages are returned, "
             "at a fraction of the cost of whole messages.",
         ),
-        tokens=("integer", _LENGTH),
     ),
 )
 """The tools as a chat request describes them to the model."""
