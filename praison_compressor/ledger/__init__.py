@@ -6,6 +6,7 @@
 - `sql`: a store in SQLite or PostgreSQL
 - `references`: the one way to name archived text, as s2.14:900-940
 - `passages`, `outlines`: the lines of a text that a query is about; a segment in a line a stretch
+- `matches`: what a search lists: the passages that match, with who said them and what came of it
 - `recall`: searching and reading a session's archive within a budget
 - `tools`: the two functions by which an agent does so
 """

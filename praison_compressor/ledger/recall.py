@@ -159,7 +159,7 @@ class Recall:
             return f"Segment s{named.segment} was forgotten."
         if entry.segment.kind == "undo":
             return f"Segment s{named.segment} takes others back, and holds no messages."
-        chosen = self._about(named, originals, about)
+        chosen = self._about(session, named, originals, about)
         if chosen:
             return self._fitted(chosen, room, "(more passages than fit)")
         if named.message is None:
@@ -172,7 +172,9 @@ class Recall:
             )
         return self._messages(named, originals, room)
 
-    def _about(self, named: Reference, originals: Sequence[Message], about: str) -> list[str]:
+    def _about(
+        self, session: Session, named: Reference, originals: Sequence[Message], about: str
+    ) -> list[str]:
         """The passages of what is named that are about something; none of what is short anyway."""
         last = min(named.messages.stop or len(originals), len(originals))
         places = range((named.message or 1) - 1, last)
@@ -183,7 +185,7 @@ class Recall:
             for place in places
             if originals[place] != DROPPED
         ]
-        return listed(found, terms(about), PASSAGES, lambda _: originals)
+        return listed(found, terms(about), PASSAGES, lambda n: self._originals(session, n))
 
     def _is_short(self, originals: Sequence[Message], places: Sequence[int]) -> bool:
         size = 0

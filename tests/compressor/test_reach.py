@@ -147,6 +147,7 @@ def test_what_a_limited_archive_has_no_room_for_is_said(store: Store) -> None:
     search, read = result.recall_tools
     assert f"s1.{gone} is no longer archived: the archive has a limit" in read(f"s1.{gone}")
     assert "Look at part 1, port 8001." in read("s1.1-6")
+    assert "archive has a limit" not in read("s1", about="part archive limit")
     assert "matches 'needle0'" in search("needle0")
     assert "needle30" in search("needle30")
     assert ours.verbatim(messages, session_id=SESSION) == messages

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -184,6 +185,35 @@ def test_a_call_is_found_with_its_result() -> None:
     )
     found = search("src/gauge.py row 77")
     assert re.search(r"\[s1\.3:\d+-\d+\].* of \[s1\.2\] read_file\((.*\n)+row 77: 5929", found)
+
+
+def test_of_a_message_with_many_calls_what_was_asked_for_is_answered() -> None:
+    """Of its results those of the calls that the passage shows; of a long path the file is told."""
+    path = "src/" + "deep/" * 40 + "gauge.py"
+    calls = [
+        {"id": f"c{n}", "function": {"name": "read", "arguments": json.dumps({"path": each})}}
+        for n, each in enumerate(["notes.md", *["pad.md"] * 8, path])
+    ]
+    results = [{"role": "tool", "tool_call_id": f"c{n}", "content": f"CAME-{n}"} for n in range(10)]
+    search, _ = holding([{"role": "assistant", "tool_calls": calls}, *results])
+    assert re.findall(r"=> \[(.*?)\]", search("notes.md")) == ["s1.2"]
+    assert re.search(r"of \[s1\.1\] read\(.{40,100}deep/gauge\.py", search("CAME-9"))
+
+
+def test_reading_about_something_gives_those_passages_alone() -> None:
+    """Of long messages, in a range or in the whole segment; what is short, or has nothing of it, is
+    read as it is."""
+    page = "\n".join(f"{n}: filler of a long page, {n * n}" for n in range(300))
+    long = page.replace("150: filler", "150: the gauge of the pier")
+    first = [{"role": "user", "content": "Look."}, *step("c1", long), *step("c2", page)]
+    _, read = holding(first, talk(3, "beta"))
+    for reference in ("s1.1-5", "s1.3", "s1"):
+        answer = read(reference, about="pier gauge")
+        assert "[s1.3:150-154] (of 300 lines) tool, of [s1.2]" in answer
+        assert count(answer) < 100
+    assert "0: filler" in read("s1.5", about="pier gauge")
+    assert read("s2.1-3", about="number1") == read("s2.1-3")
+    assert read("s1.3:7-9", about="pier gauge") == read("s1.3:7-9")
 
 
 def test_a_name_in_the_letters_asked_for_comes_first() -> None:
