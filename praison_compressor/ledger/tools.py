@@ -38,7 +38,7 @@ def recall_tools(
         return _answered(lambda: recall.search(str(query), _number(limit, 3), _number(tokens, 800)))
 
     def read_conversation_archive(
-        reference: str = "", tokens: int = 800, about: str = "", **invented: Any
+        reference: str = "", about: str = "", tokens: int = 800, **invented: Any
     ) -> str:
         named, sought = str(reference or ""), str(about or "")
         return _answered(lambda: recall.read(named, _number(tokens, 800), sought))
@@ -82,19 +82,19 @@ SCHEMAS = (
     ),
     _schema(
         READ,
-        "Read earlier messages of this conversation word for word: best only the lines that a "
-        "search or an outline names.",
+        "Read earlier messages of this conversation word for word: the lines that a search names, "
+        "or of messages what they say about something.",
         reference=(
             "string",
-            "s2.14 for a message, s2.14:900-940 for lines of it, s2.14:922 for the lines around "
-            "one, s2.14-20 for messages, s2 for a segment's outline; empty for all.",
+            "s2.14 for a message, s2.14-20 for messages, s2.14:900-940 for lines of one, s2.14:922 "
+            "for the lines around one, s2 for a segment's outline; empty for all.",
         ),
-        tokens=("integer", _LENGTH),
         about=(
             "string",
-            "What you look for there, in words it may have: then only those passages are returned, "
-            "at a fraction of the cost of whole messages.",
+            "What you look for in these messages, in words they may have: only those passages are "
+            "returned, at a third of the cost. Leave it out only where you need every line.",
         ),
+        tokens=("integer", _LENGTH),
     ),
 )
 """The tools as a chat request describes them to the model."""

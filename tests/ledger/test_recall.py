@@ -261,8 +261,8 @@ def test_no_answer_exceeds_what_was_asked_for() -> None:
     search, read = holding(talk(200, "needle"), long)
     endless = "nowhere " * 3_000
     for tokens in (100, 300, 1_000, 10**9):
-        asked = (search("needle", 60, tokens), *(read(r, tokens) for r in ("s1", "s2.1", "")))
-        for answer in (*asked, search(endless, 5, tokens), read(endless, tokens)):
+        asked = (search("needle", 60, tokens), *(read(r, "", tokens) for r in ("s1", "s2.1", "")))
+        for answer in (*asked, search(endless, 5, tokens), read(endless, "needle", tokens)):
             size = count(answer)
             assert size <= min(tokens, 1_000)
             said = int(re.findall(r"\n\(([\d,]+) tokens\)$", answer)[0].replace(",", ""))
