@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..messages import Message, is_result, result_text, tool_calls_of
 from ..messages.display import call_in_words, in_words, one_line
-from .passages import Passage, Term, lines_of, passages, wanted_in
+from .passages import WORTH, Passage, Term, lines_of, passages, wanted_in
 from .references import Reference
 from .words import words
 
@@ -17,8 +17,6 @@ __all__ = ["Found", "ends_of", "listed"]
 
 A_MESSAGE = 3
 """Passages that are listed of one message at most."""
-WORTH = 0.6
-"""Share of the best match's score below which another is not listed."""
 ALIKE = 0.8
 """Share of a passage's words that another has too, from which on one of them is enough."""
 CALL_CHARS, RESULT_CHARS = 80, 160

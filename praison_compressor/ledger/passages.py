@@ -22,6 +22,8 @@ BEFORE, AFTER = 1, 3
 """Lines that are shown before and after a match: what follows most often explains it."""
 CONTEXT = 300
 """Characters of a match with the lines beside it, where there is a choice."""
+WORTH = 0.6
+"""Share of the best match's score below which another is none."""
 LONGEST = 6
 """Lines from which on a passage takes in no more matches."""
 LONG_LINE, WRAPPED = 400, 200
@@ -91,8 +93,12 @@ def passages(
     """
     rare = rarity or {}
     scored = [(_score(line, wanted, rare), number) for number, line in enumerate(lines)]
+    least = WORTH * max((score for score, _ in scored), default=0)
     # Of equal ones the later: in what a tool printed the end concludes.
-    ranked = sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: (-pair[0], -pair[1]))
+    ranked = sorted(
+        (pair for pair in scored if pair[0] > 0 and pair[0] >= least),
+        key=lambda pair: (-pair[0], -pair[1]),
+    )
     taken: list[Passage] = []
     for score, number in ranked:
         first, last = _around(number, lines)

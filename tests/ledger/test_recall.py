@@ -200,6 +200,14 @@ def test_of_a_message_with_many_calls_what_was_asked_for_is_answered() -> None:
     assert re.search(r"of \[s1\.1\] read\(.{40,100}deep/gauge\.py", search("CAME-9"))
 
 
+def test_a_line_with_less_of_what_was_asked_does_not_widen_a_passage() -> None:
+    """A word of the query stands on every line of a listing."""
+    lines = [f"gauge {n}: reading {n * 37}" for n in range(40)]
+    lines[20] = "gauge 20: reading of the north pier"
+    search, _ = holding([{"role": "user", "content": "Look."}, *step("c1", "\n".join(lines))])
+    assert "[s1.3:20-24] (of 40 lines)" in search("gauge reading north pier")
+
+
 def test_reading_about_something_gives_those_passages_alone() -> None:
     """Of long messages, in a range or in the whole segment; what is short, or has nothing of it, is
     read as it is."""
