@@ -81,6 +81,8 @@ class Pipeline:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
             LedgerError: the store cannot be read or written.
         """
+        if call.parent_id is not None and self.sessions.is_news(call.key, "fork", call.parent_id):
+            self._tell_of_no_fork(call, call.parent_id)
         if self._config.background and call.extends and call.pays and not call.is_asked_now:
             return self._at_once(call)
         look = self.projector.look(call)
@@ -226,6 +228,23 @@ class Pipeline:
         if is_unmet and self._skip(look, NO_GAIN, look.session.tip):
             logger.info("session %s: compressing it now would free too little", name)
         return plan
+
+    def _tell_of_no_fork(self, call: CompressCall, parent: str) -> None:
+        """Log that a session shares nothing with the parent it is given: no error, for its own
+        messages are all there."""
+        session = self.projector.open(call)
+        chain = self._store.lineage(session.namespace, session.id)
+        parents = {epoch.id: epoch.parent_id for epoch in chain}
+        if parent in parents and parent != session.id:
+            return
+        why = "it began without that one; only a new session_id becomes a fork"
+        if parents.get(session.id) == parent:
+            if self.sessions.knows((session.namespace, parent)):
+                return  # never compressed yet: there is nothing to share
+            why = "nothing of that one was ever compressed in this store and namespace"
+        logger.warning(
+            "session %s: parent_session_id=%r shares nothing with it: %s", session.id, parent, why
+        )
 
     def _skip(self, look: Look, reason: str, since: str) -> bool:
         """Tell of a skip, unless it was told `since`; whether it was news."""

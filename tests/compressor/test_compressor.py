@@ -6,6 +6,7 @@ import asyncio
 import copy
 import itertools
 import logging
+import re
 
 import pytest
 from hypothesis import assume, given, settings
@@ -170,6 +171,21 @@ def test_equal_words_in_another_session_or_namespace_open_nothing():
     other = ContextCompressor(config, summarizer=Model("## Done\nother words"), store=store)
     assert other.compress_sync(messages, session_id="a").summary_method == "model"
     assert other.verbatim(view, session_id="a") == view
+
+
+def test_a_fork_of_nothing_is_told_once(store, caplog):
+    """A parent that is not there, or one given to a session that began without it."""
+    ours = compressor(store=store)
+    ours.compress_sync(session(12), session_id="p")
+    ours.compress_sync(session(2), session_id="f", parent_session_id="p")
+    ours.compress_sync(session(2), session_id="short")
+    ours.compress_sync(session(4), session_id="g", parent_session_id="short")
+    assert not caplog.messages
+    for name, parent in (("n", "nothing"), ("n", "nothing"), ("p", "f"), ("p", "p")):
+        ours.compress_sync(session(2), session_id=name, parent_session_id=parent)
+    assert [re.findall("session (.): .*parent_session_id='(.*?)'", m) for m in caplog.messages] == [
+        [("n", "nothing")], [("p", "f")], [("p", "p")],
+    ]  # fmt: skip
 
 
 # ---------------------------------------------------------------- bad input
