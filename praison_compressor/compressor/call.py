@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypedDict
 
 from ..config import CompressorConfig, whole
+from ..errors import ConfigError
 from ..facts import Domain, Rule, RuleReader
 from ..ledger.segments import Session
 from ..messages import Message, Transcript, read
@@ -139,6 +140,25 @@ class Look:
         """The messages of a stretch, as they came and in their order."""
         origins = self.layout.transcript.origins[start:end]
         return self.reading.given.at(sorted(o for o in origins if o is not None))
+
+
+def check(options: Options) -> None:
+    """Pass keywords that there are, with names that name one session each.
+
+    Raises:
+        ConfigError: a name that is none.
+    """
+    unknown = sorted(set(options) - set(Options.__annotations__))
+    if unknown:
+        raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
+    check_name("session_id", options.get("session_id"))
+    check_name("parent_session_id", options.get("parent_session_id"))
+
+
+def check_name(option: str, value: Any) -> None:
+    """Pass the name of a session, or None: "" would be that of all conversations without one."""
+    if value is not None and not (isinstance(value, str) and value):
+        raise ConfigError(f"{option}={value!r}: expected a name that is not empty, or None")
 
 
 def config_of(options: Options, config: CompressorConfig) -> CompressorConfig:

@@ -22,7 +22,7 @@ from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
-from .call import CompressCall, Options, Reading, budget_of, config_of
+from .call import CompressCall, Options, Reading, budget_of, check, check_name, config_of
 from .pipeline import Pipeline, Planned
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .result import CompressResult, Origin
@@ -165,7 +165,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        self._check(options)
+        check(options)
         call = replace(self._call(messages, options), extends=False)
         look = self._pipeline.projector.look(call)
         plan = self._pipeline.projector.plan(look)
@@ -185,7 +185,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        self._check(options)
+        check(options)
         look = self._pipeline.projector.look(self._call(messages, options))
         return context_use_of(look, self.tokens, options.get("overhead_tokens", 0))
 
@@ -201,7 +201,7 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             SessionNotFound: without `messages`, and nothing of the session was ever compressed.
         """
-        name = session_id or self.session_id
+        name = self._named(session_id)
         if messages is None:
             return self._stored(name)
         session = self.store.open(self.config.namespace, name)
@@ -222,6 +222,7 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
             LedgerError: the store cannot be read.
         """
+        check_name("session_id", session_id)
         messages = self._stored(session_id)
         size = self.tokens.messages(messages)
         if token_budget is None:
@@ -256,7 +257,7 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             LedgerError: the store cannot be written.
         """
-        call = replace(self._call(messages, {"session_id": session_id}), extends=False)
+        call = replace(self._call(messages, {"session_id": self._named(session_id)}), extends=False)
         return self._pipeline.save(call, self._pipeline.projector.open(call))
 
     def recall_tools(
@@ -286,8 +287,12 @@ class ContextCompressor:
         return recall.read(reference, tokens)
 
     def _opener(self, session_id: str | None) -> Callable[[], Session]:
-        name = session_id or self.session_id
+        name = self._named(session_id)
         return lambda: self.store.open(self.config.namespace, name)
+
+    def _named(self, session_id: str | None) -> str:
+        check_name("session_id", session_id)
+        return session_id or self.session_id
 
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
         """Take the last compression back: what it stood for is sent again, word for word.
@@ -341,21 +346,11 @@ class ContextCompressor:
 
     def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Planned:
         """The result, where nothing has to be waited for; else what to carry out."""
-        self._check(options)
+        check(options)
         quiet = self._quiet(messages, options)
         if quiet is not None:
             return quiet
         return self._pipeline.start(self._call(messages, options))
-
-    def _check(self, options: Options) -> None:
-        unknown = sorted(set(options) - set(Options.__annotations__))
-        if unknown:
-            raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
-        for name in ("session_id", "parent_session_id"):
-            value = options.get(name)
-            # "" would be one session of all conversations that have no name.
-            if value is not None and not (isinstance(value, str) and value):
-                raise ConfigError(f"{name}={value!r}: expected a name that is not empty, or None")
 
     def _quiet(self, messages: Sequence[Any], options: Options) -> CompressResult | None:
         """The result of a turn that only adds to the last one, and still fits; None: any other."""

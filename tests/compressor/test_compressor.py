@@ -246,6 +246,15 @@ UNMADE = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("wrong", ["", 5])
+@pytest.mark.parametrize("method", ["undo", "resume", "recall_tools", "verbatim", "read", "save"])
+def test_no_method_takes_a_name_that_is_none(method, wrong):
+    """`undo(session_id="")` would take back a compression of another conversation."""
+    given_ = {"messages": session(2)} if method == "save" else {}
+    with pytest.raises(ConfigError, match=r"^session_id=.{1,5}: expected a name"):
+        getattr(compressor(), method)(**given_, session_id=wrong)
+
+
 def test_bad_input_is_refused_with_index_or_numbers():
     """What, where, what to do; a mistake in what a compressor is made of is told at once."""
     for error, said, given_ in REFUSED:
