@@ -246,6 +246,18 @@ UNMADE = [
 ]  # fmt: skip
 
 
+def test_half_a_character_costs_neither_the_request_nor_the_summary(store):
+    """Wherever it stands the view can be sent and the model asked; the archive has it as it was."""
+    messages = [{**m, "content": f"{m['content']} \ud83d"} for m in session(12, steps=0)]
+    messages += session(14)[1:]
+    messages[-1]["content"] += " \ud83d"
+    model = Model()
+    result = compressor(model, store=store).compress_sync(messages, session_id="s")
+    assert result.summary_method == "model"
+    "".join([*model.requests, *map(text_of, result.messages)]).encode()
+    assert compressor(store=store).verbatim(session_id="s") == messages
+
+
 @pytest.mark.parametrize("wrong", ["", 5])
 @pytest.mark.parametrize("method", ["undo", "resume", "recall_tools", "verbatim", "read", "save"])
 def test_no_method_takes_a_name_that_is_none(method, wrong):

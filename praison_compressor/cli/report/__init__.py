@@ -33,7 +33,7 @@ def report(
     ],
     config: OfFile,
     place: Place,
-    out: Annotated[str, option("--out", "FILE", "The page to write; - is standard output.")] = "report.html",
+    out: Annotated[str, option("--out", "FILE", "The page; - is standard output.")] = "report.html",
     conversation: Conversation = None,
 ) -> Answer:
     """Write one page, complete in itself, that shows the life of a session.
