@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from ..config import CompressorConfig, Event, Hook
 from ..errors import BudgetTooSmall, LedgerConflict
-from ..ledger.segments import Segment, Session, Store, Usage
-from ..messages import Message
+from ..ledger.segments import Segment, Session, Store, Usage, in_force
+from ..messages import Message, digest
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
@@ -178,6 +178,7 @@ class Pipeline:
         return replace(found, vetoed=True, written=())
 
     def _commit(self, look: Look, draft: Draft) -> Look:
+        self._tell_of_another(look)
         entries = self._segments(look, draft)
         layout = look.layout.adding([segment for segment, _ in entries])
         outline = outline_of(replace(look, layout=layout))
@@ -245,6 +246,22 @@ class Pipeline:
         logger.warning(
             "session %s: parent_session_id=%r shares nothing with it: %s", session.id, parent, why
         )
+
+    def _tell_of_another(self, look: Look) -> None:
+        """Log that two conversations go by one name, as far as that shows: this one has neither a
+        summary of the session's nor the task that it began with."""
+        session, layout = look.session, look.layout
+        if [*layout.standing()] or all(s.kind != "summary" for s in in_force(session.entries)):
+            return
+        said = (m for m in self._store.transcript(session) if m.get("role") == "user")
+        task = next(map(digest, said), None)
+        if task not in (None, *layout.digests) and self.sessions.is_news(look.key, "another", ""):
+            logger.warning(
+                "session %s: another conversation than was compressed under that name takes its "
+                "place; the originals of the one before stay in the archive; give each a session_id"
+                " of its own",
+                session.id,
+            )
 
     def _skip(self, look: Look, reason: str, since: str) -> bool:
         """Tell of a skip, unless it was told `since`; whether it was news."""

@@ -188,6 +188,28 @@ def test_a_fork_of_nothing_is_told_once(store, caplog):
     ]  # fmt: skip
 
 
+def test_two_conversations_under_one_name_are_told_once(store, caplog):
+    """Not an edit, nor one that goes on; the first one's originals stay."""
+    first = session(20)
+    for end in (len(session(12)), len(first)):
+        compressor(store=store).compress_sync(first[:end], session_id="s", force=True)
+    edited = copy.deepcopy(first)
+    for message in edited[2:]:
+        message["content"] = f"{message['content']} edited"
+    compressor(store=store).compress_sync(edited, session_id="s", force=True)
+    assert not caplog.messages
+    other = [{**m, "content": f"{m['content']} Elsewhere."} for m in first]
+    ours = compressor(store=store)
+    for end in (len(session(12)), len(first)):
+        ours.compress_sync(other[:end], session_id="s", force=True)
+    (told,) = caplog.messages
+    assert "session s: another conversation" in told
+    found = store.search("default", "END-3-1", "s", limit=100, archived_only=True)
+    assert {"END-3-1", "edited", "Elsewhere."} <= {
+        str(hit.message["content"]).split()[-1] for hit in found
+    }
+
+
 # ---------------------------------------------------------------- bad input
 
 NUMBERS = [float("nan"), float("inf"), "x", "900", True, 900.5, 10**400, -(10**5_000), [9]]
