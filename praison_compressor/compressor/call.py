@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from ..config import CompressorConfig, whole
 from ..errors import ConfigError
@@ -142,17 +142,27 @@ class Look:
         return self.reading.given.at(sorted(o for o in origins if o is not None))
 
 
-def check(options: Options) -> None:
-    """Pass keywords that there are, with names that name one session each.
+def checked(options: Options) -> Options:
+    """The keywords that say something: None is as good as left out.
 
     Raises:
-        ConfigError: a name that is none.
+        ConfigError: a value that cannot work.
     """
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
         raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
+    given = {name: value for name, value in options.items() if value is not None}
     check_name("session_id", options.get("session_id"))
     check_name("parent_session_id", options.get("parent_session_id"))
+    model, tools = given.get("auxiliary_model", ""), given.get("tools", ())
+    if not isinstance(model, str):
+        raise ConfigError(f"auxiliary_model={model!r}: expected the name of a model, or None")
+    if not isinstance(tools, (list, tuple)) or any(not isinstance(t, Mapping) for t in tools):
+        raise ConfigError(f"tools: {tools!r:.60}: expected a list of schemas, or None")
+    for name in ("force", "extends"):
+        if not isinstance(given.get(name, False), bool):
+            raise ConfigError(f"{name}={given[name]!r}: expected True or False")
+    return cast("Options", given)
 
 
 def check_name(option: str, value: Any) -> None:

@@ -22,7 +22,7 @@ from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
-from .call import CompressCall, Options, Reading, budget_of, check, check_name, config_of
+from .call import CompressCall, Options, Reading, budget_of, check_name, checked, config_of
 from .pipeline import Pipeline, Planned
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .result import CompressResult, Origin
@@ -104,6 +104,7 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds the window or `target_tokens`.
             LedgerError: the store cannot be read or written.
         """
+        options = checked(options)
         started = await asyncio.to_thread(self._start, messages, options)
         if not isinstance(started, CompressResult):
             started = await self._pipeline.compress(started)
@@ -111,6 +112,7 @@ class ContextCompressor:
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """`compress` from anywhere, also from inside a running event loop."""
+        options = checked(options)
         started = self._start(messages, options)
         if not isinstance(started, CompressResult):
             started = run(self._pipeline.compress(started))
@@ -165,7 +167,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        check(options)
+        options = checked(options)
         call = replace(self._call(messages, options), extends=False)
         look = self._pipeline.projector.look(call)
         plan = self._pipeline.projector.plan(look)
@@ -185,7 +187,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        check(options)
+        options = checked(options)
         look = self._pipeline.projector.look(self._call(messages, options))
         return context_use_of(look, self.tokens, options.get("overhead_tokens", 0))
 
@@ -346,7 +348,6 @@ class ContextCompressor:
 
     def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Planned:
         """The result, where nothing has to be waited for; else what to carry out."""
-        check(options)
         quiet = self._quiet(messages, options)
         if quiet is not None:
             return quiet

@@ -24,6 +24,7 @@ from praison_compressor import (
     SummaryReply,
     Usage,
 )
+from praison_compressor.compressor.call import Options
 from praison_compressor.messages import check, text_of
 from tests.helpers.compressing import SMALL, Model, compressor, requests_of
 from tests.helpers.transcripts import session, transcripts
@@ -254,6 +255,10 @@ REFUSED = [
     (InvalidMessages, r"messages\[1\]", {"messages": [{"role": "user", "content": "x"}, 3]}),
     (BudgetTooSmall, "raise context_window", {"target_tokens": 20}),
     (TypeError, "unexpected keyword argument 'tokens'", {"tokens": 3}),
+    (ConfigError, "^force='no': expected True or False", {"force": "no"}),
+    (ConfigError, "^extends=0: expected True or False", {"extends": 0}),
+    (ConfigError, "^auxiliary_model=5: expected the name", {"auxiliary_model": 5}),
+    *[(ConfigError, "^tools: .*: expected a list", {"tools": wrong}) for wrong in (3, "x", ["x"])],
     # Two conversations without a name would share a session, and each other's archive.
     *[
         (ConfigError, rf"^{name}=.{{1,5}}: expected a name", {name: wrong})
@@ -278,6 +283,15 @@ def test_half_a_character_costs_neither_the_request_nor_the_summary(store):
     assert result.summary_method == "model"
     "".join([*model.requests, *map(text_of, result.messages)]).encode()
     assert compressor(store=store).verbatim(session_id="s") == messages
+
+
+def test_an_option_that_is_none_is_left_out():
+    """`extends=None` is no False, by which nothing is written; no overhead is no error."""
+    left_out = dict.fromkeys(Options.__annotations__)
+    ours = compressor()
+    result = ours.compress_sync(session(20), **{**left_out, "session_id": "s"})
+    assert result.parent_session_id == "s"
+    assert ours.context_use(session(20), **left_out) == ours.context_use(session(20))
 
 
 @pytest.mark.parametrize("wrong", ["", 5])
