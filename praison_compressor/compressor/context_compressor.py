@@ -66,7 +66,7 @@ class ContextCompressor:
         before_compression: Hook | None = None,
         sessions: Sessions | None = None,
     ) -> None:
-        _check(config, store, on_event, telemetry, before_compression)
+        _check(config, store, tokens, on_event, telemetry, before_compression)
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
@@ -253,7 +253,8 @@ class ContextCompressor:
         """Record the transcript as it is now, for `resume` and `verbatim`; compresses nothing.
 
         A compression does it by itself, a quiet turn does not. False where nothing of the session
-        was ever compressed: then there is nothing to go on from but the caller's own messages.
+        was ever compressed: then there is nothing to go on from but the caller's own messages. So
+        it is with no messages: what is recorded stays.
 
         Raises:
             InvalidMessages: not a list of chat messages.
@@ -272,7 +273,8 @@ class ContextCompressor:
         `CompressResult.recall_tools` has them.
         """
         session = self._opener(session_id)
-        return recall_tools(self.store, session, self.tokens.text, turn_tokens=turn_tokens)
+        most = None if turn_tokens is None else whole("turn_tokens", turn_tokens)
+        return recall_tools(self.store, session, self.tokens.text, turn_tokens=most)
 
     def read(
         self, reference: str = "", *, session_id: str | None = None, tokens: int = 2_000
@@ -285,8 +287,10 @@ class ContextCompressor:
         Raises:
             LedgerError: the store cannot be read.
         """
+        if not isinstance(reference, str):
+            raise ConfigError(f"reference={reference!r}: expected a text such as s2.14")
         recall = Recall(self.store, self._opener(session_id), self.tokens.text, turn_tokens=None)
-        return recall.read(reference, tokens)
+        return recall.read(reference, whole("tokens", tokens))
 
     def _opener(self, session_id: str | None) -> Callable[[], Session]:
         name = self._named(session_id)
@@ -410,7 +414,7 @@ class ContextCompressor:
         return self.config.namespace, options.get("session_id") or self.session_id
 
 
-def _check(config: Any, store: Any, *functions: Any) -> None:
+def _check(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
     """Pass what a compressor can be made of; else raise a `ConfigError`."""
     if config is not None and not isinstance(config, CompressorConfig):
         wanted = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
@@ -418,6 +422,8 @@ def _check(config: Any, store: Any, *functions: Any) -> None:
     if store is not None and not hasattr(store, "open"):
         wanted = "a store; a URL belongs in CompressorConfig(store_url=...)"
         raise ConfigError(f"store: a {type(store).__name__}; expected {wanted}")
+    if tokens is not None and not hasattr(tokens, "messages"):
+        raise ConfigError(f"tokens: a {type(tokens).__name__}; expected a TokenCounter")
     wrong = next((given for given in functions if given is not None and not callable(given)), None)
     if wrong is not None:
         raise ConfigError(f"a listener or hook is a {type(wrong).__name__}; expected a function")

@@ -207,7 +207,7 @@ class Pipeline:
 
     def save(self, call: CompressCall, session: Session) -> bool:
         """Record the transcript as it is now; False where nothing of it was ever compressed."""
-        if not session.entries:
+        if not session.entries or not call.reading.own:
             return False
         return self._store.keep(session, outline_of(self.projector.look(call, session)))
 

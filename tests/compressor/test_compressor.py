@@ -22,6 +22,7 @@ from praison_compressor import (
     MemoryStore,
     Store,
     SummaryReply,
+    TokenCounter,
     Usage,
 )
 from praison_compressor.compressor.call import Options
@@ -246,6 +247,12 @@ def test_an_option_of_another_type_is_refused(name, wrong):
         CompressorConfig.from_mapping({name: wrong})
 
 
+def test_an_empty_file_of_options_is_refused():
+    """YAML reads it as None."""
+    with pytest.raises(ConfigError, match="expected a mapping"):
+        CompressorConfig.from_mapping(None)
+
+
 class NotAsync:
     def summarize(self, messages, **given):
         return SummaryReply("Done.")
@@ -268,8 +275,8 @@ REFUSED = [
 ]
 UNMADE = [
     {"config": {"context_window": 8_000}}, {"summarizer": "gpt-4o"}, {"summarizer": object()},
-    {"summarizer": NotAsync()}, {"store": "sqlite:///a.db"}, {"on_event": "x"},
-    {"before_compression": "x"},
+    {"summarizer": NotAsync()}, {"store": "sqlite:///a.db"},  {"on_event": "x"},
+    {"before_compression": "x"}, {"tokens": "gpt-4o"},
 ]  # fmt: skip
 
 
@@ -283,6 +290,31 @@ def test_half_a_character_costs_neither_the_request_nor_the_summary(store):
     assert result.summary_method == "model"
     "".join([*model.requests, *map(text_of, result.messages)]).encode()
     assert compressor(store=store).verbatim(session_id="s") == messages
+
+
+@pytest.mark.parametrize(
+    ("method", "given_"),
+    [
+        ("read", {"reference": 5}),
+        ("read", {"tokens": "many"}),
+        ("recall_tools", {"turn_tokens": "x"}),
+        ("resume", {"session_id": "s", "token_budget": "x"}),
+    ],
+)
+def test_other_methods_name_the_argument_that_cannot_work(method, given_):
+    """Where it is given, not when a model first calls the tool."""
+    ours = compressor()
+    ours.compress_sync(session(20), session_id="s")
+    with pytest.raises(ConfigError, match=f"^{list(given_)[-1]}="):
+        getattr(ours, method)(**given_)
+
+
+def test_no_messages_are_no_transcript_to_save(store):
+    """What is recorded stays: head and tail are nowhere else."""
+    ours = compressor(store=store)
+    ours.compress_sync(session(20), session_id="s")
+    assert not ours.save([], session_id="s")
+    assert ours.verbatim(session_id="s") == session(20)
 
 
 def test_an_option_that_is_none_is_left_out():
@@ -310,6 +342,8 @@ def test_bad_input_is_refused_with_index_or_numbers():
             compressor().compress_sync(**{"messages": session(9), **given_})
     with pytest.raises(InvalidMessages):
         compressor().verbatim(3, session_id="s")
+    with pytest.raises(ConfigError, match=r"^model=5: expected"):
+        TokenCounter(5)
     for made in UNMADE:
         with pytest.raises(ConfigError, match="expected"):
             ContextCompressor(**made)
