@@ -258,8 +258,8 @@ class Pipeline:
         if task not in (None, *layout.digests) and self.sessions.is_news(look.key, "another", ""):
             logger.warning(
                 "session %s: another conversation than was compressed under that name takes its "
-                "place; the originals of the one before stay in the archive; give each a session_id"
-                " of its own",
+                "place; of the one before the archive keeps what was compressed, not its first and "
+                "newest messages; give each a session_id of its own",
                 session.id,
             )
 
