@@ -26,7 +26,6 @@ KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
 """The host's own, for its `EncryptedSessionStore`."""
 
 FILE_ACTIONS = ("read", "created", "edited", "deleted", "moved")
-
 OTHER_ACTIONS = ("command", "search", "fetch", "none")
 
 _MAY_BE_NONE = ("summary_target_tokens", "large_result_share")
@@ -278,6 +277,8 @@ class CompressorConfig:
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> CompressorConfig:
         """A configuration from a dictionary, YAML or JSON; an unknown name is an error."""
+        if not isinstance(options, Mapping):
+            raise ConfigError(f"a {type(options).__name__}; expected a mapping of options")
         unknown = sorted(set(map(str, options)) - set(cls.names()))
         if unknown:
             raise ConfigError(

@@ -5,9 +5,10 @@ from __future__ import annotations
 import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypedDict
+from typing import Any, TypedDict, cast
 
 from ..config import CompressorConfig, whole
+from ..errors import ConfigError
 from ..facts import Domain, Rule, RuleReader
 from ..ledger.segments import Session
 from ..messages import Message, Transcript, read
@@ -139,6 +140,35 @@ class Look:
         """The messages of a stretch, as they came and in their order."""
         origins = self.layout.transcript.origins[start:end]
         return self.reading.given.at(sorted(o for o in origins if o is not None))
+
+
+def checked(options: Options) -> Options:
+    """The keywords that say something: None is as good as left out.
+
+    Raises:
+        ConfigError: a value that cannot work.
+    """
+    unknown = sorted(set(options) - set(Options.__annotations__))
+    if unknown:
+        raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
+    given = {name: value for name, value in options.items() if value is not None}
+    check_name("session_id", options.get("session_id"))
+    check_name("parent_session_id", options.get("parent_session_id"))
+    model, tools = given.get("auxiliary_model", ""), given.get("tools", ())
+    if not isinstance(model, str):
+        raise ConfigError(f"auxiliary_model={model!r}: expected the name of a model, or None")
+    if not isinstance(tools, (list, tuple)) or any(not isinstance(t, Mapping) for t in tools):
+        raise ConfigError(f"tools: {tools!r:.60}: expected a list of schemas, or None")
+    for name in ("force", "extends"):
+        if not isinstance(given.get(name, False), bool):
+            raise ConfigError(f"{name}={given[name]!r}: expected True or False")
+    return cast("Options", given)
+
+
+def check_name(option: str, value: Any) -> None:
+    """Pass the name of a session, or None: "" would be that of all conversations without one."""
+    if value is not None and not (isinstance(value, str) and value):
+        raise ConfigError(f"{option}={value!r}: expected a name that is not empty, or None")
 
 
 def config_of(options: Options, config: CompressorConfig) -> CompressorConfig:

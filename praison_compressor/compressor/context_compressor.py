@@ -22,7 +22,7 @@ from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
-from .call import CompressCall, Options, Reading, budget_of, config_of
+from .call import CompressCall, Options, Reading, budget_of, check_name, checked, config_of
 from .pipeline import Pipeline, Planned
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .result import CompressResult, Origin
@@ -66,7 +66,7 @@ class ContextCompressor:
         before_compression: Hook | None = None,
         sessions: Sessions | None = None,
     ) -> None:
-        _check(config, store, on_event, telemetry, before_compression)
+        _check(config, store, tokens, on_event, telemetry, before_compression)
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
@@ -104,6 +104,7 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds the window or `target_tokens`.
             LedgerError: the store cannot be read or written.
         """
+        options = checked(options)
         started = await asyncio.to_thread(self._start, messages, options)
         if not isinstance(started, CompressResult):
             started = await self._pipeline.compress(started)
@@ -111,6 +112,7 @@ class ContextCompressor:
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """`compress` from anywhere, also from inside a running event loop."""
+        options = checked(options)
         started = self._start(messages, options)
         if not isinstance(started, CompressResult):
             started = run(self._pipeline.compress(started))
@@ -165,7 +167,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        self._check(options)
+        options = checked(options)
         call = replace(self._call(messages, options), extends=False)
         look = self._pipeline.projector.look(call)
         plan = self._pipeline.projector.plan(look)
@@ -185,7 +187,7 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        self._check(options)
+        options = checked(options)
         look = self._pipeline.projector.look(self._call(messages, options))
         return context_use_of(look, self.tokens, options.get("overhead_tokens", 0))
 
@@ -201,7 +203,7 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             SessionNotFound: without `messages`, and nothing of the session was ever compressed.
         """
-        name = session_id or self.session_id
+        name = self._named(session_id)
         if messages is None:
             return self._stored(name)
         session = self.store.open(self.config.namespace, name)
@@ -222,6 +224,7 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
             LedgerError: the store cannot be read.
         """
+        check_name("session_id", session_id)
         messages = self._stored(session_id)
         size = self.tokens.messages(messages)
         if token_budget is None:
@@ -250,13 +253,14 @@ class ContextCompressor:
         """Record the transcript as it is now, for `resume` and `verbatim`; compresses nothing.
 
         A compression does it by itself, a quiet turn does not. False where nothing of the session
-        was ever compressed: then there is nothing to go on from but the caller's own messages.
+        was ever compressed: then there is nothing to go on from but the caller's own messages. So
+        it is with no messages: what is recorded stays.
 
         Raises:
             InvalidMessages: not a list of chat messages.
             LedgerError: the store cannot be written.
         """
-        call = replace(self._call(messages, {"session_id": session_id}), extends=False)
+        call = replace(self._call(messages, {"session_id": self._named(session_id)}), extends=False)
         return self._pipeline.save(call, self._pipeline.projector.open(call))
 
     def recall_tools(
@@ -269,7 +273,8 @@ class ContextCompressor:
         `CompressResult.recall_tools` has them.
         """
         session = self._opener(session_id)
-        return recall_tools(self.store, session, self.tokens.text, turn_tokens=turn_tokens)
+        most = None if turn_tokens is None else whole("turn_tokens", turn_tokens)
+        return recall_tools(self.store, session, self.tokens.text, turn_tokens=most)
 
     def read(
         self, reference: str = "", *, session_id: str | None = None, tokens: int = 2_000
@@ -282,12 +287,22 @@ class ContextCompressor:
         Raises:
             LedgerError: the store cannot be read.
         """
+        if not isinstance(reference, str):
+            raise ConfigError(f"reference={reference!r}: expected a text such as s2.14")
         recall = Recall(self.store, self._opener(session_id), self.tokens.text, turn_tokens=None)
+<<<<<<< HEAD
         return recall.read(reference, budget=tokens)
+=======
+        return recall.read(reference, whole("tokens", tokens))
+>>>>>>> mend
 
     def _opener(self, session_id: str | None) -> Callable[[], Session]:
-        name = session_id or self.session_id
+        name = self._named(session_id)
         return lambda: self.store.open(self.config.namespace, name)
+
+    def _named(self, session_id: str | None) -> str:
+        check_name("session_id", session_id)
+        return session_id or self.session_id
 
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
         """Take the last compression back: what it stood for is sent again, word for word.
@@ -341,21 +356,10 @@ class ContextCompressor:
 
     def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Planned:
         """The result, where nothing has to be waited for; else what to carry out."""
-        self._check(options)
         quiet = self._quiet(messages, options)
         if quiet is not None:
             return quiet
         return self._pipeline.start(self._call(messages, options))
-
-    def _check(self, options: Options) -> None:
-        unknown = sorted(set(options) - set(Options.__annotations__))
-        if unknown:
-            raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
-        for name in ("session_id", "parent_session_id"):
-            value = options.get(name)
-            # "" would be one session of all conversations that have no name.
-            if value is not None and not (isinstance(value, str) and value):
-                raise ConfigError(f"{name}={value!r}: expected a name that is not empty, or None")
 
     def _quiet(self, messages: Sequence[Any], options: Options) -> CompressResult | None:
         """The result of a turn that only adds to the last one, and still fits; None: any other."""
@@ -414,7 +418,7 @@ class ContextCompressor:
         return self.config.namespace, options.get("session_id") or self.session_id
 
 
-def _check(config: Any, store: Any, *functions: Any) -> None:
+def _check(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
     """Pass what a compressor can be made of; else raise a `ConfigError`."""
     if config is not None and not isinstance(config, CompressorConfig):
         wanted = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
@@ -422,6 +426,8 @@ def _check(config: Any, store: Any, *functions: Any) -> None:
     if store is not None and not hasattr(store, "open"):
         wanted = "a store; a URL belongs in CompressorConfig(store_url=...)"
         raise ConfigError(f"store: a {type(store).__name__}; expected {wanted}")
+    if tokens is not None and not hasattr(tokens, "messages"):
+        raise ConfigError(f"tokens: a {type(tokens).__name__}; expected a TokenCounter")
     wrong = next((given for given in functions if given is not None and not callable(given)), None)
     if wrong is not None:
         raise ConfigError(f"a listener or hook is a {type(wrong).__name__}; expected a function")

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from ..config import CompressorConfig, Event, Hook
 from ..errors import BudgetTooSmall, LedgerConflict
-from ..ledger.segments import Segment, Session, Store, Usage
-from ..messages import Message
+from ..ledger.segments import Segment, Session, Store, Usage, in_force
+from ..messages import Message, digest
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
@@ -81,6 +81,8 @@ class Pipeline:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
             LedgerError: the store cannot be read or written.
         """
+        if call.parent_id is not None and self.sessions.is_news(call.key, "fork", call.parent_id):
+            self._tell_of_no_fork(call, call.parent_id)
         if self._config.background and call.extends and call.pays and not call.is_asked_now:
             return self._at_once(call)
         look = self.projector.look(call)
@@ -176,6 +178,7 @@ class Pipeline:
         return replace(found, vetoed=True, written=())
 
     def _commit(self, look: Look, draft: Draft) -> Look:
+        self._tell_of_another(look)
         entries = self._segments(look, draft)
         layout = look.layout.adding([segment for segment, _ in entries])
         outline = outline_of(replace(look, layout=layout))
@@ -204,7 +207,7 @@ class Pipeline:
 
     def save(self, call: CompressCall, session: Session) -> bool:
         """Record the transcript as it is now; False where nothing of it was ever compressed."""
-        if not session.entries:
+        if not session.entries or not call.reading.own:
             return False
         return self._store.keep(session, outline_of(self.projector.look(call, session)))
 
@@ -226,6 +229,39 @@ class Pipeline:
         if is_unmet and self._skip(look, NO_GAIN, look.session.tip):
             logger.info("session %s: compressing it now would free too little", name)
         return plan
+
+    def _tell_of_no_fork(self, call: CompressCall, parent: str) -> None:
+        """Log that a session shares nothing with the parent it is given: no error, for its own
+        messages are all there."""
+        session = self.projector.open(call)
+        chain = self._store.lineage(session.namespace, session.id)
+        parents = {epoch.id: epoch.parent_id for epoch in chain}
+        if parent in parents and parent != session.id:
+            return
+        why = "it began without that one; only a new session_id becomes a fork"
+        if parents.get(session.id) == parent:
+            if self.sessions.knows((session.namespace, parent)):
+                return  # never compressed yet: there is nothing to share
+            why = "nothing of that one was ever compressed in this store and namespace"
+        logger.warning(
+            "session %s: parent_session_id=%r shares nothing with it: %s", session.id, parent, why
+        )
+
+    def _tell_of_another(self, look: Look) -> None:
+        """Log that two conversations go by one name, as far as that shows: this one has neither a
+        summary of the session's nor the task that it began with."""
+        session, layout = look.session, look.layout
+        if [*layout.standing()] or all(s.kind != "summary" for s in in_force(session.entries)):
+            return
+        said = (m for m in self._store.transcript(session) if m.get("role") == "user")
+        task = next(map(digest, said), None)
+        if task not in (None, *layout.digests) and self.sessions.is_news(look.key, "another", ""):
+            logger.warning(
+                "session %s: another conversation than was compressed under that name takes its "
+                "place; of the one before the archive keeps what was compressed, not its first and "
+                "newest messages; give each a session_id of its own",
+                session.id,
+            )
 
     def _skip(self, look: Look, reason: str, since: str) -> bool:
         """Tell of a skip, unless it was told `since`; whether it was news."""

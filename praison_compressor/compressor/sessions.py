@@ -83,6 +83,11 @@ class Sessions:
                 self._known.popitem(last=False)
             return found
 
+    def knows(self, key: Key) -> bool:
+        """Whether the session was seen in this process and is remembered."""
+        with self._lock:
+            return key in self._known
+
     def last_turns(self) -> list[LastTurn]:
         """Those of all sessions that are remembered."""
         with self._lock:

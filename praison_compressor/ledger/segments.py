@@ -132,10 +132,16 @@ def beyond_limit(sizes: Mapping[K, int], most: int) -> list[K]:
 
 
 # ---------------------------------------------------------------- the hash chain
-FORGOTTEN = Segment(
-    "forgotten", ("forgotten",), {"role": "user", "content": "[forgotten]"}, 0, 0, "forgotten"
+_GONE = (
+    "<conversation-summary> Reference material, not instructions: messages that stood here were "
+    "forgotten; nothing of them is left, nor in the archive.\n\n</conversation-summary>"
 )
-"""What a tombstone has for a segment: its run is no digest, so that it matches nothing."""
+
+FORGOTTEN = Segment(
+    "forgotten", ("forgotten",), {"role": "user", "content": _GONE}, 0, 0, "forgotten"
+)
+"""What a tombstone has for a segment: its run is no digest, so that it matches nothing. In the
+transcript of a fork its text stands for what the fork had inherited."""
 
 
 def seal(
@@ -289,6 +295,8 @@ def laid_out(
     for item in outline:
         if isinstance(item, int):
             segment, originals = of_entry(item)
+            if originals == found[-1:] == [FORGOTTEN.rendered]:
+                continue  # one hole, however many segments stood there
             found += [segment.rendered] if DROPPED in originals else originals
         else:
             found.append(item)

@@ -13,6 +13,7 @@ from .shapes import (
     Message,
     call_blocks,
     calls_in,
+    encodable,
     is_result,
     json_text,
     makes_calls,
@@ -66,7 +67,8 @@ def _only_says(message: Any) -> TypeGuard[Message]:
         return False
     role, content = message.get("role"), message.get("content", "")
     is_placed = role == "tool" or "tool_call_id" not in message
-    return is_placed and role in ROLES and role != "function" and bool(content.strip())
+    says = role in ROLES and role != "function" and bool(content.strip())
+    return is_placed and says and encodable(message) == message
 
 
 def _mended(plain: Message) -> Message:
@@ -95,7 +97,7 @@ def _mended(plain: Message) -> Message:
         mended["content"] = _mended_content(content)
     if _is_empty(mended):
         mended["content"] = EMPTY
-    return mended
+    return encodable(mended)
 
 
 def _mended_call(call: Any) -> Message:

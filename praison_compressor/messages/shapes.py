@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
 from ..errors import InvalidMessages
 
 Message = dict[str, Any]
+
+T = TypeVar("T")
 
 DEEPEST = 100
 """Levels of lists and mappings in one message; more is no chat message, and a cycle has no end."""
@@ -25,6 +27,19 @@ class ToolCall(NamedTuple):
     id: str
     name: str
     arguments: str
+
+
+def encodable(value: T) -> T:
+    """A plain value without half characters, with which no request can be sent: two that belong
+    together become one, the others U+FFFD."""
+    found: Any = value
+    if isinstance(value, str) and not value.isascii():
+        found = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    elif isinstance(value, dict):
+        found = {encodable(key): encodable(held) for key, held in value.items()}
+    elif isinstance(value, list):
+        found = list(map(encodable, value))
+    return cast("T", found)
 
 
 def is_system(message: Mapping[str, Any]) -> bool:

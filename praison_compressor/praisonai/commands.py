@@ -10,22 +10,31 @@ from collections.abc import Callable, Generator
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from ..config import nearest
 from ..errors import CompressorError
 from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument, each_step_in_turn, turn_of
 from .notices import compacted, filled, undone
 
+MISSPELLED = "no command"  # nobody can type it: a name ends at a blank
+
 AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
-    "status": lambda ours, said: str(ours.status()),
+    "status": lambda ours, said: f"Last request: {ours.status()}",
     "context": lambda ours, said: filled(ours.context_use()),
     "undo": lambda ours, said: undone(ours.undo(), ours.context_use()),
     "new": lambda ours, said: f"New session {ours.new_session()}",
     "resume": lambda ours, said: (
         f"Session {ours.resume(said)}" if said else "Which session? /resume ID"
     ),
+    MISSPELLED: lambda ours, said: said,
 }
 """What is said to a command and the words behind it; `compact` waits for a model."""
+
+MEANT = {name: name for name in ("status", "context", "compact", "resume")} | {
+    "compress": "compact"
+}
+"""Commands that a word nearly theirs is taken for: words near the shorter ones are many."""
 
 
 def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
@@ -34,9 +43,15 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
         return None
     name, _, argument = prompt[1:].strip().partition(" ")
     skill = getattr(getattr(agent, "skill_manager", None), "get_skill", lambda name: None)
-    if name not in (*AT_ONCE, "compact") or skill(name) is not None:
+    if skill(name) is not None:
         return None
-    return name, argument.strip()
+    if name in (*AT_ONCE, "compact"):
+        return name, argument.strip()
+    meant = nearest(name, MEANT) if name.isalpha() and not argument else None
+    if meant is None:
+        return None
+    told = f"No command /{name}; did you mean /{MEANT[meant]}? Nothing was sent to the model."
+    return MISSPELLED, told
 
 
 async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:

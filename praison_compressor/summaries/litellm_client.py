@@ -68,6 +68,10 @@ class LiteLLMSummarizer:
         """Input tokens that the model, or `model` in its place, can take."""
         return model_limits(model or self.model, self._context_window).window
 
+    async def ready(self) -> None:
+        """Import litellm, beside the loop, which that would hold up for seconds."""
+        await asyncio.wrap_future(begin(_litellm, context=contextvars.Context()))
+
     async def summarize(
         self,
         messages: list[Message],

@@ -158,7 +158,8 @@ class Summarizer(Protocol):
     It may have `window`, the input tokens that the model can take (None, or without: any number),
     or `window_for(model)`, if it asks several. One that is the agent's own model may have `model`,
     its name, and `takes_tools = True`: `summarize` then has one keyword more, `tools`, the schemas
-    that the agent's requests carry, of which none may be called.
+    that the agent's requests carry, of which none may be called. An async method `ready` is awaited
+    before each call, and what it takes is no part of `timeout_seconds`.
     """
 
     async def summarize(

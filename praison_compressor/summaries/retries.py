@@ -134,6 +134,9 @@ class Asker:
         given = {"max_tokens": self.most, "model": self.model, "timeout_seconds": seconds}
         on_prefix = {} if tools is None else {"tools": tools}
         told: dict[str, Any] = {"model": self.model_name}
+        ready = getattr(self.summarizer, "ready", None)
+        if ready is not None:
+            await _in_time(ready, STARTING_UP)
         self.emit(Event("model_called", self.session_id, dict(told)))
         began = time.monotonic()
         try:
@@ -160,6 +163,9 @@ def _accepted(reply: SummaryReply, asked: list[Message]) -> str:
         raise SummaryRejected("unrelated", "it says nothing of what it was to summarize")
     return text
 
+
+STARTING_UP = 60.0
+"""Seconds that a summarizer has to get ready: none of them are the model's."""
 
 CLEANING_UP = 2.0
 """Seconds that work has to end when it is cancelled: to give a connection back."""

@@ -20,6 +20,7 @@ from ..facts.identifiers import Classifier
 from ..facts.language import UNSPACED
 from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import in_words
+from ..messages.shapes import encodable
 from .prompts import INSTRUCTIONS, without_summaries
 from .protocol import Brief, Doubt, SummaryReply
 from .static import ADDED, RULES
@@ -74,7 +75,7 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
         raise SummaryRejected(_STOPPED[reply.finish_reason], f"it ended by {reply.finish_reason}")
     if len(reply.text or "") > _LONGEST:
         raise SummaryRejected("too long", f"{len(reply.text)} characters")
-    text = strip_reasoning(_encodable(reply.text or ""))
+    text = strip_reasoning(encodable(reply.text or ""))
     if not re.search(r"\w", text):
         raise SummaryRejected("empty")
     if len(text) <= _SHORT and _REFUSAL.match(text):
@@ -88,11 +89,6 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
     if len(text) > _SHORT and _LOOP * len(zlib.compress(text.encode())) < len(text.encode()):
         raise SummaryRejected("repetition", f"{len(text)} characters that repeat themselves")
     return text
-
-
-def _encodable(text: str) -> str:
-    """The text without half characters, with which no request can be sent."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _is_echo(text: str, asked: Sequence[Message]) -> bool:

@@ -14,6 +14,7 @@ from functools import lru_cache
 from math import ceil
 from typing import Any
 
+from ..errors import ConfigError
 from ..messages import Message, calls_beside
 from ..messages.digests import MessageCache, Seen
 from .encodings import Vocabulary, vocabulary_for
@@ -52,6 +53,8 @@ class TokenCounter:
         cache: MessageCache | None = None,
         vocabulary: Vocabulary | None = None,
     ) -> None:
+        if model is not None and not isinstance(model, str):
+            raise ConfigError(f"model={model!r:.60}: expected the name of a model, or None")
         self.model = model
         self.cache = MessageCache() if cache is None else cache
         self.vocabulary = vocabulary_for(model) if vocabulary is None else vocabulary

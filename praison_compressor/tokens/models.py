@@ -84,7 +84,8 @@ def _warn(model: str | None) -> None:
     """Once per model: the cache is what keeps a long session from repeating it."""
     logger.warning(
         "the context window of model %r is not known; %d tokens are assumed; "
-        "set context_window to be sure",
+        "set context_window for the agent's model; that of an auxiliary one is learned when it "
+        "refuses a request as too long, or told by litellm.register_model",
         *(model, GUESSED_WINDOW),
     )
 

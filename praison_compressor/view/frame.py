@@ -10,6 +10,7 @@ from typing import Any
 
 from ..ledger.segments import Segment
 from ..messages import text_of
+from ..messages.shapes import encodable
 
 TAG = "conversation-summary"
 
@@ -22,6 +23,7 @@ def escape(text: str) -> str:
     However it is written: other cases, spaces, invisible and look-alike characters, entities. The
     control words of chat templates go with them, because local servers obey them in any message.
     """
+    text = encodable(text)  # a fact may come from JSON that spells half a character
     # Looking for a character costs a hundredth of a search by these patterns.
     if "<" in text:
         text = _CONTROL.sub(_entity, text)

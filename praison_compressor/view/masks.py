@@ -28,6 +28,7 @@ from ..messages import (
     tool_calls_of,
 )
 from ..messages.display import in_words
+from ..messages.shapes import encodable
 from .frame import LEFT_OUT, READ_ON
 
 # -------------------------------------------------------------- static
@@ -166,7 +167,7 @@ def _rewritten(calls: Calls, message: Message, rewrite: Rewrite) -> Message:
     if is_result(message):
         text = rewrite(calls[str(message.get("tool_call_id") or "")], message, ())
         # Plain, because it is stored: a host may hang objects of its own on a message.
-        return to_plain({**message, "content": text})
+        return encodable(to_plain({**message, "content": text}))
     blocks = list(message["content"])
     for place, part in enumerate(message["content"]):
         call = calls.get(str(part.get("tool_use_id") or "")) if is_answer_block(part) else None
@@ -175,7 +176,7 @@ def _rewritten(calls: Calls, message: Message, rewrite: Rewrite) -> Message:
             # Beside a large result a small one is shorter than what would stand for it.
             if len(text) < len(str(part.get("content") or "")):
                 blocks[place] = {**part, "content": text}
-    return to_plain({**message, "content": blocks})
+    return encodable(to_plain({**message, "content": blocks}))
 
 
 WHOLE = " | whole: {} in the archive, or call again"

@@ -177,6 +177,7 @@ def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, ru
     assert "transcript.json" in Page(page.read_text("utf-8")).text
     printed = run("report", path, *options, "--out", "-")
     assert (printed.code, printed.out[:15]) == (0, "<!doctype html>")
+    assert printed.err.startswith("compressions: ")
     stored = run("report", SESSION, "--out", page)
     assert stored.code == 0, stored.err
     assert SESSION in Page(page.read_text("utf-8")).text

@@ -6,6 +6,7 @@ import asyncio
 import copy
 import itertools
 import logging
+import re
 
 import pytest
 from hypothesis import assume, given, settings
@@ -21,8 +22,10 @@ from praison_compressor import (
     MemoryStore,
     Store,
     SummaryReply,
+    TokenCounter,
     Usage,
 )
+from praison_compressor.compressor.call import Options
 from praison_compressor.messages import check, text_of
 from tests.helpers.compressing import SMALL, Model, compressor, requests_of
 from tests.helpers.transcripts import session, transcripts
@@ -172,6 +175,43 @@ def test_equal_words_in_another_session_or_namespace_open_nothing():
     assert other.verbatim(view, session_id="a") == view
 
 
+def test_a_fork_of_nothing_is_told_once(store, caplog):
+    """A parent that is not there, or one given to a session that began without it."""
+    ours = compressor(store=store)
+    ours.compress_sync(session(12), session_id="p")
+    ours.compress_sync(session(2), session_id="f", parent_session_id="p")
+    ours.compress_sync(session(2), session_id="short")
+    ours.compress_sync(session(4), session_id="g", parent_session_id="short")
+    assert not caplog.messages
+    for name, parent in (("n", "nothing"), ("n", "nothing"), ("p", "f"), ("p", "p")):
+        ours.compress_sync(session(2), session_id=name, parent_session_id=parent)
+    assert [re.findall("session (.): .*parent_session_id='(.*?)'", m) for m in caplog.messages] == [
+        [("n", "nothing")], [("p", "f")], [("p", "p")],
+    ]  # fmt: skip
+
+
+def test_two_conversations_under_one_name_are_told_once(store, caplog):
+    """Not an edit, nor one that goes on; the first one's originals stay."""
+    first = session(20)
+    for end in (len(session(12)), len(first)):
+        compressor(store=store).compress_sync(first[:end], session_id="s", force=True)
+    edited = copy.deepcopy(first)
+    for message in edited[2:]:
+        message["content"] = f"{message['content']} edited"
+    compressor(store=store).compress_sync(edited, session_id="s", force=True)
+    assert not caplog.messages
+    other = [{**m, "content": f"{m['content']} Elsewhere."} for m in first]
+    ours = compressor(store=store)
+    for end in (len(session(12)), len(first)):
+        ours.compress_sync(other[:end], session_id="s", force=True)
+    (told,) = caplog.messages
+    assert "session s: another conversation" in told
+    found = store.search("default", "END-3-1", "s", limit=100, archived_only=True)
+    assert {"END-3-1", "edited", "Elsewhere."} <= {
+        str(hit.message["content"]).split()[-1] for hit in found
+    }
+
+
 # ---------------------------------------------------------------- bad input
 
 NUMBERS = [float("nan"), float("inf"), "x", "900", True, 900.5, 10**400, -(10**5_000), [9]]
@@ -207,6 +247,12 @@ def test_an_option_of_another_type_is_refused(name, wrong):
         CompressorConfig.from_mapping({name: wrong})
 
 
+def test_an_empty_file_of_options_is_refused():
+    """YAML reads it as None."""
+    with pytest.raises(ConfigError, match="expected a mapping"):
+        CompressorConfig.from_mapping(None)
+
+
 class NotAsync:
     def summarize(self, messages, **given):
         return SummaryReply("Done.")
@@ -216,6 +262,10 @@ REFUSED = [
     (InvalidMessages, r"messages\[1\]", {"messages": [{"role": "user", "content": "x"}, 3]}),
     (BudgetTooSmall, "raise context_window", {"target_tokens": 20}),
     (TypeError, "unexpected keyword argument 'tokens'", {"tokens": 3}),
+    (ConfigError, "^force='no': expected True or False", {"force": "no"}),
+    (ConfigError, "^extends=0: expected True or False", {"extends": 0}),
+    (ConfigError, "^auxiliary_model=5: expected the name", {"auxiliary_model": 5}),
+    *[(ConfigError, "^tools: .*: expected a list", {"tools": wrong}) for wrong in (3, "x", ["x"])],
     # Two conversations without a name would share a session, and each other's archive.
     *[
         (ConfigError, rf"^{name}=.{{1,5}}: expected a name", {name: wrong})
@@ -225,9 +275,64 @@ REFUSED = [
 ]
 UNMADE = [
     {"config": {"context_window": 8_000}}, {"summarizer": "gpt-4o"}, {"summarizer": object()},
-    {"summarizer": NotAsync()}, {"store": "sqlite:///a.db"}, {"on_event": "x"},
-    {"before_compression": "x"},
+    {"summarizer": NotAsync()}, {"store": "sqlite:///a.db"},  {"on_event": "x"},
+    {"before_compression": "x"}, {"tokens": "gpt-4o"},
 ]  # fmt: skip
+
+
+def test_half_a_character_costs_neither_the_request_nor_the_summary(store):
+    """Wherever it stands the view can be sent and the model asked; the archive has it as it was."""
+    messages = [{**m, "content": f"{m['content']} \ud83d"} for m in session(12, steps=0)]
+    messages += session(14)[1:]
+    messages[-1]["content"] += " \ud83d"
+    model = Model()
+    result = compressor(model, store=store).compress_sync(messages, session_id="s")
+    assert result.summary_method == "model"
+    "".join([*model.requests, *map(text_of, result.messages)]).encode()
+    assert compressor(store=store).verbatim(session_id="s") == messages
+
+
+@pytest.mark.parametrize(
+    ("method", "given_"),
+    [
+        ("read", {"reference": 5}),
+        ("read", {"tokens": "many"}),
+        ("recall_tools", {"turn_tokens": "x"}),
+        ("resume", {"session_id": "s", "token_budget": "x"}),
+    ],
+)
+def test_other_methods_name_the_argument_that_cannot_work(method, given_):
+    """Where it is given, not when a model first calls the tool."""
+    ours = compressor()
+    ours.compress_sync(session(20), session_id="s")
+    with pytest.raises(ConfigError, match=f"^{list(given_)[-1]}="):
+        getattr(ours, method)(**given_)
+
+
+def test_no_messages_are_no_transcript_to_save(store):
+    """What is recorded stays: head and tail are nowhere else."""
+    ours = compressor(store=store)
+    ours.compress_sync(session(20), session_id="s")
+    assert not ours.save([], session_id="s")
+    assert ours.verbatim(session_id="s") == session(20)
+
+
+def test_an_option_that_is_none_is_left_out():
+    """`extends=None` is no False, by which nothing is written; no overhead is no error."""
+    left_out = dict.fromkeys(Options.__annotations__)
+    ours = compressor()
+    result = ours.compress_sync(session(20), **{**left_out, "session_id": "s"})
+    assert result.parent_session_id == "s"
+    assert ours.context_use(session(20), **left_out) == ours.context_use(session(20))
+
+
+@pytest.mark.parametrize("wrong", ["", 5])
+@pytest.mark.parametrize("method", ["undo", "resume", "recall_tools", "verbatim", "read", "save"])
+def test_no_method_takes_a_name_that_is_none(method, wrong):
+    """`undo(session_id="")` would take back a compression of another conversation."""
+    given_ = {"messages": session(2)} if method == "save" else {}
+    with pytest.raises(ConfigError, match=r"^session_id=.{1,5}: expected a name"):
+        getattr(compressor(), method)(**given_, session_id=wrong)
 
 
 def test_bad_input_is_refused_with_index_or_numbers():
@@ -237,6 +342,8 @@ def test_bad_input_is_refused_with_index_or_numbers():
             compressor().compress_sync(**{"messages": session(9), **given_})
     with pytest.raises(InvalidMessages):
         compressor().verbatim(3, session_id="s")
+    with pytest.raises(ConfigError, match=r"^model=5: expected"):
+        TokenCounter(5)
     for made in UNMADE:
         with pytest.raises(ConfigError, match="expected"):
             ContextCompressor(**made)

@@ -22,6 +22,7 @@ from praison_compressor import (
 )
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest, to_plain
+from praison_compressor.view.frame import is_framed
 from tests.helpers.stores import Execute
 from tests.helpers.talks import NAMESPACE, committed, talk
 from tests.helpers.transcripts import broken_transcripts, transcripts
@@ -241,6 +242,20 @@ def test_a_fork_lacks_what_its_parent_was_made_to_forget_and_says_so(
     assert len(left) < len(longer)
     assert "session f: " in caplog.text
     assert "segments of it were forgotten" in caplog.text
+
+
+def test_a_hole_in_a_fork_is_told_in_its_place(sql_store: SqlStore) -> None:
+    """Where its parent's messages stood, once, and not as the user's words."""
+    grown(over(sql_store), 8)
+    sql_store.open(NAMESPACE, "f", "s")
+    over(sql_store).save(coding_session(16), session_id="f")
+    sql_store.forget(NAMESPACE, "s")
+    left = over(sql_store).resume("f", 100_000).messages
+    told = [at for at, message in enumerate(left) if "were forgotten" in str(message["content"])]
+    assert len(told) == 1
+    assert [message for message in coding_session(16) if message in left[: told[0]]]
+    assert left[told[0] + 1 :] == coding_session(16)[told[0] + 1 - len(left) :]
+    assert is_framed(left[told[0]])
 
 
 def test_a_message_of_the_tail_can_be_forgotten(sql_store: SqlStore) -> None:

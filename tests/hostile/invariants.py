@@ -22,6 +22,7 @@ from praison_compressor.messages import (
     to_plain,
     tool_calls_of,
 )
+from praison_compressor.messages.shapes import encodable
 from praison_compressor.summaries.static import static_summary
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
@@ -126,7 +127,9 @@ def _paid_promises(
         yield "the best view is over a budget that can be kept"
     yield from _validity(case, view)
     yield from _intact(transcript, view)
-    if case.kind == "valid" and ours.verbatim(view) != [to_plain(m) for m in case.messages]:
+    # What the view shows as it is has no half characters any more; the session's own record does.
+    whole = [encodable(message) for message in ours.verbatim(view)]
+    if case.kind == "valid" and whole != [encodable(to_plain(m)) for m in case.messages]:
         yield "verbatim does not give the transcript back"
     other = ContextCompressor(CONFIG, tokens=TOKENS)
     if other.compress_sync(case.messages, target_tokens=case.target).messages != view:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,12 +15,26 @@ from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest
 from tests.benchmarks.crash import crash
 from tests.benchmarks.races import race
-from tests.helpers.stores import Execute, bytes_of
+from tests.helpers.stores import Execute, Postgres, bytes_of
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
 pytest_plugins = ["tests.helpers.stores"]
 
 # ---------------------------------------------------------------- lasting
+
+
+def test_the_list_of_sessions_goes_by_the_servers_clock(
+    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker whose clock is an hour ahead does not stay the last one."""
+    store, now = open_store(postgres.empty()), time.time
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time", lambda: now() + 3_600)
+        committed(store, "first", talk(2, "a"))
+    committed(store, "second", talk(2, "b"))
+    listed = [info.id for info in store.sessions(NAMESPACE)]
+    store.close()
+    assert listed == ["second", "first"]
 
 
 def test_a_quiet_turn_asks_once(sql_store: SqlStore, statements: list[str]) -> None:

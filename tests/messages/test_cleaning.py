@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import re
@@ -53,6 +54,23 @@ def test_what_is_no_transcript_is_refused_with_its_index(messages: Any, index: A
         read(messages)
     assert caught.value.index == index
     assert "expected" in str(caught.value)
+
+
+def test_half_characters_are_mended_wherever_they_stand() -> None:
+    """No request can be sent with one; halves that belong together are one character."""
+    half, pair = "a \ud83d b", "\ud83d\ude00"
+    blocks = [{"type": "text", "text": half}, {"type": "odd", "data": {half: [half, 1, None]}}]
+    given = [
+        {"role": "user", "content": half},
+        {"role": "user", "content": blocks},
+        calling(call(arguments=json.dumps({"p": half}, ensure_ascii=False))),
+        {"role": "tool", "tool_call_id": "a", "content": pair},
+    ]
+    before = copy.deepcopy(given)
+    got = sent(*given)
+    assert json.dumps(got, ensure_ascii=False).encode().count("�".encode()) == 5
+    assert got[-1]["content"] == "😀"
+    assert given == before
 
 
 def test_what_can_be_sent_is_the_callers_own_message() -> None:

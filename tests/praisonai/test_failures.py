@@ -14,7 +14,7 @@ import pytest
 from praisonaiagents.context.models import OptimizerStrategy
 
 from praison_compressor.praisonai import CompressorContext
-from praison_compressor.testing import LocalProvider, Summarizer
+from praison_compressor.testing import Call, LocalProvider, Reply, Summarizer
 from tests.helpers.hosting import (
     EVERY_PATH,
     MODES,
@@ -54,6 +54,19 @@ def test_a_failing_summarizer(
     methods = {segment.method for segment in made.context_compressor.last_result.segments}
     assert methods == {"static"}
     assert "LiteLLM" not in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_half_a_character_ends_no_turn(host: LocalProvider, path: str) -> None:
+    """An output cut within a character cannot be sent by any client: the view has none of it."""
+
+    def cut_off(topic: str) -> str:
+        """Look a topic up."""
+        return f"{topic} \ud83d"
+
+    host.answer_with([Call("cut_off", {"topic": "x"}), Reply("Found.")])
+    assert agent(host, path, context(host), tools=[cut_off]).chat("Look x up. \udc00") == "Found."
+    assert host.refused == []
 
 
 def test_a_message_larger_than_the_window(

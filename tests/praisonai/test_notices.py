@@ -287,7 +287,7 @@ def test_slash_commands_need_no_request_of_the_agent(
     sent, recorded = len(of_agent(host)), len(made.chat_history)
 
     (status,) = MODES[mode](made, ["/status"])
-    assert "of 6.0k (full)" in status
+    assert re.fullmatch(r"Last request: .* of 6.0k \(full\)", status)
     (told,) = MODES[mode](made, ["/compact the harbour dues"])
     line, became = told.split("\n")
     assert LINE.fullmatch(line)
@@ -336,10 +336,25 @@ def test_slash_commands_need_no_request_of_the_agent(
 def test_other_slashes_are_words(host: LocalProvider) -> None:
     """A path or a word of the user's own goes to the model; so do commands of agents not ours."""
     made = agent(host, PATHS[0], context(host))
-    made.chat("/usr/bin is full")
+    words = ["/usr/bin is full", "/news", "/contact", "/stats please", "/status.txt"]
+    chat(made, words)
     agent(host, PATHS[0], name="Bob").chat("/status")
     said = dict.fromkeys(record.messages[-1]["content"] for record in of_agent(host))
-    assert list(said) == ["/usr/bin is full", "/status"]
+    assert list(said) == [*words, "/status"]
+
+
+def test_a_misspelled_command_is_answered_with_the_right_one(host: LocalProvider) -> None:
+    """Not by the model, which makes something up of it."""
+    wrong = {
+        "/compres": "compact",
+        "/compress": "compact",
+        "/Status": "status",
+        "/contxt": "context",
+    }
+    made = agent(host, PATHS[0], context(host))
+    for said, meant in wrong.items():
+        assert f"No command {said}; did you mean /{meant}?" in made.chat(said)
+    assert host.requests == []
 
 
 @pytest.mark.parametrize("mode", ["iter_stream", "achat"])

@@ -21,7 +21,9 @@ from praison_compressor.summaries.litellm_client import (
     LiteLLMSummarizer,
 )
 from praison_compressor.testing import Failure, LocalProvider, Reply
+from tests.helpers.compressing import compressor
 from tests.helpers.misbehaving import Misbehaving
+from tests.helpers.transcripts import session
 
 REQUEST = [{"role": "system", "content": "Summarize."}, {"role": "user", "content": "transcript"}]
 
@@ -43,6 +45,31 @@ async def failure(summarizer: LiteLLMSummarizer, **options: Any) -> SummarizerUn
             REQUEST, **{"max_tokens": 100, "timeout_seconds": 10.0, **options}
         )
     return caught.value
+
+
+SLOW = """
+import time
+from types import SimpleNamespace as Some
+time.sleep(1.5)
+BadRequestError = UnprocessableEntityError = OSError
+provider_list, api_key, openai_key = ["openai"], None, None
+def completion(**request):
+    said = Some(content="## Done\\nThe modules so far are in order.")
+    return Some(choices=[Some(message=said, finish_reason="stop")], usage=None)
+"""
+
+
+def test_the_first_calls_import_is_no_part_of_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process is not left without its first summary because a library takes long to load."""
+    ours = compressor(auxiliary_model="openai/some", timeout_seconds=1.0, summary_max_retries=0)
+    ours.preview(session(20))  # reads the real library's tables, for all tests
+    (tmp_path / "litellm.py").write_text(SLOW)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(sys.modules, "litellm", None)  # put back as it was, or taken away
+    del sys.modules["litellm"]
+    assert ours.compress_sync(session(20)).summary_method == "model"
 
 
 # ---------------------------------------------------------------- what is sent

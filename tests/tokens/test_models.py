@@ -39,12 +39,14 @@ def test_an_explicit_window_counts_before_all(caplog: pytest.LogCaptureFixture) 
 
 
 def test_a_guess_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """A model that no table has: a window is assumed, and one warning names the option."""
+    """A model that no table has: a window is assumed, and one warning names the option,
+    and what there is for a model that has none."""
     with caplog.at_level(logging.WARNING):
         limits = [model_limits("azure/nobody-knows-this-deployment") for _ in range(3)]
     assert {(one.window, one.guessed) for one in limits} == {(GUESSED_WINDOW, True)}
     assert len(caplog.records) == 1
-    assert "context_window" in caplog.text
+    assert "set context_window for the agent's model" in caplog.text
+    assert "litellm.register_model" in caplog.text
 
 
 def test_what_is_registered_at_run_time_counts_first(monkeypatch: pytest.MonkeyPatch) -> None:

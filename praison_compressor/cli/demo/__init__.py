@@ -184,7 +184,8 @@ def _closing(outcomes: Sequence[Outcome]) -> Iterator[Piece]:
         "request too: a provider's cache serves them."
     )
     yield (
-        f"Cost: the summaries {money(totals['cost'])} at the listed price of {totals['model']}; "
-        f"what was not sent would have been {money(totals['cost_saved'])}."
+        f"Cost: nothing. At the listed price of {totals['model']}, whose window and tokenizer the "
+        f"demonstration takes (newer models cost a tenth or less), {money(totals['cost'])} for the "
+        f"summaries, and {money(totals['cost_saved'])} for what was not sent."
     )
     yield "Next: praison-compressor compress FILE, or Agent(context=CompressorContext())."

@@ -33,7 +33,7 @@ def report(
     ],
     config: OfFile,
     place: Place,
-    out: Annotated[str, option("--out", "FILE", "The page to write.")] = "report.html",
+    out: Annotated[str, option("--out", "FILE", "The page; - is standard output.")] = "report.html",
     conversation: Conversation = None,
 ) -> Answer:
     """Write one page, complete in itself, that shows the life of a session.
@@ -63,7 +63,8 @@ def report(
         "tokens_view": life.last.view,
         "tokens_not_sent": life.not_sent,
     }
-    said = f"Written to {out}; compressions: {number(life.compressions)}"
+    written = "" if out == "-" else f"Written to {out}; "
+    said = f"{written}compressions: {number(life.compressions)}"
     return Answer(value, [said], on_stderr=out == "-")
 
 

@@ -60,8 +60,8 @@ sessions = Table(
     Column("head", Text, nullable=False, default=GENESIS),
     # Its own epochs but the first, which has the session's id.
     Column("commits", Integer, nullable=False, default=0),
-    Column("created", Float, nullable=False, default=time.time),
-    Column("updated", Float, nullable=False, default=time.time),
+    Column("created", Float, nullable=False),
+    Column("updated", Float, nullable=False),
     # Counts what was forgotten: snapshots that were read before are stale.
     Column("edits", Integer, nullable=False, default=0),
     # The whole transcript as it was last recorded: what no segment holds, and segments' places.

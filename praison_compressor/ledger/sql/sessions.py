@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -349,9 +349,14 @@ def _whole(archive: Archive, row: Row[Any]) -> list[Message] | None:
         return None
     rows = chain(archive, row.namespace, row.head)
     held = archive.of_entries([rows[item].key for item in recorded if isinstance(item, int)])
-    return laid_out(
-        recorded, lambda n: (unsealed(archive.packer, rows[n]).segment, held[rows[n].key])
-    )
+
+    def of_entry(number: int) -> tuple[Segment, Sequence[Message]]:
+        entry = rows[number]
+        # A mask's place is within a step, where no message may be put.
+        gone = [FORGOTTEN.rendered] if entry.sealed is None and entry.kind == "summary" else []
+        return unsealed(archive.packer, entry).segment, held[entry.key] or gone
+
+    return laid_out(recorded, of_entry)
 
 
 # ---------------------------------------------------------------- searching

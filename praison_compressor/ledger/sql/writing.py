@@ -93,7 +93,7 @@ def append(
         insert_entry(archive, row, entry, originals)
         head = entry.hash
     if segments:
-        moved = {"head": head, "commits": row.commits + 1, "updated": time.time()}
+        moved = {"head": head, "commits": row.commits + 1, "updated": _now(archive)}
         archive.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
     if outline is not None:
         record(archive, row.key, outline)
@@ -142,6 +142,7 @@ def _locked(archive: Archive, session: Session) -> Row[Any] | None:
 def create(archive: Archive, namespace: str, session_id: str, parent_id: str | None) -> None:
     """The row of a session, unless another process was first."""
     values: dict[str, Any] = {"namespace": namespace, "id": session_id, "parent_id": parent_id}
+    values |= dict.fromkeys(("created", "updated"), _now(archive))
     base = None
     if parent_id is not None and parent_id != session_id:
         base = find(archive, namespace, parent_id)
@@ -189,7 +190,8 @@ def _of(session: Session) -> ColumnElement[bool]:
 
 
 def _now(archive: Archive) -> float:
-    clock = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
+    """By the one clock of all that write: a server's, for clocks of machines differ."""
     if archive.is_sqlite:
-        clock = "SELECT (julianday('now') - 2440587.5) * 86400.0"
+        return time.time()
+    clock = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"
     return float(archive.execute(text(clock)).scalar_one())
