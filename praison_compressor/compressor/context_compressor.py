@@ -290,11 +290,7 @@ class ContextCompressor:
         if not isinstance(reference, str):
             raise ConfigError(f"reference={reference!r}: expected a text such as s2.14")
         recall = Recall(self.store, self._opener(session_id), self.tokens.text, turn_tokens=None)
-<<<<<<< HEAD
-        return recall.read(reference, budget=tokens)
-=======
         return recall.read(reference, whole("tokens", tokens))
->>>>>>> mend
 
     def _opener(self, session_id: str | None) -> Callable[[], Session]:
         name = self._named(session_id)
