@@ -25,9 +25,6 @@ __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 """The names of the tools."""
 ANSWER_TOKENS = 800
-MOST_TOKENS = 1_000
-"""Of one answer, however many are asked for: readers who asked for 2,000 read on for the few lines
-that a second call names."""
 TURN_TOKENS = 4_000
 """Of all answers in one turn."""
 LEAST_TOKENS = 100
@@ -87,7 +84,7 @@ class Recall:
             return _NOTHING
         turn = self.turn()
         spent = self._spent[1] if self._spent[0] == turn else 0
-        room = min(max(LEAST_TOKENS, budget), MOST_TOKENS)
+        room = max(LEAST_TOKENS, budget)
         if self.turn_tokens is not None:
             room = min(room, self.turn_tokens - spent)
             if room < LEAST_TOKENS:

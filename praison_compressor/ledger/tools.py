@@ -7,10 +7,14 @@ from collections.abc import Callable, Hashable
 from typing import Any
 
 from ..errors import CompressorError
-from .recall import READ, SEARCH, TURN_TOKENS, Recall
+from .recall import ANSWER_TOKENS, READ, SEARCH, TURN_TOKENS, Recall
 from .segments import Session, Store
 
 __all__ = ["SCHEMAS", "recall_tools"]
+
+MOST_TOKENS = 1_000
+"""Of one answer, however many a model asks for: readers who asked for 2,000 read on for the few
+lines that a second call names."""
 
 logger = logging.getLogger(__name__)
 
@@ -35,13 +39,13 @@ def recall_tools(
     def search_conversation_archive(
         query: str = "", limit: int = 3, tokens: int = 800, **invented: Any
     ) -> str:
-        return _answered(lambda: recall.search(str(query), _number(limit, 3), _number(tokens, 800)))
+        return _answered(lambda: recall.search(str(query), _number(limit, 3), _room(tokens)))
 
     def read_conversation_archive(
         reference: str = "", about: str = "", tokens: int = 800, **invented: Any
     ) -> str:
         named, sought = str(reference or ""), str(about or "")
-        return _answered(lambda: recall.read(named, _number(tokens, 800), sought))
+        return _answered(lambda: recall.read(named, _room(tokens), sought))
 
     tools: list[Callable[..., str]] = [search_conversation_archive, read_conversation_archive]
     for tool, schema in zip(tools, SCHEMAS, strict=True):
@@ -106,6 +110,10 @@ def _number(given: Any, otherwise: int) -> int:
         return int(given)
     except (TypeError, ValueError, OverflowError):
         return otherwise
+
+
+def _room(tokens: Any) -> int:
+    return min(_number(tokens, ANSWER_TOKENS), MOST_TOKENS)
 
 
 def _answered(ask: Callable[[], str]) -> str:

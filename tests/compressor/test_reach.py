@@ -94,6 +94,17 @@ def test_each_results_tools_have_a_turns_budget_of_their_own(ours: ContextCompre
     assert "s1.1" in quiet.recall_tools[1]("s1")
 
 
+def test_whoever_reads_in_code_has_as_many_tokens_as_he_asks_for(ours: ContextCompressor) -> None:
+    """The bound of an answer is for models."""
+    page = "\n".join(f"{n}: a line of a long page, {n * n}" for n in range(2_000))
+    messages = [{"role": "user", "content": "Look."}, *step("c1", page), *work(6)[1:]]
+    ours.compress_sync(messages, session_id=SESSION, force=True)
+    reference = next(
+        f"s1.{n}" for n in range(1, 9) if page[:40] in ours.read(f"s1.{n}", session_id=SESSION)
+    )
+    assert "1999: a line" in ours.read(reference, session_id=SESSION, tokens=100_000)
+
+
 def test_read_gives_every_message_word_for_word(ours: ContextCompressor) -> None:
     """By its reference, long lines wrapped; a segment's outline, the list, no other session's."""
     compressed(ours)
