@@ -195,11 +195,17 @@ def briefs_for(look: Look, plan: Plan, *, recorded: bool = True) -> list[Brief]:
 
 def _rule_lists(look: Look, plan: Plan, names: Sequence[str]) -> list[RuleList]:
     """The rules that each text carries: the last with room for them all that the view leaves out
-    up to its end, so that they stand together; one behind it those of its own stretch."""
+    up to its end, so that they stand together; one behind it those of its own stretch.
+
+    A text of the present turn's steps carries them only where it is alone: a host may drop those
+    steps when the turn ends, and the text goes with them.
+    """
     messages = look.layout.transcript.messages
     found = look.rules
+    turn = max(look.layout.transcript.users, default=0)
     large = [job for job in plan.jobs if job.room >= 2 * SMALLEST_SUMMARY] or [*plan.jobs]
-    carrier = max(large, key=lambda job: job.end, default=None)
+    lasting = [job for job in large if job.start < turn] or large
+    carrier = max(lasting, key=lambda job: job.end, default=None)
     references = _all_references(look, plan, names) if look.call.config.recall else {}
     lists = []
     for job in plan.jobs:

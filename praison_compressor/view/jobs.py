@@ -129,10 +129,11 @@ def _said(layout: Layout, start: int, end: int) -> int:
 def _shares(
     room: int, sizes: Sequence[int], proses: Sequence[int], said: Sequence[int]
 ) -> list[int]:
-    """What each gets of the room: half of it goes by the user's words at most."""
+    """What each gets of the room: half of it goes by the user's words at most, and before a model's
+    prose on another stretch."""
     given = [SMALLEST_SUMMARY for _ in sizes]
     left = room - sum(given)
-    for wanted, most in ((proses, left), (said, (left - sum(proses)) // 2), (sizes, left)):
+    for wanted, most in ((given, left), (said, left // 2), (proses, left), (sizes, left)):
         spare = max(0, min(most, room - sum(given)))
         if wanted is not sizes:
             spare = min(spare, sum(wanted))

@@ -102,6 +102,46 @@ def test_the_newest_summary_ends_with_the_list(model: Model) -> None:
     assert pickle.loads(pickle.dumps(result)).rules == result.rules
 
 
+async def prose(messages: list[Message]) -> str:
+    """A model's summary that names no rule."""
+    return "## Done\nThe modules up to here were repaired."
+
+
+@pytest.mark.parametrize("model", [None, prose])
+@pytest.mark.parametrize("window", [6_000, 8_000])
+def test_rules_and_words_outlive_a_turn_whose_steps_are_dropped(window: int, model: Any) -> None:
+    """Some hosts keep of a turn's tool calls nothing once it has ended, and a text of these goes
+    with them: the rules are in another, and what the user said before has a text that says
+    something, though a model is told of the larger one."""
+    ours = ContextCompressor(
+        CompressorConfig(model="gpt-4o", context_window=window, recall=True), summarizer=model
+    )
+    said = [user("Repair the modules. Never touch src/legacy/.")]
+    more = {7: " From now on commit messages must start with BILL:."}
+    more[9] = " Actually you may touch src/legacy/ now."
+    views = []
+    for turn in range(2, 50):
+        said.append(user(f"Repair src/module_{turn}.py as ticket {turn} says.{more.get(turn, '')}"))
+        loop = list(said)
+        for part in range(3):
+            line = f"def fn_{turn}_{part}_{{0}}(order): return compute({{0}}, order['total_{{0}}'])"
+            body = "\n".join(map(line.format, range(70)))
+            loop += step(f"c{turn}_{part}", body, path=f"src/module_{turn}_{part}.py")
+            view = ours.compress_sync(loop, session_id="s").messages
+            views.append((turn, [result_text(message) for message in view]))
+        said.append(
+            {
+                "role": "assistant",
+                "content": f"Turn {turn}: it is repaired. " + "I left the rest open. " * 9,
+            }
+        )
+    frames = [t for _, view in views for t in view if t.startswith("<conversation-summary")]
+    assert len(frames) > 30
+    assert [text for text in frames if len(text.split("\n")) < 4] == []
+    for since, words in ((7, "must start with BILL:"), (9, "may touch src/legacy/ now")):
+        assert [n for n, view in views if n >= since and words not in "\n".join(view)] == []
+
+
 def test_a_tight_room_takes_the_oldest_preference_first_and_says_so() -> None:
     """The list is the last thing to go; `dropped_rules` names what there was no room for."""
     wishes = tuple(f"I prefer the colour {n}x for the report {n}x." for n in range(10, 34))
