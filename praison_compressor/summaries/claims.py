@@ -240,7 +240,7 @@ class _Reader:
             all_else = all(row.status in BAD if good else row.status == "ok" for row in rows)
             if all_else and re.search(rf"`{re.escape(tool)}`[^.,;]{{0,40}}?(?:{came})", text, re.I):
                 return "contradicted", told_row(rows[-1]), rows[-1]
-        for kind, spoken in wording.CHECKS.items() if good else ():
+        for kind, spoken in wording.CHECKS.items():
             if not re.search(rf"{spoken}[^.,;]{{0,40}}?(?:{came})", text, re.I):
                 continue
             rows = [row for row in self.facts.attempts if kind in row.checks]
@@ -248,6 +248,13 @@ class _Reader:
             known = [row for row in rows if row.status == "ok" or row.checks == (kind,)]
             known = [row for row in known if row.status in ("ok", *BAD)]
             went_well = bool(known) and known[-1].status == "ok"
+            if not good:
+                now = wording.BY_NOW.search(text)
+                rows = known[-1:] if now else known
+                passed = bool(rows) and all(row.status == "ok" for row in rows)
+                if passed and (now or own < 0.5):
+                    return "contradicted", told_row(known[-1]), known[-1]
+                continue
             if known and not went_well and not wording.EARLIER.search(text):
                 return "contradicted", told_row(known[-1]), known[-1]
             if not known and own < 0.35:
@@ -256,13 +263,18 @@ class _Reader:
 
     def _undone(self, text: str, said: Words) -> Found | None:
         """That something could not be done."""
-        if not wording.UNDONE.search(text):
+        undone = wording.UNDONE.search(text)
+        if not undone:
             return None
         rows = [row for row in self.facts.attempts if row.changes and _names(row) & said.files]
         if rows:
             return (
                 ("contradicted", told_row(rows[-1]), rows[-1]) if rows[-1].status == "ok" else None
             )
+        failed = (row.text for row in self.facts.attempts if row.status in BAD)
+        tried = said.content - {stem(undone[1].casefold())}
+        if any(self.lines.cover(tried, self.lines.shared(row)) > 0.5 for row in failed):
+            return None
         for share, line in self.lines.nearest(said.content):
             if share > 0.6 and wording.UNDONE.search(line.text):
                 return None
@@ -309,6 +321,8 @@ class _Reader:
         if any(stem(verb) in map(stem, words(row)) for row in tried):
             return None
         if any(command in row for command in CODE.findall(text) for row in tried):
+            return None
+        if any(base_name(row.split(" ")[0]) in said.all for row in tried):
             return None
         least = 0.2 if verb in ("done", "completed", "finished") else 0.4
         for share, line in self.lines.nearest(said.content - {stem(verb)}):

@@ -322,6 +322,29 @@ def test_what_failed_before_does_not_speak_against_now() -> None:
         assert unverified(claim, brief(mended), extract(mended)) == []
 
 
+@pytest.mark.parametrize(
+    ("claim", "kinds"),
+    [
+        ("Pushing to main did not work.", []),
+        ("Pulling the image did not work.", ["outcome"]),
+        ("Ran pytest twice: first it failed, then it passed.", []),
+        ("Ran mypy twice.", ["completion"]),
+        ("Linting fails.", ["outcome"]),
+        ("The tests fail now.", ["outcome"]),
+        ("A test failed at first.", []),
+    ],
+)
+def test_a_call_bears_out_what_became_of_it(claim: str, kinds: list[str]) -> None:
+    """Whatever it is called: a command by its program, a failure by the call that failed."""
+    told = [
+        *ran("pytest -q", FAILED, "t1"),
+        *ran("pytest -q", "9 passed", "t2"),
+        *ran("ruff check src", "All checks passed!", "l1"),
+        *ran("git push origin main", "error: failed to push some refs to 'origin'", "p1"),
+    ]
+    assert [d.kind for d in unverified(claim, brief(told), extract(told))] == kinds
+
+
 def test_words_that_stand_as_they_are_quoted_are_no_misquotation() -> None:
     """ "No," before them denies something else."""
     refused = [*WORK, {"role": "user", "content": "No, leave the timeout at 30."}]
