@@ -240,7 +240,7 @@ class _Reader:
             all_else = all(row.status in BAD if good else row.status == "ok" for row in rows)
             if all_else and re.search(rf"`{re.escape(tool)}`[^.,;]{{0,40}}?(?:{came})", text, re.I):
                 return "contradicted", told_row(rows[-1]), rows[-1]
-        for kind, spoken in wording.CHECKS.items():
+        for kind, spoken in wording.CHECKS.items() if good else ():
             if not re.search(rf"{spoken}[^.,;]{{0,40}}?(?:{came})", text, re.I):
                 continue
             rows = [row for row in self.facts.attempts if kind in row.checks]
@@ -248,13 +248,6 @@ class _Reader:
             known = [row for row in rows if row.status == "ok" or row.checks == (kind,)]
             known = [row for row in known if row.status in ("ok", *BAD)]
             went_well = bool(known) and known[-1].status == "ok"
-            if not good:
-                now = wording.BY_NOW.search(text)
-                rows = known[-1:] if now else known
-                passed = bool(rows) and all(row.status == "ok" for row in rows)
-                if passed and (now or own < 0.5):
-                    return "contradicted", told_row(known[-1]), known[-1]
-                continue
             if known and not went_well and not wording.EARLIER.search(text):
                 return "contradicted", told_row(known[-1]), known[-1]
             if not known and own < 0.35:
@@ -271,9 +264,10 @@ class _Reader:
             return (
                 ("contradicted", told_row(rows[-1]), rows[-1]) if rows[-1].status == "ok" else None
             )
-        failed = (row.text for row in self.facts.attempts if row.status in BAD)
         tried = said.content - {stem(undone[1].casefold())}
-        if any(self.lines.cover(tried, self.lines.shared(row)) > 0.5 for row in failed):
+        calls = [(self.lines.shared(row.text), row.status) for row in self.facts.attempts]
+        came = [status for told, status in calls if self.lines.cover(tried, told) > 0.5]
+        if came and came[-1] in BAD:
             return None
         for share, line in self.lines.nearest(said.content):
             if share > 0.6 and wording.UNDONE.search(line.text):

@@ -101,6 +101,9 @@ class Numbers:
             return "contradicted", quoted(line.text), line
         if value.of_times or float(one) <= wording.SMALL:
             return None
+        nouns = value.nouns if len(one) < 3 else frozenset[str]()
+        if nouns and not self._sizes(nouns, rest) and not self._numbered(nouns):
+            return None  # what a writer counts himself
         beside = next(iter((*near[1], *near[0])), "it")
         return "unwitnessed", f"no line has {one} beside \u2018{beside}\u2019", None
 
@@ -112,7 +115,7 @@ class Numbers:
             return True
         if value.month and self._dated(value.month, int(float(one))):
             return True
-        if value.nouns and self._counted(int(float(one)), value.nouns, rest):
+        if value.nouns and float(one) in self._sizes(value.nouns, rest):
             return True
         words_near = {*near[0], *near[1]}
         others = {n for n in told if is_number(n)} - {one}
@@ -139,12 +142,13 @@ class Numbers:
         return False
 
     def _is_id(self, one: str) -> bool:
-        """Whether it is part of a name or of an address: `card_6593`, pull/177."""
+        """Whether a name or an address has it (`card_6593`, pull/177); a long one: any line."""
         if len(one) < 3:
             return False
-        before = r"[/#_$]|\": ?" if len(one) < 4 else r"[/#_$A-Za-z \"'(]"
-        bare = re.compile(rf"(?:{before}){re.escape(one)}(?!\d)")
-        return self.lines.find(one, bare) is not None
+        if len(one) > 3 and any(one in order(line.text) for line in self.lines.having(one)):
+            return True
+        before = r"[/#_$]|\": ?" if len(one) < 4 else r"[/#_$A-Za-z]"
+        return self.lines.find(one, re.compile(rf"(?:{before}){re.escape(one)}(?!\d)")) is not None
 
     def _dated(self, month: int, day: int) -> bool:
         name = _MONTHS[month - 1]
@@ -181,13 +185,19 @@ class Numbers:
         labels = (_LABEL.match(line.text) for line in lines)
         return any(label and abs(int(label[1]) - first) <= wording.CLOSE for label in labels)
 
-    def _counted(self, one: int, nouns: Set[str], rest: set[str]) -> bool:
-        """Whether there are as many: items of a list, calls, tests that were written."""
+    def _sizes(self, nouns: Set[str], rest: set[str]) -> set[int]:
+        """How many there are: items of a list, calls, tests that were written."""
         least, told = (0.2, rest) if nouns & _ANY_NOUN else (0.5, nouns)
         turns = [(made, self._called[at]) for at, made in self._calls.items()]
         sizes = [(n, found) for made, found in turns for n in {*made.values(), made.total()}]
         sizes += self._counts
-        return any(n == one and self.lines.cover(told, found) >= least for n, found in sizes)
+        return {n for n, found in sizes if self.lines.cover(told, found) >= least}
+
+    def _numbered(self, nouns: Set[str]) -> bool:
+        """Whether a line has a number of such things."""
+        lines = (order(line.text) for noun in nouns for line in self.lines.having(noun))
+        tokens = ((told, at) for told in lines for at, one in enumerate(told) if is_number(one))
+        return any(nouns & {*_around(told, at)[1]} for told, at in tokens)
 
     # ---------------------------------------------------------- contradictions
 
@@ -251,8 +261,7 @@ Sides = tuple[list[str], list[str]]
 _LABEL = re.compile(
     r"^[\s>*#|│-]*(?:[\w./-]+[:-])?(\d+)(?:[.)\]]|→|:| ?\||-(?=\W|$)|\t)[\s\d:-]*"
 )  # fmt: skip
-NEAR = 3
-"""Words on either side of a number that may say what it is of."""
+NEAR = 3  # words on either side of a number that may say what it is of
 
 
 @lru_cache(maxsize=65_536)
@@ -323,12 +332,8 @@ _PLACE = re.compile(r"([\w./-]+\.[a-z]\w{0,5}):(\d+)(?![\w-])", re.I)
 _PHRASE = re.compile(
     r"(?:(?: |-(?=step|part|item|point|phase))[`*]{0,2}[A-Za-z][\w'/-]*[`*]{0,2}){1,3}"
 )
-_ANY_NOUN = frozenset(
-    map(
-        stem,
-        "step steps items points parts places phases errors matches usages lines".split(),
-    )
-)
+_NOUNS = "step steps items points parts places phases errors matches usages lines"
+_ANY_NOUN = frozenset(map(stem, _NOUNS.split()))
 
 
 def _values(text: str, told: Sequence[str]) -> Iterator[Value]:

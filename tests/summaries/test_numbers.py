@@ -32,6 +32,7 @@ TALK: list[Message] = [
     *step("g", "12 issues:", "bash", command="make lint"),
     *step("j", '{"user": "u_4471", "orders": ["A", "B", "C"], "due": 345.50, "on": "2024-05-14"}'),
     {"role": "assistant", "content": "The badge is 16px wide.\nOne of them is grey."},
+    {"role": "assistant", "content": "It sleeps 45 ticks."},
     {"role": "assistant", "content": PLAN},
     {
         "role": "assistant",
@@ -59,11 +60,12 @@ def doubts(claim: str) -> list[tuple[str, str]]:
         "The user's account ending in {4471|7142} was looked up.",
         "What is due: {$345.50|$354.50}.",
         "The order of May {14|17} was found.",
-        "The badge has {16|18} pixels.",
+        "The badge is wide: {16|18}px.",
         "The review names {5|9} points.",
         "{3|4} of the points may wait.",
         "Launched {3|6} Explore agents.",
         "A follow-up of pull request {177|117}.",
+        "The configured patience of the invoice exporter amounts to {45|48} ticks.",
         "Of 77 tests 73 passed, so {4|6} did not.",
     ],
 )
