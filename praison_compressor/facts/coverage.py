@@ -6,7 +6,7 @@ import heapq
 import math
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import itemgetter
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from .identifiers import Classifier
 from .model import DONE, Attempt, CommandFact, Facts, FileFact, Todo
 from .outcomes import BAD
-from .wording import DENIES, LISTED, NOT_ALL, WENT_WELL, WENT_WRONG
+from .wording import DENIES, UNITS, WENT_WELL, WENT_WRONG
 
 MATTERS = 0.05
 COMMAND_CHARS = 80
@@ -181,10 +181,28 @@ def stem(word: str) -> str:
 
 @lru_cache(maxsize=65_536)
 def _stems(word: str) -> tuple[str, ...]:
-    """The stem of a word; of a dotted name also those of its parts."""
+    """The stem of a word; of a dotted name also those of its parts, of `2.50s` also its number."""
+    if word[:1].isdigit() and not word.isdigit() and (parts := measured(word)) != (word,):
+        return (word, parts[0])
     if "." not in word:
         return (stem(word),)
     return (word, *(stem(part) for part in word.split(".") if part))
+
+
+def measured(word: str) -> tuple[str, ...]:
+    """A number and its unit; any other word as it is.
+
+    >>> measured("2.50s"), measured("12"), measured("item")
+    (('2.5', 's'), ('12',), ('item',))
+    """
+    found = _MEASURED.fullmatch(word)
+    if not found:
+        return (word,)
+    bare = found[1].rstrip("0").rstrip(".") if "." in word else found[1]
+    return (bare, found[2]) if found[2] else (bare,)
+
+
+_MEASURED = re.compile(rf"(\d+(?:\.\d+)?)({UNITS})?")
 
 
 def base_name(path: str) -> str:
@@ -223,44 +241,6 @@ def names_in(text: str) -> set[str]:
 
 
 _NAME = re.compile(r"\b(?:[a-z]+[A-Z]\w+|[A-Z]\w*[a-z][A-Z]\w*|[a-z]\w*_\w+)\b(?!\.[a-z])")
-
-
-Sides = tuple[list[str], list[str]]
-"""The words before a number and behind it, the next of them first."""
-
-
-@lru_cache(maxsize=65_536)
-def order(text: str) -> tuple[str, ...]:
-    """The stems of a line in order, without those that say nothing and the label of the line."""
-    found = map(stem, words(_LABEL.sub("", text, count=1)))
-    return tuple(one for one in found if one not in STOP)
-
-
-_LABEL = re.compile(
-    r"^[\s>*#|│-]*(?:[\w./-]+[:-])?\d+(?:[.)\]]|→|[:|-]|\t)[\s\d:-]*"
-)  # fmt: skip
-
-
-def sides(told: Sequence[str], at: int) -> Sides:
-    """The words on either side of one of the words of `order`."""
-    before = [one for one in told[:at] if not one.isdigit()]
-    behind = [one for one in told[at + 1 :] if not one.isdigit()]
-    return before[: -NEAR - 1 : -1], behind[:NEAR]
-
-
-NEAR = 3
-"""Words on either side of a number that may say what it is of."""
-
-
-def listed(text: str) -> tuple[str, str] | None:
-    """A number, and how many things, or the sum of what parts, the text lists behind it."""
-    found = LISTED.search(text)
-    if not found or NOT_ALL.search(found[2]):
-        return None
-    items = [one.strip("*` ") for one in re.split(r",(?: and)? | and ", found[2])]
-    counts = [re.match(r"\d+(?= )", one) for one in items]
-    whole = sum(int(one[0]) for one in counts if one) if all(counts) else len(items)
-    return (found[1], str(whole)) if len(items) > 2 else None
 
 
 def differs(said: Words, told: Words, beside: Set[str]) -> bool:
@@ -373,20 +353,6 @@ class Lines:
             held += weight if one in found else 0.0
         return held / whole if whole else 0.0
 
-    def fits(self, near: Sides, there: Sides) -> float:
-        """How much of the words' weight round a number stands round another: 0 to 1.
-
-        The nearer, the heavier; a word on the other side counts half.
-        """
-        held = whole = 0.0
-        around = {*there[0], *there[1]}
-        for mine, same in zip(near, there, strict=True):
-            for distance, one in enumerate(mine):
-                weight = self.weight(one) / (1 + distance)
-                whole += weight
-                held += weight if one in same else weight / 2 if one in around else 0.0
-        return held / whole if whole else 0.0
-
     def nearest(self, given: Iterable[str]) -> list[tuple[float, Line]]:
         """The lines that have most of the words' weight, the best first, each with its share.
 
@@ -409,6 +375,11 @@ class Lines:
         first, *rest = sorted(map(self._places_of, given), key=len)
         found = sorted(first.intersection(*rest))[-NEAREST:]
         return [self._lines[n] for n in reversed(found)]
+
+    def beside(self, one: str, others: Iterable[str]) -> list[Line]:
+        """The lines that have the one word and any of the others."""
+        near = frozenset[int]().union(*map(self._places_of, others))
+        return [self._lines[n] for n in sorted(self._places_of(one) & near)]
 
     def _places_of(self, word: str) -> frozenset[int]:
         found = self._sets.get(word)

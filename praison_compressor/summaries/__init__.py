@@ -11,5 +11,6 @@
 - `threads`: coroutines run from anywhere, calls that can be given up
 - `validation`: what of an answer is accepted, names in it that are made up, marks of doubts
 - `claims`: what a text claims, beside its witnesses
+- `numbers`: whether the numbers of a claim have a witness
 - `static`: the summary without a model, and the facts that a model's text lacks
 """

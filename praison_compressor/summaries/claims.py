@@ -17,16 +17,12 @@ from ..facts.coverage import (
     STOP,
     Line,
     Lines,
-    Sides,
     Words,
     base_name,
     code_names,
     differs,
-    listed,
     names_in,
-    order,
     quoted,
-    sides,
     sign,
     stem,
     told_row,
@@ -35,6 +31,7 @@ from ..facts.coverage import (
 from ..facts.model import Attempt
 from ..facts.outcomes import BAD
 from ..facts.passages import dialogue, passages
+from .numbers import Found, Numbers
 from .protocol import Brief, Doubt
 from .validation import MARK, NOT_THERE, Claim, claims_of, ungrounded
 
@@ -62,10 +59,6 @@ def unverified(text: str, brief: Brief, facts: Facts) -> list[Doubt]:
 # -------------------------------------------------------------- witnesses
 
 
-Found = tuple[str, str, Line | Attempt | None]
-"""Verdict, reason, and the witness."""
-
-
 class _Reader:
     """The claims of one text beside their witnesses."""
 
@@ -73,6 +66,7 @@ class _Reader:
         self.facts = facts
         self.names = {base_name(item.path) for item in facts.files}
         self.lines = Lines(text, self.names | _DENYING)
+        self.numbers = Numbers(self.lines)
         self.about: defaultdict[str, set[str]] = defaultdict(set)
         self.changed: defaultdict[str, set[str]] = defaultdict(set)
         self.asked: list[frozenset[str]] = []
@@ -97,6 +91,7 @@ class _Reader:
                 self._said(passage.source, passage.text, self.lines.shared(passage.text))
         for passage in passages(brief.messages):
             found = self.lines.add(passage.text, passage.source, passage.at)
+            self.numbers.see(passage, found)
             call = passage.call
             asks = call is not None and wording.ASKS_THE_USER.search(call.name)
             is_answer = passage.source == "result" and asks
@@ -127,8 +122,8 @@ class _Reader:
         text = claim.text[: wording.LONGEST_CLAIM]
         said = Words(text)
         graver_first = (
-            self.approval, self.quote, self.number, self.outcome, self.completion, self.negation,
-            self.file,
+            self.approval, self.quote, self.numbers.number, self.outcome, self.completion,
+            self.negation, self.file,
         )  # fmt: skip
         for check in graver_first:
             if found := check(text, said):
@@ -207,71 +202,6 @@ class _Reader:
         lines = {one: self.lines.having(stem(one)) for one in set(said.all)}
         return {one for one, at in lines.items() if any(each.at == line.at for each in at)}
 
-    # ---------------------------------------------------------- numbers
-
-    def number(self, text: str, said: Words) -> Found | None:
-        """A number that the originals do not have, or in whose place they have another."""
-        if found := self._literal(text):
-            return found
-        count, whole = listed(text) or ("", "")
-        if count != whole:
-            return "unwitnessed", f"{whole} are listed, not {count}", None
-        rest = {one for one in said.content if not one.isdigit()}
-        told = order(text)
-        counted = wording.COUNTED.search(text)
-        is_table = sum(one.isdigit() for one in told) > wording.MOST_NUMBERS
-        for one in (one.replace(",", "") for one in wording.VALUE.findall(text)):
-            if one == count or int(one) < 2:
-                continue
-            if one in told and not is_table:
-                line = self._other(one, sides(told, told.index(one)), rest)
-                if line is not None:
-                    return "contradicted", quoted(line.text), line
-            if int(one) > wording.SMALL and not counted and not self.lines.having(one):
-                return "unwitnessed", f"the originals do not have {one}", None
-        return None
-
-    def _other(self, one: str, near: Sides, rest: set[str]) -> Line | None:
-        """The line that has another number where the claim has this one; None if one has it."""
-        words_near = {*near[0], *near[1]}
-        lines = dict.fromkeys(line for _, line in self.lines.nearest(rest))
-        lines.update(dict.fromkeys(line for _, line in self.lines.nearest(words_near)[:100]))
-        lines.update(dict.fromkeys(self.lines.having(one)))
-        own, best, other = 0.0, 0.0, None
-        for line in lines:
-            if not words_near & line.words:
-                continue
-            told = order(line.text)
-            has_it = one in told
-            is_table = sum(word.isdigit() for word in told) > wording.MOST_NUMBERS
-            if not has_it and (is_table or line.source == "call"):
-                continue
-            like = self.lines.cover(rest, line.words)
-            for at, value in enumerate(told):
-                if not value.isdigit() or (has_it and value != one):
-                    continue
-                fits = self.lines.fits(near, sides(told, at))
-                if has_it:
-                    own = max(own, fits)
-                elif fits >= wording.FITS and fits + like > best:
-                    best, other = fits + like, line
-        return other if best >= wording.ALIKE and own <= wording.OWN else None
-
-    def _literal(self, text: str) -> Found | None:
-        for span in (*CODE.findall(text), *wording.QUOTED_SHORT.findall(text)):
-            parts = sorted(re.split(r"\d+", span), key=len)
-            if (
-                len(parts) < 2
-                or not (len(parts[-1]) > 3 or wording.INDEX.fullmatch(span))
-                or wording.FILE_LINE.search(span)
-                or self.lines.has(span)
-            ):
-                continue
-            line = self.lines.find(parts[-1], re.compile(re.sub(r"\d+", r"\\d+", re.escape(span))))
-            if line is not None:
-                return "contradicted", quoted(line.text), line
-        return None
-
     # ---------------------------------------------------------- outcomes
 
     def outcome(self, text: str, said: Words) -> Found | None:
@@ -326,13 +256,19 @@ class _Reader:
 
     def _undone(self, text: str, said: Words) -> Found | None:
         """That something could not be done."""
-        if not wording.UNDONE.search(text):
+        undone = wording.UNDONE.search(text)
+        if not undone:
             return None
         rows = [row for row in self.facts.attempts if row.changes and _names(row) & said.files]
         if rows:
             return (
                 ("contradicted", told_row(rows[-1]), rows[-1]) if rows[-1].status == "ok" else None
             )
+        tried = said.content - {stem(undone[1].casefold())}
+        calls = [(self.lines.shared(row.text), row.status) for row in self.facts.attempts]
+        came = [status for told, status in calls if self.lines.cover(tried, told) > 0.5]
+        if came and came[-1] in BAD:
+            return None
         for share, line in self.lines.nearest(said.content):
             if share > 0.6 and wording.UNDONE.search(line.text):
                 return None
@@ -379,6 +315,8 @@ class _Reader:
         if any(stem(verb) in map(stem, words(row)) for row in tried):
             return None
         if any(command in row for command in CODE.findall(text) for row in tried):
+            return None
+        if any(base_name(row.split(" ")[0]) in said.all for row in tried):
             return None
         least = 0.2 if verb in ("done", "completed", "finished") else 0.4
         for share, line in self.lines.nearest(said.content - {stem(verb)}):

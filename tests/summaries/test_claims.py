@@ -268,6 +268,8 @@ WORK: list[Message] = [
          "quote", '"The cache is not invalidated on writes to the price table."'),
         ("Read 4 files: tax.py, rates.py and client.py.", "unwitnessed", "number",
          "3 are listed, not 4"),
+        ("The seats are economy, 41 bags, a card of 280.", "unwitnessed", "number",
+         "no line has 41 beside \u2018bags\u2019"),
         ("The user confirmed that `src/tax.py` is correct.", "unwitnessed", "approval",
          "no message of the user says so"),
         ("The user agreed to `client.py` being merged.", "unwitnessed", "approval",
@@ -290,7 +292,7 @@ def test_a_claim_that_is_not_borne_out(claim: str, verdict: str, kind: str, reas
         "The user agreed to rounding in tax.py.",
         "The user approved `src/tax.py`.",
         "Read 3 files: tax.py, rates.py and client.py.",
-        "It takes 9 steps (tax.py, rates.py, client.py, etc.)",
+        "It found 41 packages (tax.py, rates.py, client.py, etc.)",
         "`book` succeeded, a call of `edit_file` failed.",
         'He said "I will round in tax.py and retry 5 times".',
         'The user said "leave the archive alone".',
@@ -302,7 +304,7 @@ def test_a_claim_that_is_not_borne_out(claim: str, verdict: str, kind: str, reas
         "Next: run the tests again until they pass.",
         "Ran `mise run audit` after the edit.",
         "Audited: $2787 refunded, 3 advisories.",
-        "The seats are economy and 41 bags, a card of 280.",
+        "The seats are economy, 2 bags, a card of 280.",
         "The user chose the morning flight (cheaper were `LX-12` and `LX-40`).",
         "On the user's confirmation, push the price table.",
         "The audit failed, so the migration did not run.",
@@ -318,6 +320,28 @@ def test_what_failed_before_does_not_speak_against_now() -> None:
     mended = [*WORK, *ran("pytest -q tests", "9 passed", "t2")]
     for claim in ("`test_net` in tests/test_tax.py now passes.", "All tests now pass."):
         assert unverified(claim, brief(mended), extract(mended)) == []
+
+
+@pytest.mark.parametrize(
+    ("claim", "kinds"),
+    [
+        ("Pushing to main did not work.", []),
+        ("Pulling the image did not work.", ["outcome"]),
+        ("Running pytest did not work.", ["outcome"]),
+        ("Ran pytest twice: first it failed, then it passed.", []),
+        ("Ran mypy twice.", ["completion"]),
+        ("A test failed at first.", []),
+    ],
+)
+def test_a_call_bears_out_what_became_of_it(claim: str, kinds: list[str]) -> None:
+    """Whatever it is called: a command by its program, a failure by the call that failed."""
+    told = [
+        *ran("pytest -q", FAILED, "t1"),
+        *ran("pytest -q", "9 passed", "t2"),
+        *ran("ruff check src", "All checks passed!", "l1"),
+        *ran("git push origin main", "error: failed to push some refs to 'origin'", "p1"),
+    ]
+    assert [d.kind for d in unverified(claim, brief(told), extract(told))] == kinds
 
 
 def test_words_that_stand_as_they_are_quoted_are_no_misquotation() -> None:
