@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from .language import UNSPACED
+from .language import APPROVES, UNSPACED
 from .model import Excerpt, Note, Said
 from .passages import Passage
 from .values import Claim, alike, claim_of, topic_of
@@ -234,7 +234,10 @@ def _taken_back(recent: Iterable[_Held], later: Claim) -> list[tuple[_Held, tupl
         named = [(one, old) for one in earlier if (old := _named(one, later))]
         most = max((_nearness(one, later) for one, _ in named), default=0)
         return [(one, old) for one, old in named if _nearness(one, later) == most]
-    return _of_the_best([one for one in earlier if _same_matter(one, later)], later, earlier)
+    if APPROVES.search(later.text):
+        return []  # What is allowed takes the place of nothing.
+    fitting = [one for one in earlier if _same_matter(one, later, earlier)]
+    return _of_the_best(fitting, later, earlier)
 
 
 def _of_the_best(
@@ -275,7 +278,7 @@ def _outdated(one: _Held, later: Claim) -> tuple[str, ...]:
     return tuple(dict.fromkeys(out))
 
 
-def _same_matter(one: _Held, later: Claim) -> bool:
+def _same_matter(one: _Held, later: Claim, earlier: Iterable[_Held]) -> bool:
     """Half of what a correction speaks of, or so little that it can mean only what was said."""
     named = {found.lower() for found in _NAMES_IT.findall(later.text)} & later.topic
     if named - one.matter:
@@ -283,8 +286,13 @@ def _same_matter(one: _Held, later: Claim) -> bool:
     shared = _nearness(one, later)
     if later.topic and shared * 2 >= len(later.topic):
         return True
-    brief = shared == 0 and len(later.topic) <= 2
-    return brief and (later.corrects or bool(one.claim.sets and not later.topic))
+    if shared or len(later.topic) > 2:
+        return False
+    # It names what was named elsewhere: it speaks of that.
+    elsewhere = later.values.keys() - one.claim.values.keys()
+    if any(elsewhere & other.current().keys() for other in earlier):
+        return False
+    return later.corrects or bool(one.claim.sets and not later.topic)
 
 
 def _says_the_same(other: _Held, one: _Held, old: Iterable[str]) -> bool:

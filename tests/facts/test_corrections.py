@@ -52,6 +52,7 @@ INDEPENDENT = [
     ("Be careful with a.py.", "Be careful with b.py."),
     ("Change the timeout to 30 in client.py.", "Change the timeout to 30 in server.py."),
     ("Ändere den Rand auf 5px.", "Ändere die Höhe auf 7px."),
+    ("Repair src/module_8.py.", "Actually you may touch src/legacy/ now, I changed my mind."),
 ]  # fmt: skip
 
 CORRECTED = [
@@ -120,6 +121,16 @@ def test_a_later_value_replaces_an_earlier_one_of_the_same_matter(
     lines = static_summary(told, budget_tokens=600, count=count).splitlines()
     mark = f" (superseded later: {', '.join(old)} no longer holds)" if old else ""
     assert f"- {first}{mark}" in lines
+
+
+def test_a_correction_that_names_what_was_named_before_speaks_of_that() -> None:
+    """A word of correction and a path of an older rule take no other path's place."""
+    told = spoken(
+        "Never edit src/legacy/ before Monday.",
+        "Repair src/module_8.py.",
+        "Actually src/legacy/ too.",
+    )
+    assert [item.old_values for item in told] == [(), (), ()]
 
 
 def test_in_one_session_they_all_hold() -> None:
