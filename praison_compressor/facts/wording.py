@@ -104,13 +104,17 @@ LISTED = re.compile(
 )
 BY_NOW = re.compile(r"\b(?:now|finally|in the end|again)\b", re.I)
 NOT_ALL = re.compile(r"\btimes\b|\betc\b|\be\.g\.|\bincluding\b|\bsuch as\b|…|\.\.\.", re.I)
+OPTION_CHARS = 12
+"""What the user says in fewer may be the name of an option that he was given."""
 ELIDED = re.compile(r"\.\.\.|…|\[\.*\]")
 QUOTED_WORDS = re.compile(r"[\"“]([^\"“”]{12,})[\"”]")
 QUOTED_SHORT = re.compile(r"(?<!\w)[\"“]([^\"“”]{5,120}?)[.,]?[\"”]")
 CLAUSE = re.compile(r"[,;]\s|\s[-–—]\s|\bbut\b")
 ASIDE = re.compile(r" ?\([^()]*\)")
 AWAITS_USER = re.compile(
-    r"\b(?:on|upon|after|once|until|pending) (?:the )?(?:user|customer)\b", re.I
+    r"\b(?:on|upon|after|once|until|pending) (?:the )?(?:user|customer)\b|\b(?:get|obtain|needs?|"
+    r"requires?|await|seek|(?:ask|wait) for) (?:the )?(?:user|customer)['’]s",
+    re.I,
 )
 INDEX = re.compile(r"\[[\d:]+\]")
 FILE_LINE = re.compile(r"\.\w+:\d")
@@ -123,8 +127,9 @@ ASKS_THE_USER = re.compile(
 """Tools whose results are the user's own answers: by the whole word, a `Task` is none."""
 HAS_AGREED = re.compile(r"\W*(?:the )?user (?:has )?(?:approved|agreed|confirmed|accepted)", re.I)
 WRITES = re.compile(r"edit|write|patch|replace|create|insert|update", re.I)
-SMALL = 2
-"""Numbers that a writer uses as words; larger ones are looked for."""
+SMALL, MOST_COUNTED = 9, 99
+"""Numbers that a writer uses as words, and those that he may have counted himself: only larger ones
+must have a witness."""
 FITS, ALIKE = 0.4, 0.95
 """How well a line must fit round another number, and with its other words too."""
 BESIDE = 0.12
@@ -132,8 +137,6 @@ BESIDE = 0.12
 SAME_LINE = 0.5
 """The same of its words anywhere in the line."""
 HEADLINE = 60  # characters of a line in which a tool tells a count: "15 issues:"
-CLOSE = 2
-"""Lines from one that is told to one that has the name."""
 MOST_NUMBERS = 4
 """What has more is a table: which of them stands beside what is not told by its words."""
 MOST_CLAIMS, LONGEST_CLAIM = 600, 600

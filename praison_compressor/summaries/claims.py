@@ -110,6 +110,9 @@ class _Reader:
     def _said(self, source: str, text: str, found: frozenset[str]) -> None:
         """Keep what the user asked for, and what was before him when he agreed."""
         if source == "user":
+            if len(text) < wording.OPTION_CHARS and (option := text.strip(" .)\n")):
+                chosen = re.compile(rf"\W*(?:option )?{re.escape(option)}\b", re.I)
+                found |= self.lines.shared("\n".join(filter(chosen.match, self._last.split("\n"))))
             self.asked.append(found)
             if wording.AGREES.match(text) or wording.HAS_AGREED.match(text):
                 before = map(self.lines.shared, self._last.split("\n"))
@@ -355,6 +358,9 @@ class _Reader:
 
     def file(self, text: str, said: Words) -> Found | None:
         """A file with which the names in the claim never stand, though they do with others."""
+        for part in text.split("; ") if len(said.files) == 1 else ():
+            if said.files & Words(part).files:
+                text, said = part, Words(part)
         files = said.files & self.names
         if len(files) != 1 or said.denied & {"exist", "found"}:
             return None

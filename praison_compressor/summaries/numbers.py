@@ -1,17 +1,15 @@
 """Whether the originals bear out the numbers of a claim.
 
-A number has its witness where it stands beside words of the claim, is the label of a line that
-shows what the claim names, or is how many there are of what the claim counts.
+A number has its witness where it stands beside words of the claim, or is the label of a line that
+shows what the claim names.
 """
 
 from __future__ import annotations
 
-import json
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ..facts import wording
 from ..facts.coverage import (
@@ -36,31 +34,19 @@ Found = tuple[str, str, Line | Attempt | None]
 
 
 class Numbers:
-    """The numbers of claims beside their witnesses: lines, labels of lines, and counts."""
+    """The numbers of claims beside their witnesses: lines, and labels of lines."""
 
     def __init__(self, lines: Lines) -> None:
         self.lines = lines
-        self._counts: list[tuple[int, frozenset[str]]] = []
-        self._calls: dict[int, Counter[str]] = {}
         self._called: dict[int, frozenset[str]] = {}
-        self._ranges: list[tuple[int, int, frozenset[str]]] = []
 
     def see(self, passage: Passage, found: frozenset[str]) -> None:
-        """Take in what can be counted in a passage; `found`: its words."""
-        at, call, text = passage.at, passage.call, passage.text
-        counted: Iterable[tuple[int, str]] = _lists_in(text)
-        if call is not None and passage.source == "call":
-            self._calls.setdefault(at, Counter())[call.name] += 1
-            self._ranges += [(int(a), int(b), found) for a, b in _RANGE.findall(text)]
-            counted = [(len(_DEFINED.findall(text)), "test tests function functions")]
-        elif call is not None and passage.source == "result":
-            found = self.lines.shared(call.arguments[:400])
-            counted = (*counted, *_arrays_in(text))
+        """Take in a call or a result; `found`: its words."""
+        at, call = passage.at, passage.call
         if call is not None:
-            self._called[at] = self._called.get(at, frozenset()) | found
-        self._counts += [(n, self.lines.shared(told)) for n, told in counted if n > 1]
-        if (places := len(_PLACE_LINE.findall(text))) > 1:
-            self._counts.append((places, self._context(at) | found))
+            asked = self.lines.shared(call.arguments[:400])
+            given = asked if passage.source == "result" else found
+            self._called[at] = self._called.get(at, frozenset()) | given
 
     def _context(self, at: int) -> frozenset[str]:
         return self._called.get(at, frozenset())
@@ -92,17 +78,19 @@ class Numbers:
             names = {name for name in names if not is_number(name)}
             stands = self._own(one, near) or self._shown(value, names, rest, said)
         else:
-            stands = self._stands(value, rest, told)
+            # "(706)" may be a line of the file that the claim names.
+            is_label = len(one) > 2 and one.isdigit() and bool(said.files)
+            stands = self._stands(value, rest, told) or (
+                is_label and self._shown(value, set(), rest, said)
+            )
         if stands:
             return None
         is_table = sum(map(is_number, told)) > wording.MOST_NUMBERS
         line = None if is_table or value.is_place else self._other(near, rest, one)
         if line is not None:
             return "contradicted", quoted(line.text), line
-        if value.of_times or float(one) <= wording.SMALL:
-            return None
-        nouns = value.nouns if len(one) < 3 else frozenset[str]()
-        if nouns and not self._sizes(nouns, rest) and not self._numbered(nouns):
+        most = wording.MOST_COUNTED if value.counts else wording.SMALL
+        if value.of_times or (one.isdigit() and int(one) <= most):
             return None  # what a writer counts himself
         beside = next(iter((*near[1], *near[0])), "it")
         return "unwitnessed", f"no line has {one} beside \u2018{beside}\u2019", None
@@ -111,11 +99,7 @@ class Numbers:
 
     def _stands(self, value: Value, rest: set[str], told: Sequence[str]) -> bool:
         one, near = value.text, value.near
-        if value.is_sum or self._own(one, near) or self._is_id(one):
-            return True
-        if value.month and self._dated(value.month, int(float(one))):
-            return True
-        if value.nouns and float(one) in self._sizes(value.nouns, rest):
+        if self._own(one, near) or self._is_id(one):
             return True
         words_near = {*near[0], *near[1]}
         others = {n for n in told if is_number(n)} - {one}
@@ -150,19 +134,9 @@ class Numbers:
         before = r"[/#_$]|\": ?" if len(one) < 4 else r"[/#_$A-Za-z]"
         return self.lines.find(one, re.compile(rf"(?:{before}){re.escape(one)}(?!\d)")) is not None
 
-    def _dated(self, month: int, day: int) -> bool:
-        name = _MONTHS[month - 1]
-        spelled = (
-            f"-{month:02}-{day:02}",
-            f"{name} {day}",
-            f"{name[:3]} {day}",
-            f"{day} {name[:3]}",
-        )
-        return any(map(self.lines.has, spelled))
-
     def _shown(self, place: Value, names: set[str], rest: set[str], said: Words) -> bool:
-        """Whether that line of a file was shown, and has one of the names or stands close to it."""
-        one, first = place.text, int(place.text)
+        """Whether that line of a file was shown, and has one of the names."""
+        one = place.text
         files = {place.file} if place.file else said.files
         if any(self.lines.has(f"{file}:{one}") for file in files):
             return True
@@ -172,32 +146,9 @@ class Numbers:
             whole = line.words | self._context(line.at)
             if not label.search(line.text) or (files and not files & whole):
                 continue
-            if names & line.words or self._close(line.at, first, names):
+            if names & line.words if names else files or rest & whole:
                 return True
-            if not names and (files or rest & line.words):
-                return True
-        return any(
-            low <= first <= high and (files or names) & found for low, high, found in self._ranges
-        )
-
-    def _close(self, at: int, first: int, names: set[str]) -> bool:
-        lines = (line for name in names for line in self.lines.having(name) if line.at == at)
-        labels = (_LABEL.match(line.text) for line in lines)
-        return any(label and abs(int(label[1]) - first) <= wording.CLOSE for label in labels)
-
-    def _sizes(self, nouns: Set[str], rest: set[str]) -> set[int]:
-        """How many there are: items of a list, calls, tests that were written."""
-        least, told = (0.2, rest) if nouns & _ANY_NOUN else (0.5, nouns)
-        turns = [(made, self._called[at]) for at, made in self._calls.items()]
-        sizes = [(n, found) for made, found in turns for n in {*made.values(), made.total()}]
-        sizes += self._counts
-        return {n for n, found in sizes if self.lines.cover(told, found) >= least}
-
-    def _numbered(self, nouns: Set[str]) -> bool:
-        """Whether a line has a number of such things."""
-        lines = (order(line.text) for noun in nouns for line in self.lines.having(noun))
-        tokens = ((told, at) for told in lines for at, one in enumerate(told) if is_number(one))
-        return any(nouns & {*_around(told, at)[1]} for told, at in tokens)
+        return False
 
     # ---------------------------------------------------------- contradictions
 
@@ -313,27 +264,15 @@ class Value(NamedTuple):
     is_place: bool = False
     """It is a line of a file."""
     file: str = ""
-    nouns: frozenset[str] = frozenset()
-    """What it counts."""
-    is_sum: bool = False
-    """Two other numbers of the claim make it."""
+    counts: bool = False
+    """A word stands behind it."""
     of_times: bool = False
-    month: int = 0
-    """It is a day of it."""
 
 
-_MONTHS = (
-    "January February March April May June July August September October November December".split()
-)
-_MONTH = "|".join(f"{name[:3]}(?:{name[3:]})?" for name in _MONTHS)
-_DAY = re.compile(rf"\b({_MONTH})\.? $|^(?:st|nd|rd|th)?,? (?:of )?({_MONTH})\b")
 _OF_LINES = re.compile(r"\blines?[ #~]*(?:\d+(?:, | and |, and | & |/))*$", re.I)
 _PLACE = re.compile(r"([\w./-]+\.[a-z]\w{0,5}):(\d+)(?![\w-])", re.I)
-_PHRASE = re.compile(
-    r"(?:(?: |-(?=step|part|item|point|phase))[`*]{0,2}[A-Za-z][\w'/-]*[`*]{0,2}){1,3}"
-)
-_NOUNS = "step steps items points parts places phases errors matches usages lines"
-_ANY_NOUN = frozenset(map(stem, _NOUNS.split()))
+_COUNTS = re.compile(r"(?: |-)(?:[`*A-Za-z][\w'/`*-]* ){0,2}[`*A-Za-z][\w'/-]{2,}s\b")
+_ORDINAL = re.compile(r"\b[A-Z][a-z]+[^\Ws] $")  # "Edit 3" is a name
 
 
 def _values(text: str, told: Sequence[str]) -> Iterator[Value]:
@@ -344,47 +283,22 @@ def _values(text: str, told: Sequence[str]) -> Iterator[Value]:
         n = len(order(text[:at]))
         if told[n : n + 1] == (found[2],):
             yield Value(found[2], sides(told, n), True, base_name(found[1]))
-    matches = [
-        found
-        for found in wording.VALUE.finditer(text)
-        if found.start() not in places and found.start() >= (label.end() if label else 0)
-    ]
-    numbers = [measured(ungrouped(found[0]))[0] for found in matches]
-    for found, one in zip(matches, numbers, strict=True):
+    for found in wording.VALUE.finditer(text):
+        if found.start() in places or found.start() < (label.end() if label else 0):
+            continue
+        one = measured(ungrouped(found[0]))[0]
         before, behind = text[: found.start()], text[found.end() :]
         at = len(order(before))
         if told[at : at + 1] != (one,):
             at = told.index(one) if one in told else -1
-        if at < 0:
+        if at < 0 or (len(one) < 3 and _ORDINAL.search(before)):
             continue
         near = sides(told, at)
         if _OF_LINES.search(before):
             yield Value(one, near, True)
             continue
-        day = _DAY.search(before) or _DAY.search(behind)
-        month = 1 + [n[:3] for n in _MONTHS].index((day[1] or day[2])[:3]) if day else 0
-        yield Value(
-            one,
-            near,
-            nouns=_nouns(behind),
-            is_sum=_is_sum(one, numbers),
-            of_times=behind.startswith(" time"),
-            month=month,
-        )
-
-
-def _nouns(text: str) -> frozenset[str]:
-    """What a number counts: the words behind it up to a plural."""
-    found = _PHRASE.match(text)
-    told = words(found[0]) if found else []
-    ends = next((n for n, word in enumerate(told, 1) if word.endswith("s")), 1)
-    return frozenset(map(stem, told[:ends])) - STOP
-
-
-def _is_sum(one: str, numbers: list[str]) -> bool:
-    others = [float(n) for n in numbers if n != one]
-    made = {a + sign * b for n, a in enumerate(others) for b in others[:n] for sign in (1, -1)}
-    return float(one) in made or -float(one) in made
+        counts, of_times = bool(_COUNTS.match(behind)), behind.startswith(" time")
+        yield Value(one, near, counts=counts, of_times=of_times)
 
 
 def listed(text: str) -> tuple[str, str] | None:
@@ -397,54 +311,3 @@ def listed(text: str) -> tuple[str, str] | None:
     twice = sum("twice" in one for one in items)
     whole = sum(int(one[0]) for one in counts if one) if all(counts) else len(items) + twice
     return (found[1], str(whole)) if len(items) > 2 else None
-
-
-# -------------------------------------------------------------- what can be counted
-
-_NUMBERED = re.compile(r"(?:#+ |\*\*)*(\d{1,2})[.)] ")
-_BULLET = re.compile(r"(?:[-*\u2022]|\d{1,2}[.)]) ")
-_DEFINED = re.compile(r"^\s*(?:func|def|async def|it|test)\b", re.M)
-_RANGE = re.compile(r"\b(\d+),(\d+)p\b")
-_PLACE_LINE = re.compile(r"^[\w./-]+\.\w+:\d+", re.M)
-LONGEST_JSON = 20_000
-
-
-def _lists_in(text: str) -> Iterator[tuple[int, str]]:
-    """How many items each list of a text has, and the lines that tell what it lists.
-
-    A list: items below one line, numbered items below one heading, all of the numbered items.
-    """
-    top, above, heading = 0, "", ""
-    told, section, items = [text.partition("\n")[0]], 0, 0
-    for line in (*text.split("\n"), "# "):
-        number = _NUMBERED.match(line)
-        if number:
-            section += 1
-            top += int(number[1]) == top + 1
-        elif line.startswith("#"):
-            yield section, heading
-            told.append(line)
-            heading, section = line, 0
-        if _BULLET.match(line):
-            items += 1
-        elif line.strip() and not line.startswith((" ", "\t")):
-            yield items, f"{heading}\n{above}"
-            above, items = line, 0
-    yield top, "\n".join(told)
-
-
-def _arrays_in(text: str) -> Iterator[tuple[int, str]]:
-    """How many items each array of a result in JSON has, and its key."""
-    if len(text) > LONGEST_JSON or text[:1] not in ("{", "["):
-        return
-    try:
-        left: list[tuple[str, Any]] = [("", json.loads(text))]
-    except (ValueError, RecursionError):
-        return
-    while left:
-        key, value = left.pop()
-        if isinstance(value, list):
-            yield len(value), key
-            left += [(key, one) for one in value]
-        elif isinstance(value, dict):
-            left += value.items()

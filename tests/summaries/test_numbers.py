@@ -8,38 +8,21 @@ from praison_compressor.facts import extract
 from praison_compressor.messages import Message
 from praison_compressor.summaries.claims import unverified
 from praison_compressor.summaries.numbers import listed, order
-from tests.helpers.transcripts import call, step
+from tests.helpers.transcripts import step
 from tests.summaries.test_writer import brief
 
 LISTING = (
     "   88→def connect(host):\n   89→    pool = Pool(size=25)\n   90→    return pool\n"
     "  140→\n  141→\n  142→def close():\n  143→    pass"
 )
-PLAN = """Review of the parser.
-
-## Must be fixed
-1. Quotes are not closed.
-2. Tabs are counted twice.
-
-## May wait
-3. The name of `flush_all`.
-4. The order of the flags.
-5. A docstring."""
 TALK: list[Message] = [
     {"role": "user", "content": "Wait 90 seconds for the lock, and see https://ex.org/pull/177."},
     *step("r", LISTING, "read", path="src/pool.py"),
     *step("s", "  73 passed\n  4 skipped in 2.50s", "bash", command="pytest"),
     *step("g", "12 issues:", "bash", command="make lint"),
-    *step("j", '{"user": "u_4471", "orders": ["A", "B", "C"], "due": 345.50, "on": "2024-05-14"}'),
+    *step("j", '{"user": "u_4471", "orders": ["A", "B", "C"], "due": 345.50}'),
     {"role": "assistant", "content": "The badge is 16px wide.\nOne of them is grey."},
     {"role": "assistant", "content": "It sleeps 45 ticks."},
-    {"role": "assistant", "content": PLAN},
-    {
-        "role": "assistant",
-        "content": None,
-        "tool_calls": [call(f"a{n}", "task", agent="Explore agent", part=n) for n in "xyz"],
-    },
-    *({"role": "tool", "tool_call_id": f"a{n}", "content": "seen"} for n in "xyz"),
 ]  # fmt: skip
 
 
@@ -56,21 +39,14 @@ def doubts(claim: str) -> list[tuple[str, str]]:
         "The pool's size is {25|89}.",
         "The run of `pytest` skipped some in {2.5|2.8}s.",
         "Lint errors: {12|16} in total.",
-        "The user u_4471 has {3|5} orders.",
         "The user's account ending in {4471|7142} was looked up.",
         "What is due: {$345.50|$354.50}.",
-        "The order of May {14|17} was found.",
         "The badge is wide: {16|18}px.",
-        "The review names {5|9} points.",
-        "{3|4} of the points may wait.",
-        "Launched {3|6} Explore agents.",
         "A follow-up of pull request {177|117}.",
-        "The configured patience of the invoice exporter amounts to {45|48} ticks.",
-        "Of 77 tests 73 passed, so {4|6} did not.",
     ],
 )
 def test_a_number_has_its_witness_and_another_has_none(claim: str) -> None:
-    """Beside a word of its own, as a label, in a name, as a date, a unit, a count or a sum."""
+    """Beside a word of its own, as a label, in a name, with a unit."""
     before, _, rest = claim.partition("{")
     both, _, behind = rest.partition("}")
     true, false = (doubts(f"{before}{one}{behind}") for one in both.split("|"))
@@ -81,6 +57,14 @@ def test_the_label_of_a_line_is_no_value() -> None:
     """A listing has every number once: that bears out no retry, no size and no port."""
     reason = "no line has 142 beside \u2018retry\u2019"
     assert doubts("There were 142 retries of the lock.") == [("number", reason)]
+
+
+@pytest.mark.parametrize(
+    "claim", ["Launched 6 Explore agents.", "It took 48 small steps.", "Edit 31 is `close`."]
+)
+def test_what_a_writer_counts_himself_needs_no_witness(claim: str) -> None:
+    """Nor does the number that is part of a name."""
+    assert doubts(claim) == []
 
 
 def test_what_is_no_count_contradicts_none() -> None:
