@@ -69,7 +69,8 @@ class Text:
         return self.names(path) and (item.ok or self.outcome(path) == "failed")
 
     def has_command(self, item: CommandFact) -> bool:
-        if item.still_fails and (names := _names_of_error(item.detail)):
+        fails = item.still_fails and item.outcome == "failed"
+        if fails and (names := _names_of_error(item.detail)):
             return self.says(item.detail) or self._tells_error(names)
         text = item.text[:COMMAND_CHARS]
         return self.says(text) and (self.outcome(text) == "failed") == (item.outcome in BAD)

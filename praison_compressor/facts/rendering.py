@@ -185,7 +185,9 @@ def _fails(facts: Facts, item: CommandFact) -> str:
     text = item.text
     if len(text) > COMMAND_CHARS:  # which program it was and on what often stands at its end
         text = f"{text[: COMMAND_CHARS // 2]}…{text[-COMMAND_CHARS // 2 :]}"
-    return f"{facts.at(item.index)}{text}: {item.detail}"
+    # Of a refusal the first sentence: hosts say behind it what the agent is to do now.
+    why = item.detail if item.outcome == "failed" else item.detail.partition(". ")[0]
+    return f"{facts.at(item.index)}{text}: {why}"
 
 
 def _todos(facts: Facts, stale: Stale, state: str) -> Iterator[Line]:

@@ -135,12 +135,21 @@ def unresolved(result: str, tool: str, *later: Message, **arguments: object) -> 
 @pytest.mark.parametrize(
     ("messages", "told"),
     [
-        (unresolved(TESTS_FAIL, "bash", command="pytest -v"), f"- pytest -v: {WHY}"),
+        (unresolved(TESTS_FAIL, "bash", command="pytest -v"), f"pytest -v: {WHY}"),
         (unresolved(TESTS_FAIL, "bash", command=LONG), f"python -m pytest -v -p no:x: {WHY}"),
-        (unresolved(TESTS_FAIL, "run_tests", suite="tax"), f"- run_tests tax: {WHY}"),
+        (unresolved(TESTS_FAIL, "run_tests", suite="tax"), f"run_tests tax: {WHY}"),
         (unresolved("Error: no region eu-1", "deploy", region="eu-1"), "Error: no region eu-1"),
+        (
+            unresolved(
+                "The user doesn't want to proceed with this tool use. To tell you how to proceed, "
+                "the user said:\nnot yet",
+                "bash",
+                command="git push",
+            ),
+            "git push: The user doesn't want to proceed with this tool use\n",
+        ),
     ],
-    ids=["shell", "long command", "tool", "error of a tool"],
+    ids=["shell", "long command", "tool", "error of a tool", "refused"],
 )
 def test_a_repair_tells_first_what_still_fails(
     messages: list[Message], told: str, budget: int
