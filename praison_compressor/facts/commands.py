@@ -159,21 +159,32 @@ def _checks(tool: str, lines: Sequence[str]) -> tuple[str, ...]:
 # -------------------------------------------------------------- what still fails
 
 
-def with_failing(commands: Iterable[CommandFact]) -> tuple[CommandFact, ...]:
+def with_failing(
+    commands: Iterable[CommandFact], attempts: Iterable[Attempt] = ()
+) -> tuple[CommandFact, ...]:
     """The commands, those marked that failed when they last ran if none like them worked since: of
-    two programs at most, the newest."""
+    two programs at most, the newest. So too of calls that name no file, such as `run_tests`: those
+    of the `attempts` that still fail are told as commands."""
+    known = list(commands)
+    texts = {item.text for item in known}
+    known += (
+        CommandFact(row.text, row.status, row.detail, row.index, kind="call")
+        for row in attempts
+        if not row.paths and row.text not in texts
+    )
     out: list[CommandFact] = []
     worked: list[Run] = []
-    failed: set[tuple[str, ...]] = set()
-    for item in reversed(list(commands)):
-        if item.kind == "command" and item.outcome not in BAD:
-            worked += _runs_of(item.text)
-        elif item.kind == "command" and item.detail and len(failed) < 2:
-            run = _runs_of(item.text)[-1]
-            fails = run.program not in failed and not any(map(run.is_within, worked))
-            failed |= {run.program} if fails else set()
-            item = replace(item, still_fails=fails)
-        out.append(item)
+    failed: dict[str, set[tuple[str, ...]]] = {"command": set(), "call": set()}
+    for item in sorted(known, key=lambda item: item.index)[::-1]:
+        if item.kind in failed and item.outcome not in BAD:
+            worked += _runs(item)
+        elif item.kind in failed and item.detail and len(failed[item.kind]) < 2:
+            run, told = _runs(item)[-1], failed[item.kind]
+            if run.program not in told and not any(map(run.is_within, worked)):
+                told.add(run.program)
+                item = replace(item, kind="command", still_fails=True)
+        if item.kind != "call":
+            out.append(item)
     return tuple(reversed(out))
 
 
@@ -190,6 +201,14 @@ class Run(NamedTuple):
         return all(
             any(word.startswith(whole.rstrip("/")) for word in self.on) for whole in wider.on
         )
+
+
+def _runs(item: CommandFact) -> list[Run]:
+    """What a command ran; a call is a program by the words of its tool's name."""
+    if item.kind == "command":
+        return _runs_of(item.text)
+    name, *words = item.text.split()
+    return [Run(tuple(re.split(r"[^a-z0-9]+", name.lower())), frozenset(words))]
 
 
 def _runs_of(command: str) -> list[Run]:

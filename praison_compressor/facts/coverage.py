@@ -32,6 +32,9 @@ _CAME = re.compile(
 )
 _CLAUSE_ENDS = re.compile(r"\n|[.;!?](?=\s|$)")
 
+_FAILS = re.compile(r"fail|error|exception|rais|panic|crash|broke|refus|denied|reject", re.I)
+_MENDED = re.compile(r"\b(?:fix(?:e[ds]|ing)?|resolv\w+|solved|addressed|mended|no longer)\b", re.I)
+
 
 @dataclass(frozen=True)
 class Coverage:
@@ -66,8 +69,17 @@ class Text:
         return self.names(path) and (item.ok or self.outcome(path) == "failed")
 
     def has_command(self, item: CommandFact) -> bool:
+        fails = item.still_fails and item.outcome == "failed"
+        if fails and (names := _names_of_error(item.detail)):
+            return self.says(item.detail) or self._tells_error(names)
         text = item.text[:COMMAND_CHARS]
         return self.says(text) and (self.outcome(text) == "failed") == (item.outcome in BAD)
+
+    def _tells_error(self, names: set[str]) -> bool:
+        """Whether a clause that tells of a failure has half of an error's names at least."""
+        told = (one for one in _CLAUSE_ENDS.split(self.text) if _FAILS.search(one))
+        clauses = (one for one in told if not _MENDED.search(one))
+        return any(2 * len(names & set(map(stem, words(one)))) >= len(names) for one in clauses)
 
     def has_todo(self, item: Todo) -> bool:
         return self.says(item.text) and (item.status in DONE or self.outcome(item.text) != "ok")
@@ -83,6 +95,15 @@ class Text:
             came = _CAME.search(behind) or _CAME.search(before)
             said = came.lastgroup if came else said
         return said
+
+
+_SAYS_THAT_IT_FAILED = frozenset("fail failur pass error exit code test total".split())
+
+
+def _names_of_error(detail: str) -> set[str]:
+    """The words of an error that another error has not: no count, no time, not that it failed."""
+    said = {stem(word) for word in words(detail) if len(word) > 2 and len(measured(word)) == 1}
+    return said - _SAYS_THAT_IT_FAILED - STOP
 
 
 def coverage(facts: Facts, text: str) -> Coverage:

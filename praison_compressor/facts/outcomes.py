@@ -88,6 +88,11 @@ _FAILED_TEST = re.compile(
     r"rspec \./\S+|\w\S* > .+ FAILED$|\s+[✘×✕✗]\s+\S.*$)",
     re.M,
 )
+_COUNTED = re.compile(r"\b[1-9]\d* (?:failed|failures?|failing)\b")
+_SAYS_WHY = re.compile(
+    r"^(?:E +)?(?:(?:\w+\.)*[A-Z]\w*(?:Error|Exception)\b.*|thread .* panicked at .*"
+    r"|\S+_test\.go:\d+: .*)"
+)
 # A heading tells of none yet, and some lines say that there is none or only that there was one.
 _TELLS_NOTHING = re.compile(
     r"^\W*(?:error\W+)?(?:\w+ )?(?:errors?|failures?|failed (?:tests|examples))"
@@ -114,8 +119,9 @@ DETAIL_CHARS = 300
 def outcome_of(result: str, *, piped: bool = False) -> Outcome:
     """Read a tool's result from its edges: only the head and the tail say how it ended.
 
-    Of a failure the exit code (1 goes without saying) and the first and the last line that tell of
-    it. `piped`: exit code 0 is that of another program.
+    Of a failure the exit code (1 goes without saying), the first line that tells of it (of a test
+    that failed also the one that says why) and the last, or the one that counts. `piped`: exit
+    code 0 is that of another program.
     """
     result = opened(result)
     head, tail = result[:4_000], result[-4_000:]
@@ -139,8 +145,14 @@ def _failure(text: str, failing: re.Match[str] | None, code: str) -> str:
     telling = (line for line in text.splitlines() if line.strip() and not _tells_nothing(line))
     first = _line(_line_of(shown) if shown else next(chain(errors, telling), text))
     said = first if code == "1" else f"exit {code}: {first}"
-    last = _line(errors[-1]) if errors else first
-    return said if last in said else _line(f"{said} … {last}", DETAIL_CHARS)
+    # Behind a test that failed, why it did; of lines at the end the one that counts.
+    lines = map(str.strip, text.splitlines() if shown else ())
+    why = next((_line(line) for line in lines if _SAYS_WHY.match(line)), first)
+    counted = (line for line in reversed(errors) if _COUNTED.search(line))
+    last = next(counted, errors[-1] if errors else first)
+    for more in (why.removeprefix("E "), _line(last)):
+        said = said if more in said else _line(f"{said} … {more}", DETAIL_CHARS)
+    return said
 
 
 def _line_of(found: re.Match[str]) -> str:

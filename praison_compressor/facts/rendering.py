@@ -12,7 +12,7 @@ from functools import partial
 from typing import NamedTuple
 
 from .corrections import Stale
-from .coverage import short
+from .coverage import COMMAND_CHARS, short
 from .details import Count, details
 from .identifiers import Classifier
 from .model import DONE, CommandFact, Facts, FileFact, Said, Todo
@@ -20,6 +20,9 @@ from .outcomes import BAD
 
 USER_SHARE = 0.7
 NOW_SHARE = 0.06
+FAILS_SHARE = 0.5
+"""At most, of what still fails, before anything else beside a model's text: an agent that does not
+know it goes on as if its work were done."""
 FILES_SHARE = 0.2
 """What became of the files has most room: a summary that lost it is what users complain of, and
 `tests/benchmarks/rounds.py` loses 15 of 20 files where it shares .06 with files only read."""
@@ -56,15 +59,16 @@ def render(
     if max(words_of, budget_tokens) < 20:
         return ""
     stale = Stale(facts.user)
-    fails = beside_prose and any(item.still_fails for item in facts.commands)
-    now = now_section(facts, stale, failing_first=fails)
+    now = now_section(facts, stale, failing=not beside_prose)
+    failing = failing_section(facts, stale) if beside_prose else Section("", ())
     words = user_section(facts, " ".join(visible.split()))
 
     def least(room: int) -> int:
         return LEAST_TOKENS if room >= 5 * LEAST_TOKENS and not beside_prose else 0
 
-    enough = LEAST_TOKENS if fails else least(budget_tokens)
-    stands = fitted(now, max(int(budget_tokens * NOW_SHARE), enough), count)
+    fails = fitted(failing, max(int(budget_tokens * FAILS_SHARE), LEAST_TOKENS), count)
+    now_room = max(int(budget_tokens * NOW_SHARE), least(budget_tokens))
+    stands = fails + fitted(now, now_room, count)
     room = max(0, budget_tokens - count(stands))
     users = int(room * USER_SHARE)
     said = fitted(words, users + max(0, words_of - max(0, budget_tokens)), count)
@@ -153,15 +157,21 @@ def fitted(section: Section, budget_tokens: int, count: Count) -> str:
 RECENT_NOTES = 1
 
 
-def now_section(facts: Facts, stale: Stale, *, failing_first: bool = False) -> Section:
-    """How things stand: what is being done, what is next, what still fails, what is done."""
-    fails = [
-        Line(0, stale.marked(_fails(facts, item), item.index), str(item.index), "last run failed: ")
+def failing_section(facts: Facts, stale: Stale) -> Section:
+    """Commands whose last run failed, newest first."""
+    lines = (
+        Line(-item.index, stale.marked(_fails(facts, item), item.index))
         for item in reversed(facts.commands)
         if item.still_fails
-    ]
+    )
+    return Section("Last run failed", tuple(lines))
+
+
+def now_section(facts: Facts, stale: Stale, *, failing: bool = True) -> Section:
+    """How things stand: what is being done, what is next, what still fails, what is done."""
     lines = [*_todos(facts, stale, "doing"), *_todos(facts, stale, "next")]
-    lines = [*fails, *lines] if failing_first else [*lines, *fails]
+    for line in failing_section(facts, stale).lines if failing else ():
+        lines.append(line._replace(group=str(line.order), label="last run failed: "))
     told = max((item.index for item in facts.todos), default=0)
     current = stale.without([*facts.last_words, *reversed(facts.open_work[-RECENT_NOTES:])])
     # What was said before the list took its present state is not how things stand.
@@ -172,7 +182,12 @@ def now_section(facts: Facts, stale: Stale, *, failing_first: bool = False) -> S
 
 
 def _fails(facts: Facts, item: CommandFact) -> str:
-    return f"{facts.at(item.index)}{item.text}: {item.detail}"
+    text = item.text
+    if len(text) > COMMAND_CHARS:  # which program it was and on what often stands at its end
+        text = f"{text[: COMMAND_CHARS // 2]}…{text[-COMMAND_CHARS // 2 :]}"
+    # Of a refusal the first sentence: hosts say behind it what the agent is to do now.
+    why = item.detail if item.outcome == "failed" else item.detail.partition(". ")[0]
+    return f"{facts.at(item.index)}{text}: {why}"
 
 
 def _todos(facts: Facts, stale: Stale, state: str) -> Iterator[Line]:

@@ -115,6 +115,30 @@ def test_what_a_call_ran_and_what_came_of_it(
 
 
 @pytest.mark.parametrize(
+    ("output", "detail"),
+    [
+        ("FAIL src/tax.test.ts\n  ● tax › rate\n\n    TypeError: x is not a function\n\n"
+         "Tests:       1 failed, 80 passed, 81 total\nTime: 2 s",
+         "FAIL src/tax.test.ts … TypeError: x is not a function … Tests: 1 failed, 80 passed, "
+         "81 total"),
+        ("    tax_test.go:18: got 0, want 139\n--- FAIL: TestTax (0.00s)\nFAIL",
+         "--- FAIL: TestTax (0.00s) … tax_test.go:18: got 0, want 139"),
+        ("test tax::t16 ... FAILED\n\nthread 'tax::t16' panicked at src/tax.rs:18:9:\nleft: 0\n"
+         "test result: FAILED. 80 passed; 1 failed\n\nerror: test failed, to rerun pass `--lib`",
+         "test tax::t16 ... FAILED … thread 'tax::t16' panicked at src/tax.rs:18:9: … "
+         "test result: FAILED. 80 passed; 1 failed"),
+        ("E   KeyError: 'a'\nFAILED t.py::test_a - KeyError: 'a'\n1 failed in 1s\n"
+         "make: *** [Makefile:2: test] Error 1",
+         "FAILED t.py::test_a - KeyError: 'a' … 1 failed in 1s"),
+    ],
+    ids=["jest", "go", "cargo", "pytest under make"],
+)  # fmt: skip
+def test_a_failed_test_is_told_with_why_and_how_many(output: str, detail: str) -> None:
+    """Its name, the error, the count: what is to be mended, and how much."""
+    assert outcome_of(f"exit code 1\n{output}").detail == detail
+
+
+@pytest.mark.parametrize(
     ("output", "first"),
     [
         (" FAIL  src/a.test.ts > logger > upper case\nAssertionError: expected 'a' to be 'B'\n"

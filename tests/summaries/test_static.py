@@ -93,17 +93,112 @@ def test_a_repair_adds_what_the_summary_lacks_and_raises_coverage() -> None:
 
 
 def test_a_failure_told_as_a_success_is_set_right() -> None:
-    """A command's name in a model's text leaves its outcome to be added."""
+    """A command's name in a model's text leaves its outcome to be added, and so does a failure
+    without its error."""
     failed = "Exit code 2\nError: 401 from registry"
     messages = [
         said("user", "Deploy it to staging."),
         *step("c", failed, "Bash", command="make deploy ENV=staging"),
     ]
     facts = extract(messages)
-    for told, added in (("succeeded", True), ("failed with exit 2", False)):
+    for told, added in (
+        ("succeeded", True),
+        ("failed with exit 2", True),
+        ("failed with a 401 from the registry", False),
+    ):
         text = f"Staging: make deploy ENV=staging {told}."
         right = repair(text, facts, budget_tokens=300, count=count)
         assert ("make deploy ENV=staging: exit 2" in right) is added
+
+
+LONG = "cd /home/dev/tax && DATABASE_URL=postgresql://localhost/test python -m pytest -v -p no:x"
+PASSED = "\n".join(f"tests/test_tax.py::test_{n} PASSED" for n in range(80))
+TESTS_FAIL = (
+    f"exit code 1\n{PASSED}\nE       KeyError: 'tax_16'\n"
+    "FAILED tests/test_tax.py::test_16 - KeyError: 'tax_16'\n1 failed, 80 passed in 0.9s"
+)
+WHY = "FAILED tests/test_tax.py::test_16 - KeyError: 'tax_16' … 1 failed, 80 passed in 0.9s"
+
+
+def unresolved(result: str, tool: str, *later: Message, **arguments: object) -> list[Message]:
+    """Much that is read and edited, a call that fails, and what came later."""
+    messages = [said("user", "Mend the tax module so that its tests pass.")]
+    for n in range(14):
+        path = f"/app/src/tax/module_{n}.py"
+        source = "\n".join(f"return lookup_table_{n}_{k}('EU-{n}{k}')" for k in range(12))
+        messages += used(f"r{n}", source, "read_file", path=path)
+        messages += used(f"e{n}", "ok", "edit_file", path=path, new=f"lookup_rates_{n}")
+    return [*messages, *step("t", result, tool, **arguments), *later]
+
+
+@pytest.mark.parametrize("budget", [150, 300, 600])
+@pytest.mark.parametrize(
+    ("messages", "told"),
+    [
+        (unresolved(TESTS_FAIL, "bash", command="pytest -v"), f"pytest -v: {WHY}"),
+        (unresolved(TESTS_FAIL, "bash", command=LONG), f"python -m pytest -v -p no:x: {WHY}"),
+        (unresolved(TESTS_FAIL, "run_tests", suite="tax"), f"run_tests tax: {WHY}"),
+        (unresolved("Error: no region eu-1", "deploy", region="eu-1"), "Error: no region eu-1"),
+        (
+            unresolved(
+                "The user doesn't want to proceed with this tool use. To tell you how to proceed, "
+                "the user said:\nnot yet",
+                "bash",
+                command="git push",
+            ),
+            "git push: The user doesn't want to proceed with this tool use\n",
+        ),
+    ],
+    ids=["shell", "long command", "tool", "error of a tool", "refused"],
+)
+def test_a_repair_tells_first_what_still_fails(
+    messages: list[Message], told: str, budget: int
+) -> None:
+    """Which call, which error and how many, whatever the tool: before identifiers of code, in a
+    small room too."""
+    facts = extract(messages)
+    added = repair("The modules were edited.", facts, budget_tokens=budget, count=count)
+    assert told in added.partition("## The user said")[0]
+    assert count(added) <= budget
+
+
+@pytest.mark.parametrize(
+    ("prose", "told"),
+    [
+        ("pytest -v fails with exit code 1.", True),
+        ("The KeyError 'tax_16' in test_16 was fixed.", True),
+        ("tests/test_tax.py::test_16 was edited.", True),
+        ("Open: test_16 fails with KeyError: 'tax_16'.", False),
+        (f"Open: {WHY}", False),
+    ],
+)
+def test_a_failure_is_added_unless_the_prose_names_its_error(prose: str, told: bool) -> None:
+    """That something fails, or that its error was mended, leaves it to be told."""
+    facts = extract(unresolved(TESTS_FAIL, "bash", command="pytest -v"))
+    added = repair(prose, facts, budget_tokens=300, count=count)
+    assert (f": {WHY}" in added) is told
+
+
+@pytest.mark.parametrize("tool", ["bash", "run_tests"])
+@pytest.mark.parametrize(
+    ("first", "then", "told"),
+    [
+        ("tests", "tests", False),
+        ("tests/test_tax.py", "tests", False),
+        ("tests", "tests/test_vat.py", True),
+    ],
+)
+def test_a_failure_that_a_later_run_resolved_is_not_told(
+    tool: str, first: str, then: str, told: bool
+) -> None:
+    """A run of as much has to pass: one of another file resolves nothing."""
+    key = "command" if tool == "bash" else "path"
+    runs = {key: f"pytest {first}" if tool == "bash" else first}
+    passes = {key: f"pytest {then}" if tool == "bash" else then}
+    later = step("later", "81 passed in 0.8s", tool, **passes)
+    facts = extract(unresolved(TESTS_FAIL, tool, *later, **runs))
+    added = repair("The modules were edited.", facts, budget_tokens=300, count=count)
+    assert (f": {WHY}" in added) is told
 
 
 def test_the_first_request_stands_in_a_long_session() -> None:
