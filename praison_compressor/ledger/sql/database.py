@@ -372,6 +372,7 @@ _REMEDIES = (
     ("password authentication", "user or password is wrong"),
     ("does not exist", "the server knows no such database or user; create it"),
     ("permission denied", "this user may not do that; grant it the rights to its tables"),
+    ("connection", "it cannot be reached; start its server, or check the store's URL"),
 )
 # psycopg quotes connection strings in some of its messages.
 _SECRET = re.compile(r"(?i)(password\s*=\s*|//[^/@\s:]*:)[^\s@&\"']+")
