@@ -220,8 +220,9 @@ class CompressorConfig:
         for name in ("context_window", "summary_target_tokens", "shown_message_tokens"):
             self._require(name, "a positive whole number", lambda v: _is_whole(v, 1))
         counts = (
-            "token_floor protect_last_n_tokens summary_max_retries mask_above_tokens output_reserve "
-            "head_tokens facts_budget_tokens keep_recent_turns mask_keep_recent_tokens"
+            "token_floor protect_last_n_tokens summary_max_retries mask_above_tokens "
+            "output_reserve head_tokens facts_budget_tokens keep_recent_turns "
+            "mask_keep_recent_tokens"
         )
         for name in counts.split():
             self._require(name, "a whole number, 0 or more", _is_whole)

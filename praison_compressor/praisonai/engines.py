@@ -85,8 +85,8 @@ class Engines:
                 known, reserve = model_limits(name, window).window, config.output_reserve
                 if _usable(reserve, known) != reserve:
                     log.warning(
-                        "output_reserve=%d leaves nothing of the %d tokens that %s takes: the usual "
-                        "reserve is kept; lower output_reserve",
+                        "output_reserve=%d leaves nothing of the %d tokens that %s takes: the "
+                        "usual reserve is kept; lower output_reserve",
                         *(reserve, known, name or "the model"),
                     )
                     config = replace(config, output_reserve=None)
