@@ -303,7 +303,7 @@ _REMEDIES = {
     "timeout": "a faster model, or a longer timeout_seconds",
     "network": "is --api-base right, and the network there?",
     "context": "a model with a larger window",
-    "provider": "is the model's name right, and --api-base?",
+    **dict.fromkeys(("refused", "provider"), "is the model's name right, and --api-base?"),
 }
 
 CHECKS = {
