@@ -14,10 +14,9 @@ from praisonaiagents.config import loader
 from praisonaiagents.plugins.manager import get_plugin_manager
 from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
-from ..config import CompressorConfig, nearest, no_such
-from ..errors import ConfigError
+from ..config import nearest, no_such
 from .install import installation
-from .options import OURS
+from .options import OURS, usable
 
 log = logging.getLogger(__name__)
 
@@ -137,11 +136,18 @@ def _misspelled(names: Iterable[object]) -> list[str]:
 
 def _read(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The options under our name that count, and what is wrong with the others."""
-    unknown = sorted(set(map(str, given)) - OURS - HOST_OPTIONS)
-    faults = [f"plugins.{NAME}: {no_such('option', name, OURS)}" for name in unknown]
-    options = {key: given[key] for key in given if key in OURS}
-    try:
-        CompressorConfig.from_mapping(options)
-    except ConfigError as error:
-        return {}, [*faults, f"plugins.{NAME}: {error}; none of its options counts"]
-    return options, faults
+    options, faults = usable({key: given[key] for key in given if key in OURS})
+    for name in sorted(set(map(str, given)) - OURS - HOST_OPTIONS):
+        faults[name] = no_such("option", name, OURS)
+    said = [f"plugins.{NAME}: {fault} ({file_of(name)})" for name, fault in faults.items()]
+    return options, said
+
+
+def file_of(option: str) -> str:
+    """The nearest of the host's files that has the option; a program may give it too."""
+    for path in reversed(loader._discover_config_files()):
+        plugins_in = loader._parse_config_file(path).get("plugins")
+        ours = plugins_in.get(NAME) if isinstance(plugins_in, Mapping) else None
+        if isinstance(ours, Mapping) and option in ours:
+            return str(path)
+    return "plugins.enable()"
