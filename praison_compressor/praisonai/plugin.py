@@ -91,6 +91,8 @@ class Asked:
     on: bool
     """Whether the host enables it at the first `Agent()`."""
     options: Mapping[str, Any]
+    model: str | None
+    """Of agents that name none, where a file does."""
     files: tuple[str, ...]
     """Those that the host reads, the nearest last."""
     faults: tuple[str, ...]
@@ -111,18 +113,18 @@ def asked() -> Asked:
     section = whole.get("plugins", {})
     if not isinstance(section, Mapping):
         faults.append(f"plugins: {section!r}: the host wants a mapping; {_WRITE}")
-        return Asked(False, {}, files, tuple(faults))
+        return Asked(False, {}, None, files, tuple(faults))
     if "plugins" not in whole:
         faults += [no_such("section", k, ["plugins"]) for k in whole if nearest(k, ["plugins"])]
     if not isinstance(section.get(NAME, {}), Mapping):
         faults.append(f"plugins.{NAME}: {section[NAME]!r}: the host passes over it; {_WRITE}")
-    loader.get_config(reload=True)
+    model = loader.get_config(reload=True).defaults.model
     names = loader.get_enabled_plugins()
     options, wrong = _read(loader.get_plugin_options().get(NAME, {}))
     faults += [*_misspelled([*(names or ()), *section]), *wrong]
     on = loader.is_plugins_enabled() and (names is None or NAME in names)
     on = on and not get_plugin_manager().is_discovery_disabled()
-    return Asked(on, options, files, tuple(faults))
+    return Asked(on, options, model, files, tuple(faults))
 
 
 _WRITE = f"write `plugins: {{{NAME}: {{enabled: true}}}}`"
@@ -139,15 +141,22 @@ def _read(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     options, faults = usable({key: given[key] for key in given if key in OURS})
     for name in sorted(set(map(str, given)) - OURS - HOST_OPTIONS):
         faults[name] = no_such("option", name, OURS)
-    said = [f"plugins.{NAME}: {fault} ({file_of(name)})" for name, fault in faults.items()]
-    return options, said
+    files = {name: file_of(*IN_FILES, name) for name in faults}
+    return options, [f"plugins.{NAME}: {faults[name]} ({files[name]})" for name in faults]
 
 
-def file_of(option: str) -> str:
-    """The nearest of the host's files that has the option; a program may give it too."""
+IN_FILES = ("plugins", NAME)
+"""Where the host's files have our options."""
+
+
+def file_of(*keys: str) -> str:
+    """The nearest of the host's files that says something there; a program may say it too."""
     for path in reversed(loader._discover_config_files()):
-        plugins_in = loader._parse_config_file(path).get("plugins")
-        ours = plugins_in.get(NAME) if isinstance(plugins_in, Mapping) else None
-        if isinstance(ours, Mapping) and option in ours:
+        found = loader._parse_config_file(path)
+        for key in keys:
+            if not (isinstance(found, Mapping) and key in found):
+                break
+            found = found[key]
+        else:
             return str(path)
     return "plugins.enable()"
