@@ -145,7 +145,7 @@ def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
     first, count = named.message, len(entry.segment.run)
     if first is None or entry.forgotten:
         return named
-    if not 1 <= first <= count or (named.last_message or first) < first:
+    if not 1 <= first <= count:
         raise Unusable(f"{session}: no message {named}, s{named.segment} has {count}")
     return named
 
