@@ -219,26 +219,18 @@ class CompressorConfig:
         self._require("archive_limit_mb", "a positive number", lambda v: 0 < v <= MOST)
         for name in ("context_window", "summary_target_tokens", "shown_message_tokens"):
             self._require(name, "a positive whole number", lambda v: _is_whole(v, 1))
-        for name in (
-            "token_floor",
-            "protect_last_n_tokens",
-            "summary_max_retries",
-            "mask_above_tokens",
-            "output_reserve",
-            "head_tokens",
-            "facts_budget_tokens",
-            "keep_recent_turns",
-            "mask_keep_recent_tokens",
-        ):
+        counts = (
+            "token_floor protect_last_n_tokens summary_max_retries mask_above_tokens "
+            "output_reserve head_tokens facts_budget_tokens keep_recent_turns "
+            "mask_keep_recent_tokens"
+        )
+        for name in counts.split():
             self._require(name, "a whole number, 0 or more", _is_whole)
-        for name in (
-            "model",
-            "auxiliary_model",
-            "auxiliary_api_base",
-            "auxiliary_api_key",
-            "summary_instructions",
-            "store_key",
-        ):
+        texts = (
+            "model auxiliary_model auxiliary_api_base auxiliary_api_key summary_instructions "
+            "store_key"
+        )
+        for name in texts.split():
             self._require(name, "a text", lambda v: isinstance(v, str))
         for name in _SWITCHES:
             self._require(name, "True or False", lambda v: True, switch=True)
@@ -246,6 +238,12 @@ class CompressorConfig:
         _check_prompt(self.summary_prompt)
         self._require("store_url", STORES, os.fspath)
         self._require("namespace", "a name that is not empty", lambda v: bool(v.strip()))
+        window, reserve = self.context_window, self.output_reserve
+        if window is not None and reserve is not None and reserve >= window:
+            raise ConfigError(
+                f"output_reserve={reserve}: leaves nothing of context_window={window}; lower "
+                "output_reserve or raise context_window"
+            )
 
     def _require(self, name: str, wanted: str, holds: Any, *, switch: bool = False) -> None:
         value = getattr(self, name)

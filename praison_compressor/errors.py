@@ -97,7 +97,7 @@ class SummaryError(CompressorError):
 class SummarizerUnavailable(SummaryError):
     """The auxiliary model did not answer.
 
-    `kind` is one of "timeout", "auth", "quota", "context", "network", "provider";
+    `kind` is one of "timeout", "auth", "quota", "context", "network", "refused", "provider";
     `retry_after` is the number of seconds that the provider asked us to wait, if it did.
     """
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Annotated, Any
 
-from ..config import STORE_VARIABLE, CompressorConfig
+from ..config import KEY_VARIABLE, STORE_VARIABLE, CompressorConfig
 from ..errors import CompressorError
 from ..messages.display import one_line
 from ..tokens.counter import TokenCounter
@@ -35,15 +35,17 @@ def doctor(
 ) -> Answer:
     """Check the host and its configuration, the window, the store, the model that writes summaries.
 
-    Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does, says which agents are
-    compressed and from how many tokens on, and has one outgrow its window against a local server.
+    Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does and checks the options that
+    an agent gets by them; those given here count first. Says which agents are compressed and from
+    how many tokens on, and has one outgrow its window against a local server.
     Exit code 1 when something that is configured does not work.
 
     $ praison-compressor doctor --window 32k
     """
-    config = replace(config, store_url=place.store, namespace=place.namespace).with_environment()
+    given = replace(config, store_url=place.store, namespace=place.namespace)
     with unlogged():  # what a check finds is in its line
-        checks = {name: check(config) for name, check in CHECKS.items()}
+        config, told = _in_force(given)
+        checks = {"options": told} | {name: check(config) for name, check in CHECKS.items()}
     works = all(check.state != FAIL for check in checks.values())
     rows = [
         (name, check.state, check.found + (f" -> {check.remedy}" if check.remedy else ""))
@@ -63,6 +65,38 @@ class Check:
     """ "ok", "note" (works, but worth knowing) or "fail"."""
     found: str
     remedy: str = ""
+
+
+def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
+    """The options that an agent gets which says nothing, and where each comes from: those given
+    here count before those of the host's files, and these before the environment."""
+    plain = vars(CompressorConfig())
+    options = {name: value for name, value in vars(given).items() if value != plain[name]}
+    sources = dict.fromkeys(options, "the command line")
+    try:
+        from ..praisonai.options import usable
+        from ..praisonai.plugin import IN_FILES, asked, file_of
+
+        asks = asked()
+    except (ImportError, AttributeError):  # the checks of the host and the plugin say so
+        config = given.with_environment()
+    else:
+        more = dict(asks.options) if asks.on else {}
+        places: dict[str, tuple[str, ...]] = {name: (*IN_FILES, name) for name in more}
+        if asks.model:
+            more["model"], places["model"] = asks.model, ("defaults", "model")
+        new = {name: more[name] for name in places if name not in options}
+        options, _ = usable({**options, **new})  # what is wrong, the check of the plugin says
+        sources |= {name: file_of(*places[name]) for name in new if name in options}
+        config = CompressorConfig(**options).with_environment()
+    for name, variable in (("store_url", STORE_VARIABLE), ("store_key", KEY_VARIABLE)):
+        if getattr(config, name) is not None:
+            sources.setdefault(name, variable)
+    names: dict[str, list[str]] = {}
+    for name in sorted(sources):
+        names.setdefault(sources[name], []).append(name)
+    found = "; ".join(f"{', '.join(theirs)}: {source}" for source, theirs in names.items())
+    return config, Check(OK, found or "the defaults")
 
 
 def _package(config: CompressorConfig) -> Check:
@@ -303,7 +337,7 @@ _REMEDIES = {
     "timeout": "a faster model, or a longer timeout_seconds",
     "network": "is --api-base right, and the network there?",
     "context": "a model with a larger window",
-    "provider": "is the model's name right, and --api-base?",
+    **dict.fromkeys(("refused", "provider"), "is the model's name right, and --api-base?"),
 }
 
 CHECKS = {

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import functools
 import os
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..facts import Domain, rules_in
 from ..ledger.passages import lines_of, passages, terms
+from ..ledger.recall import Recall
 from ..ledger.references import HOW, Reference, parse
 from ..ledger.segments import Entry, Epoch, Session, in_force
 from ..ledger.words import Hit
 from ..messages import read, text_of
 from ..messages.display import excerpt, in_words, one_line, when
 from ..summaries.prompts import rendering
+from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
 from .options import STORED_WHEN, Conversation, Place, SessionId, command, flag, option
 from .terminal import Answer, Line, Piece, Table, Unusable, number, titled
@@ -129,9 +132,21 @@ def show(
             return _segment(named.segment, entry, store.originals(found, entry))
         if full:
             raise Unusable(f"{reference} --full: it goes with a segment, s{named.segment}")
-        config = CompressorConfig(namespace=place.namespace)
-        text = ContextCompressor(config, store=store).read(reference, session_id=session)
+        tokens = TokenCounter(None)
+        reading = functools.partial(_reading, session, place)
+        recall = Recall(store, lambda: found, tokens.text, turn_tokens=None, reading=reading)
+        text = recall.read(reference, 2_000)
     return Answer({"session": session, "reference": str(named), "text": text}, [text])
+
+
+def _reading(session: str, place: Place, reference: str) -> str:
+    """How this command reads on at a reference; a store that may have a password is not named."""
+    words = ["praison-compressor", "show", session, reference]
+    if place.store is not None and "@" not in place.store:
+        words += ["--store", place.store]
+    if place.namespace != CompressorConfig.namespace:
+        words += ["--namespace", place.namespace]
+    return shlex.join(words)
 
 
 def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
@@ -145,7 +160,7 @@ def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
     first, count = named.message, len(entry.segment.run)
     if first is None or entry.forgotten:
         return named
-    if not 1 <= first <= count or (named.last_message or first) < first:
+    if not 1 <= first <= count:
         raise Unusable(f"{session}: no message {named}, s{named.segment} has {count}")
     return named
 

@@ -58,6 +58,8 @@ class Recall:
     """The agent's turn; when it changes, what a turn may read is whole again."""
     turn_tokens: int | None = TURN_TOKENS
     """None: no bound."""
+    reading: Callable[[str], str] = lambda reference: f'{READ}("{reference}")'
+    """How the reader goes on at a reference."""
     _spent: tuple[Hashable, int] = field(default=(None, 0), init=False)
 
     # -------------------------------------------------------------- what the tools answer
@@ -233,11 +235,12 @@ class Recall:
             left -= _CUT_TOKENS if self.count(text) > left else 0
             body, shown_to = self._lines(lines, first, until, left)
             if shown_to < until:
-                rest = where.from_line(shown_to + 1)
-                body += f'\n(cut at line {shown_to} of {len(lines)}; go on: {READ}("{rest}"))'
+                rest = self.reading(str(where.from_line(shown_to + 1)))
+                body += f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
             size = self.count(head) + self.count(body)
             if size > room and number > named.message:
-                return f'{answer}\n(more: {READ}("{where}-{last}"))'
+                more = self.reading(f"{where}-{last}")
+                return f"{answer}\n(more: {more})"
             answer, room = f"{answer}{head}\n{body}", room - size
         return answer + ending
 

@@ -11,11 +11,12 @@ __all__ = ["HOW", "Reference", "parse"]
 
 HOW = (
     'expected one like "s2" (a segment), "s2.14" (a message), "s2.14-20" (messages), '
-    '"s2.14:900-940" (lines of a message) or "s2.14:922" (the lines around one)'
+    '"s2.14:900-940" (lines of a message) or "s2.14:922" (the lines around one); a range goes up, '
+    "within one segment"
 )
 
 _WRITTEN = re.compile(
-    r"s(\d{1,9})(?:\.(\d{1,9})(?:-(?:s\d{1,9}\.)?(\d{1,9}))?(?::(\d{1,9})(?:(-)(\d{1,9})?)?)?)?",
+    r"s(\d{1,9})(?:\.(\d{1,9})(?:-(?:s(\d{1,9})\.)?(\d{1,9}))?(?::(\d{1,9})(?:(-)(\d{1,9})?)?)?)?",
     re.IGNORECASE,
 )
 
@@ -74,9 +75,11 @@ def parse(text: str) -> Reference | None:
     found = _WRITTEN.fullmatch(text.strip().strip("[]()\"'` .,").strip())
     if found is None:
         return None
-    segment, message, until, line, dash, last = found.groups()
+    segment, message, other, until, line, dash, last = found.groups()
     if message is None:
         return Reference(int(segment))
+    if int(other or segment) != int(segment) or _falls(message, until) or _falls(line, last):
+        return None
     return Reference(
         int(segment),
         int(message),
@@ -85,3 +88,8 @@ def parse(text: str) -> Reference | None:
         int(last) if last else None,
         around=bool(line) and not dash,
     )
+
+
+def _falls(first: str | None, last: str | None) -> bool:
+    """Whether a range goes down; one that has no end does not."""
+    return first is not None and last is not None and int(last) < int(first)

@@ -81,9 +81,16 @@ class Engines:
         with self._lock:
             if name not in self._made:
                 window = self.config.context_window if name == own else None
-                self._made[name] = self._make(
-                    replace(self.config, model=name, context_window=window), TokenCounter(name)
-                )
+                config = replace(self.config, model=name, context_window=window)
+                known, reserve = model_limits(name, window).window, config.output_reserve
+                if _usable(reserve, known) != reserve:
+                    log.warning(
+                        "output_reserve=%d leaves nothing of the %d tokens that %s takes: the "
+                        "usual reserve is kept; lower output_reserve",
+                        *(reserve, known, name or "the model"),
+                    )
+                    config = replace(config, output_reserve=None)
+                self._made[name] = self._make(config, TokenCounter(name))
             return self._made[name]
 
     def focused(self, focus: str | None) -> ContextCompressor:
@@ -149,8 +156,7 @@ class Engines:
         return max(1, window - self._reserve(request.model, window) - self.overhead(request))
 
     def _reserve(self, model: str | None, window: int) -> int:
-        reserve = self.of(model).config.output_reserve
-        return min(8_000, window // 4) if reserve is None else reserve
+        return _reserved(self.of(model).config.output_reserve, window)
 
     def shrink(self, request: HostRequest, sent: Sequence[Message], refused: Overflow) -> int:
         """Take a smaller window for the model from a refusal of `sent`; returns it."""
@@ -167,11 +173,22 @@ class Engines:
                 reserve = min(refused.answer or 0, window - 1)
             needed = engine.tokens.messages(sent) + self.overhead(request, window)
             # By what we know now it may have fit, and it did not.
-            while needed <= window - (reserve or self._reserve(model, window)):
+            while needed <= window - _reserved(reserve, window):
                 window //= 2
+            reserve = _usable(reserve, window)
             config = replace(engine.config, context_window=window, output_reserve=reserve)
             self._made[config.model] = self._make(config, engine.tokens)
             return window
+
+
+def _usable(reserve: int | None, window: int) -> int | None:
+    """An output reserve, if it leaves anything of the window; else None, for the usual one."""
+    return reserve if reserve is not None and reserve < window else None
+
+
+def _reserved(reserve: int | None, window: int) -> int:
+    usable = _usable(reserve, window)
+    return min(8_000, window // 4) if usable is None else usable
 
 
 def bill(agent: Any, usage: Usage) -> None:

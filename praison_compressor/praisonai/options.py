@@ -40,13 +40,27 @@ class RequestedContext:
 
     def config(self, model: str | None, defaults: Mapping[str, Any]) -> CompressorConfig:
         """Our configuration for that model; `defaults` hold where the agent says nothing."""
-        given = {"model": model, **defaults, **self.options}
-        try:
-            return CompressorConfig.from_mapping(given).with_environment()
-        except ConfigError as error:
+        # The agent's own first: what cannot stand with them yields.
+        silent = {name: value for name, value in defaults.items() if name not in self.options}
+        options, faults = usable({"model": model, **self.options, **silent})
+        for fault in faults.values():
             # A dictionary in `context=` is first read inside a turn, which must not end for it.
-            log.error("options of context= left out: %s", error)
-            return CompressorConfig(model=model).with_environment()
+            log.error("options of context=: %s", fault)
+        return CompressorConfig.from_mapping(options).with_environment()
+
+
+def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The options that can work together with those before them, and why each other cannot."""
+    kept: dict[str, Any] = {}
+    faults: dict[str, str] = {}
+    for name, value in options.items():
+        try:
+            CompressorConfig.from_mapping({**kept, name: value})
+        except ConfigError as error:
+            faults[name] = f"{error}; left out"
+        else:
+            kept[name] = value
+    return kept, faults
 
 
 def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:

@@ -14,10 +14,9 @@ from praisonaiagents.config import loader
 from praisonaiagents.plugins.manager import get_plugin_manager
 from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
-from ..config import CompressorConfig, nearest, no_such
-from ..errors import ConfigError
+from ..config import nearest, no_such
 from .install import installation
-from .options import OURS
+from .options import OURS, usable
 
 log = logging.getLogger(__name__)
 
@@ -92,6 +91,8 @@ class Asked:
     on: bool
     """Whether the host enables it at the first `Agent()`."""
     options: Mapping[str, Any]
+    model: str | None
+    """Of agents that name none, where a file does."""
     files: tuple[str, ...]
     """Those that the host reads, the nearest last."""
     faults: tuple[str, ...]
@@ -112,18 +113,18 @@ def asked() -> Asked:
     section = whole.get("plugins", {})
     if not isinstance(section, Mapping):
         faults.append(f"plugins: {section!r}: the host wants a mapping; {_WRITE}")
-        return Asked(False, {}, files, tuple(faults))
+        return Asked(False, {}, None, files, tuple(faults))
     if "plugins" not in whole:
         faults += [no_such("section", k, ["plugins"]) for k in whole if nearest(k, ["plugins"])]
     if not isinstance(section.get(NAME, {}), Mapping):
         faults.append(f"plugins.{NAME}: {section[NAME]!r}: the host passes over it; {_WRITE}")
-    loader.get_config(reload=True)
+    model = loader.get_config(reload=True).defaults.model
     names = loader.get_enabled_plugins()
     options, wrong = _read(loader.get_plugin_options().get(NAME, {}))
     faults += [*_misspelled([*(names or ()), *section]), *wrong]
     on = loader.is_plugins_enabled() and (names is None or NAME in names)
     on = on and not get_plugin_manager().is_discovery_disabled()
-    return Asked(on, options, files, tuple(faults))
+    return Asked(on, options, model, files, tuple(faults))
 
 
 _WRITE = f"write `plugins: {{{NAME}: {{enabled: true}}}}`"
@@ -137,11 +138,25 @@ def _misspelled(names: Iterable[object]) -> list[str]:
 
 def _read(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """The options under our name that count, and what is wrong with the others."""
-    unknown = sorted(set(map(str, given)) - OURS - HOST_OPTIONS)
-    faults = [f"plugins.{NAME}: {no_such('option', name, OURS)}" for name in unknown]
-    options = {key: given[key] for key in given if key in OURS}
-    try:
-        CompressorConfig.from_mapping(options)
-    except ConfigError as error:
-        return {}, [*faults, f"plugins.{NAME}: {error}; none of its options counts"]
-    return options, faults
+    options, faults = usable({key: given[key] for key in given if key in OURS})
+    for name in sorted(set(map(str, given)) - OURS - HOST_OPTIONS):
+        faults[name] = no_such("option", name, OURS)
+    files = {name: file_of(*IN_FILES, name) for name in faults}
+    return options, [f"plugins.{NAME}: {faults[name]} ({files[name]})" for name in faults]
+
+
+IN_FILES = ("plugins", NAME)
+"""Where the host's files have our options."""
+
+
+def file_of(*keys: str) -> str:
+    """The nearest of the host's files that says something there; a program may say it too."""
+    for path in reversed(loader._discover_config_files()):
+        found = loader._parse_config_file(path)
+        for key in keys:
+            if not (isinstance(found, Mapping) and key in found):
+                break
+            found = found[key]
+        else:
+            return str(path)
+    return "plugins.enable()"

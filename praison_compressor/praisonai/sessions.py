@@ -75,15 +75,19 @@ def is_encrypted(store: Any) -> bool:
 def ledger_of(config: CompressorConfig, agent: Any) -> Store:
     """The store for an agent's ledger; which one it is, is logged.
 
-    One that cannot be opened (a wrong URL, a wrong key) costs an agent what outlives its process,
-    not its compression: the ledger is in memory then, and the log says why.
+    One that cannot be opened (a wrong URL or key, a path that is not writable) costs an agent what
+    outlives its process, not its compression: the ledger is in memory then, and the log says why.
     """
+    name = getattr(agent, "display_name", None)
     try:
         store = _opened(config, agent)
+        if isinstance(store, SqlStore):
+            store.check()
     except (ConfigError, LedgerError) as error:
-        log.error("the ledger stays in memory and ends with this process: %s", error)
+        said = "agent %s: its ledger stays in memory and ends with this process: %s"
+        log.error(said, name, error)
         store = MemoryStore()
-    log.info("agent %s: its ledger is in %s", getattr(agent, "display_name", None), place_of(store))
+    log.info("agent %s: its ledger is in %s", name, place_of(store))
     return store
 
 
@@ -97,9 +101,7 @@ def _opened(config: CompressorConfig, agent: Any) -> Store:
         codec, url = _codec_of(keeper), url or str(default_path(encrypted=True))
     elif url is not None:
         return default_store(config)
-    store = open_store(url, codec=codec, mask_secrets=config.redact_archive)
-    store.check()
-    return store
+    return open_store(url, codec=codec, mask_secrets=config.redact_archive)
 
 
 def _codec_of(keeper: Any) -> Any:

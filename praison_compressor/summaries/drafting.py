@@ -21,6 +21,7 @@ from ..facts.outcomes import errors_in
 from ..messages import Message, steps
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
+from .litellm_client import REFUSED
 from .prompts import Wish, merge_request, prefix_request, rendering, request
 from .protocol import Brief
 from .retries import Asker
@@ -113,7 +114,7 @@ class Drafter:
         try:
             return await self.asker.text(asked, self.tokens, tools)
         except SummaryError as error:
-            if getattr(error, "kind", "provider") != "provider":
+            if getattr(error, "kind", "provider") not in ("provider", REFUSED):
                 raise  # the ordinary request would meet the same: no network, no key, no time
             logger.info("no summary on the live prefix, asked without it: %s", error)
             return None

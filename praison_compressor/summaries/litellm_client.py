@@ -132,7 +132,8 @@ class LiteLLMSummarizer:
             raise SummarizerUnavailable(
                 f"{model}: litellm's provider {provider!r} is not known to send to api_base; "
                 f"nothing was sent; name the model openai/... if {self._api_base} speaks "
-                "OpenAI's protocol"
+                "OpenAI's protocol",
+                kind=REFUSED,
             )
         endpoint["custom_llm_provider"] = provider
         endpoint["model"] = model.removeprefix(f"{provider}/")
@@ -226,7 +227,7 @@ def _complete(litellm: Any, request: dict[str, Any]) -> Any:
         try:
             return litellm.completion(**request)
         except refusals as error:
-            adapted = _adapted(request, str(error)) if kind_of(error) == "provider" else None
+            adapted = _adapted(request, str(error)) if kind_of(error) == REFUSED else None
             if adapted is None:
                 raise
             request = adapted
@@ -298,6 +299,9 @@ _KINDS = (
     # Not APIConnectionError: litellm names so whatever it did not expect.
     ("network", {"TransportError", "ConnectionError", "gaierror"}),
 )
+REFUSED = "refused"
+"""The kind of a request that would be refused again: no such model (404), or no valid request."""
+_REFUSALS = {"NotFoundError", "BadRequestError", "UnprocessableEntityError"}
 
 
 def kind_of(error: BaseException) -> str:
@@ -306,7 +310,9 @@ def kind_of(error: BaseException) -> str:
     for kind, classes in _KINDS:
         if names & classes:
             return kind
-    return "provider" if overflow_of(error) is None else "context"
+    if overflow_of(error) is not None:
+        return "context"
+    return REFUSED if names & _REFUSALS else "provider"
 
 
 def retry_after(error: BaseException) -> float | None:

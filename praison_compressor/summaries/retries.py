@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
+import math
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from ..messages import Message
 from ..messages.forks import renewed
 from ..tokens.counter import TokenCounter
 from ..tokens.models import overflow_of
-from .litellm_client import kind_of, retry_after
+from .litellm_client import REFUSED, kind_of, retry_after
 from .protocol import SummaryReply
 from .validation import accept, is_about
 
@@ -229,8 +230,11 @@ COOLDOWNS = (60.0, 300.0, 900.0)
 FIRST = {"quota": 1, "auth": 2}
 """Kinds that no short wait mends start further on: 300 s for a quota, 900 s for a key."""
 
+LASTING = {"auth", REFUSED}
+"""Kinds for which the time is waited for however much the conversation grows."""
+
 GROWTH = 1.5
-"""A conversation that has grown so much since the failure is worth another try."""
+"""A conversation that has grown so much since another failure is worth another try."""
 
 REMEMBERED = 1_024
 """Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
@@ -242,13 +246,13 @@ class Breaker:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = renewed(threading.Lock())
-        # Until when it rests, the tokens that it failed at, its step in the cooldowns.
-        self._failures: dict[tuple[str, str | None], tuple[float, int, int]] = {}
+        # Until when it rests, the tokens that release it before, its step in the cooldowns.
+        self._failures: dict[tuple[str, str | None], tuple[float, float, int]] = {}
 
     def allows(self, session_id: str, model: str | None, tokens: int) -> bool:
         """Whether the model may be asked for a segment of that many tokens."""
-        until, before, _ = self._failures.get((session_id, model), (0.0, 0, 0))
-        return self._clock() >= until or tokens >= GROWTH * before
+        until, grown, _ = self._failures.get((session_id, model), (0.0, 0, 0))
+        return self._clock() >= until or tokens >= grown
 
     def failed(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
         """Note a failure; returns the seconds for which the model is left alone."""
@@ -256,7 +260,8 @@ class Breaker:
         with self._lock:
             *_, before = self._failures.pop(key, (-1,))
             step = min(max(before + 1, FIRST.get(kind, 0)), len(COOLDOWNS) - 1)
-            self._failures[key] = (now + COOLDOWNS[step], tokens, step)
+            grown = math.inf if kind in LASTING else GROWTH * tokens
+            self._failures[key] = (now + COOLDOWNS[step], grown, step)
             while len(self._failures) > REMEMBERED:
                 del self._failures[next(iter(self._failures))]
             return COOLDOWNS[step]

@@ -25,7 +25,7 @@ from .drafting import Drafter, Piece
 from .litellm_client import default_summarizer
 from .prompts import judge_request, rendering
 from .protocol import Brief, Doubt, Summarizer, SummaryReply, Written
-from .retries import MOST_CALLS, Asker, Breaker, LearnedWindows
+from .retries import LASTING, MOST_CALLS, Asker, Breaker, LearnedWindows
 from .static import FactFinder, repair, static_summary
 from .validation import Claim, claims_of, marked, strip_reasoning, unmarked, unreserved
 
@@ -113,7 +113,8 @@ class SummaryWriter:
         kind = getattr(error, "kind", "rejected")
         rest = self.breaker.failed(asker.session_id, asker.model, brief.tokens, kind)
         who = asker.model or "the auxiliary model"
-        logger.warning("no summary from %s, left alone for %g s: %s", who, rest, error)
+        unless = "" if kind in LASTING else ", or until there is half as much again to summarize"
+        logger.warning("no summary from %s, left alone for %g s%s: %s", who, rest, unless, error)
         told = {"model": asker.model, "reason": str(error)}
         self.emit(Event("fell_back", asker.session_id, told))
 

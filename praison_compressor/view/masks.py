@@ -38,7 +38,7 @@ MASK_CHARS = 160
 
 
 def mask_line(call: ToolCall, text: str, own: str) -> str:
-    """One line for an old tool output: tool, arguments, size, outcome.
+    """One line for an old tool output: tool, arguments, size, outcome, how it begins and ends.
 
     `text` is the whole output, `own` what of it the tool itself has written.
     """
@@ -47,7 +47,8 @@ def mask_line(call: ToolCall, text: str, own: str) -> str:
     if len(said) > MASK_CHARS:
         said = said[: MASK_CHARS - 1] + "…"
     lines = text.count("\n") + 1 if text else 0
-    detail = f": {outcome.detail[:MASK_CHARS]}" if outcome.detail else ""
+    told = outcome.detail[:MASK_CHARS]
+    detail = (f": {told}" if told else "") + _ends(own, told)
     return f"[masked] {said} -> {outcome.status}, {lines} lines, {len(text)} chars{detail}"
 
 
@@ -153,7 +154,7 @@ def mask(
     def line_of(call: ToolCall, result: Message, _: Sequence[Any]) -> str:
         text = result_text(result) if is_result(result) else said_by(result)
         own = without_notes(text, host_prefixes)
-        return mask_line(call, text, own) + _ends(own) + again
+        return mask_line(call, text, own) + again
 
     return _rewritten(calls, message, line_of)
 
@@ -182,10 +183,22 @@ def _rewritten(calls: Calls, message: Message, rewrite: Rewrite) -> Message:
 WHOLE = " | whole: {} in the archive, or call again"
 
 
-def _ends(text: str) -> str:
-    """How a long text begins and ends: there a result most often says what it is and concludes."""
+def _ends(text: str, told: str) -> str:
+    """How a long text begins and ends, without the lines that are told already: there a result most
+    often says what it is and concludes."""
     flat = " ".join(text.split())
-    return f" | begins: {flat[:80]} | ends: {flat[-80:]}" if len(flat) > 240 else ""
+    if len(flat) <= 240:
+        return ""
+    for line in told.split(" … "):
+        words = " ".join(line.split())
+        if len(words) > LEAST_TOLD:
+            flat = flat.replace(words, "…")
+    ends = {"begins": flat[:80], "ends": flat[80:][-80:]}
+    return "".join(f" | {name}: {part}" for name, part in ends.items() if part.strip("… "))
+
+
+LEAST_TOLD = 8
+"""Characters of what may stand twice: "ok" also stands within other words."""
 
 
 # -------------------------------------------------------------- excerpts

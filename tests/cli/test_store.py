@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import re
+import shlex
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -97,6 +99,26 @@ def test_what_search_names_is_read_by_its_reference(run: Run, view: Path, tmp_pa
     (newest, *_) = run("search", "FACT-29", "--json").json
     assert newest["reference"] is None
     assert "(not compressed)" in run("search", "FACT-29").out
+
+
+def test_a_person_reads_on_by_the_command(run: Run, tmp_path: Path) -> None:
+    """What is cut names the command that goes on, which a shell takes as it stands, to the end; the
+    agent's tools are not named."""
+    rows = [f"row {n}: " + "plain words of it " * 4 for n in range(1, 301)]
+    messages = [{"role": "user", "content": f"{n}\n" + "\n".join(rows)} for n in range(40)]
+    with closing(open_store(tmp_path / "some where.db")) as store:
+        committed(store, "an audit", messages)
+    place = ("--store", tmp_path / "some where.db", "--namespace", NAMESPACE)
+    said = run("show", "an audit", "s1.1", *place).out
+    pages = [said]
+    while found := re.search(r"go on: praison-compressor (.*)\)$", said, re.M):
+        said = run(*shlex.split(found[1])).out
+        pages.append(said)
+    assert len(pages) > 3
+    assert "row 300: " in pages[-1]
+    several = run("show", "an audit", "s1.1-40", *place).out
+    assert re.search(r"\(more: praison-compressor show 'an audit' s1.\d+-40 --store ", several)
+    assert "conversation_archive" not in "".join([*pages, several])
 
 
 def test_a_wrong_reference_is_one_line_and_exit_code_2(run: Run, view: Path) -> None:

@@ -27,6 +27,7 @@ from praison_compressor import (
 )
 from praison_compressor.compressor.call import Options
 from praison_compressor.messages import check, text_of
+from praison_compressor.praisonai import CompressorContext
 from tests.helpers.compressing import SMALL, Model, compressor, requests_of
 from tests.helpers.transcripts import session, transcripts
 
@@ -245,6 +246,16 @@ def test_an_option_of_another_type_is_refused(name, wrong):
     """ "no" is no switch that is off, and a text is no list of letters."""
     with pytest.raises(ConfigError, match=rf"^{name}=.{{1,20}}: expected"):
         CompressorConfig.from_mapping({name: wrong})
+
+
+def test_a_reserve_that_leaves_nothing_of_the_window_is_refused():
+    """With both numbers and what to do: no view would ever fit, so nothing would be compressed."""
+    wrong = {"context_window": 6_000, "output_reserve": 6_000}
+    remedy = "output_reserve=6000: .* context_window=6000; lower output_reserve or raise"
+    for make in (CompressorConfig, CompressorContext):
+        with pytest.raises(ConfigError, match=remedy):
+            make(**wrong)
+        make(**{**wrong, "output_reserve": 5_999})
 
 
 def test_an_empty_file_of_options_is_refused():

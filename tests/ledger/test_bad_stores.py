@@ -17,12 +17,13 @@ from typing import Any
 import pytest
 
 from praison_compressor import MemoryStore
+from praison_compressor.ledger.recall import READ, SEARCH
 from praison_compressor.ledger.sql import database
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from tests.cli.test_commands import transcript
 from tests.helpers.command import runner
-from tests.helpers.hosting import OPENAI, agent, at_home, context, of_agent, turn
+from tests.helpers.hosting import OPENAI, agent, at_home, context, look_up, of_agent, turn
 from tests.helpers.talks import committed, talk
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -129,11 +130,25 @@ def talked(host: LocalProvider, made: Any, turns: range) -> None:
     assert len(of_agent(host)[-1].messages) < 2 * TURNS
 
 
-def test_an_agents_turns_go_on(host: LocalProvider, caplog: pytest.LogCaptureFixture) -> None:
-    """Every turn is answered and fits; the cause is in the log once, without its password."""
-    talked(host, agent(host, OPENAI, context(host, store_url=UNREACHABLE)), range(TURNS))
-    assert times_told(caplog, "store") == 1
-    assert "hunter2" not in caplog.text
+def test_an_agents_turns_go_on(
+    host: LocalProvider, caplog: pytest.LogCaptureFixture, tmp_path: Path
+) -> None:
+    """Every turn is answered and fits; summaries and the recall tools are there, the ledger in
+    memory; the cause and its remedy are in the log once, without a password."""
+    for url, place in (
+        (UNREACHABLE, "127.0.0.1"),
+        (below_a_file(tmp_path), str(tmp_path / "file")),
+    ):
+        caplog.clear()
+        host.requests.clear()
+        made = agent(host, OPENAI, context(host, store_url=url), tools=[look_up])
+        talked(host, made, range(TURNS))
+        assert [record for record in host.requests if record.model == "aux"]
+        assert {SEARCH, READ} <= {tool.__name__ for tool in made.tools}
+        assert made.context_compressor.status().store == "memory"
+        assert times_told(caplog, "store") == times_told(caplog, place) == 1
+        assert times_told(caplog, "stays in memory") == times_told(caplog, "check") == 1
+        assert "hunter2" not in caplog.text
 
 
 def test_a_store_that_can_never_be_opened_costs_no_compression(

@@ -23,11 +23,12 @@ def references(draw: st.DrawFn) -> Reference:
     if message is None:
         return Reference(segment)
     if draw(st.booleans()):
-        return Reference(segment, message, draw(numbers))
+        return Reference(segment, message, draw(st.integers(message, 10**9 - 1)))
     line = draw(st.none() | numbers)
     if line is None or draw(st.booleans()):
         return Reference(segment, message, line=line, around=line is not None)
-    return Reference(segment, message, line=line, last_line=draw(st.none() | numbers))
+    last = None if line is None else draw(st.none() | st.integers(line, 10**9 - 1))
+    return Reference(segment, message, line=line, last_line=last)
 
 
 @given(references())
@@ -44,6 +45,8 @@ def test_what_is_printed_is_read(reference: Reference) -> None:
         ('"s2.14:900-940".', Reference(2, 14, line=900, last_line=940)),
         ("s2.14-s2.20", Reference(2, 14, 20)),
         *((text, None) for text in ("", "x", "s", "1", "s1..2", "s-1", "s1.2.3", "s1.2:x")),
+        # Backwards, or through two segments: a part of it is not what was meant.
+        *((text, None) for text in ("s1.9-5", "s1.9-s1.5", "s1.9:30-20", "s1.3-s2.5")),
     ],
 )
 def test_models_write_them_in_other_ways(written: str, meant: Reference | None) -> None:

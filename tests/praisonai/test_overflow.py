@@ -104,6 +104,22 @@ def test_finished_tools_do_not_run_again(host: LocalProvider, runs: list[str], p
     assert all("nine ledgers of Lisbon" in r.text for r in of_agent(host))
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"context_window": 12_000, "output_reserve": 4_000},
+        {"context_window": None, "output_reserve": 130_000},
+    ],
+    ids=["than a window that was learned", "than the window of the model's table"],
+)
+def test_a_reserve_that_is_larger(host: LocalProvider, options: dict[str, Any]) -> None:
+    """The usual one takes its place: the conversation goes on and is compressed."""
+    made = agent(host, PATHS[0], context(host, **options))
+    assert all(made.chat(turn(n)) for n in range(14))
+    assert refused_views(host) <= 1
+    assert [record for record in host.requests if record.model == "aux"]
+
+
 @pytest.mark.parametrize(("path", "told"), [(PATHS[0], 6_000), (PATHS[1], 96_000)])
 def test_a_refusal_without_numbers_halves_the_window(
     host: LocalProvider, path: str, told: int

@@ -45,6 +45,11 @@ def elsewhere(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def paths(folder: Path) -> str:
+    """Where a process finds the package of `elsewhere`."""
+    return os.pathsep.join([str(folder / "site"), str(ROOT)])
+
+
 def ran(folder: Path, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A script that ends well."""
     done = called(folder, "-c", textwrap.dedent(script), **environment)
@@ -55,12 +60,11 @@ def ran(folder: Path, script: str, **environment: str) -> subprocess.CompletedPr
 def called(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     """A process of its own, for the host loads plugins once in a process."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))}
-    path = os.pathsep.join([str(folder / "site"), str(ROOT)])
-    variables = {"PYTHONPATH": path, "HOME": str(folder), "OPENAI_API_KEY": "sk", **environment}
+    variables = {"PYTHONPATH": paths(folder), "HOME": str(folder), "OPENAI_API_KEY": "sk"}
     return subprocess.run(
         [sys.executable, *words],
         cwd=folder,
-        env={**kept, **variables},
+        env={**kept, **variables, **environment},
         capture_output=True,
         text=True,
         timeout=600,  # what hangs ends; a busy machine imports litellm in a minute
@@ -245,9 +249,16 @@ def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere: Path) -> No
             ],
         ),
         ("", "plugins: {enabled: [praison_compressor]}", ["no plugin 'praison_compressor' (did"]),
-        ("", "plugins: {praison-compressor: {token_floor: -1}}", ["token_floor=-1: expected"]),
+        (
+            "",
+            "plugins: {praison-compressor: {token_floor: -1, context_window: 12k}}",
+            [
+                "token_floor=-1: expected a whole number, 0 or more; left out",
+                "context_window='12k': expected a positive whole number; left out",
+            ],
+        ),
     ],
-    ids=["names and an option", "in a list", "a value"],
+    ids=["names and an option", "in a list", "values"],
 )
 def test_what_is_misspelled_is_said(
     elsewhere: Path, switch: str, text: str, said: list[str]
@@ -256,6 +267,33 @@ def test_what_is_misspelled_is_said(
     configured(elsewhere, text)
     done = ran(elsewhere, SAY + "asked(None)", PRAISONAI_PLUGINS=switch)
     assert [done.stderr.count(words) for words in said] == [1] * len(said)
+
+
+def test_a_wrong_value_costs_the_other_options_nothing(elsewhere: Path) -> None:
+    """The log names it, its value and the nearest file that has it; the others count. What an agent
+    says counts before a file's option that it cannot stand with."""
+    configured(
+        elsewhere,
+        """
+        plugins:
+          praison-compressor:
+            auxiliary_model: aux
+            target_ratio: lots
+            output_reserve: 5000
+            protect_last_n_tokens: 77
+        """,
+    )
+    (elsewhere / "below").mkdir()
+    script = (
+        "own = {'strategy': 'summarize', 'context_window': 4000}\nprint(json.dumps(asked(own)))"
+    )
+    done = called(elsewhere / "below", "-c", SAY + script, PYTHONPATH=paths(elsewhere))
+    said = json.loads(done.stdout.strip().splitlines()[-1])
+    assert said == {"auxiliary_model": "aux", "protect_last_n_tokens": 77}
+    (told,) = [line for line in done.stderr.splitlines() if "target_ratio" in line]
+    assert "target_ratio='lots': expected a number above 0 and up to 1; left out" in told
+    assert str(elsewhere / ".praisonai" / "config.yaml") in told
+    assert "output_reserve=5000: leaves nothing of context_window=4000" in done.stderr
 
 
 # ---------------------------------------------------------------- doctor
@@ -272,8 +310,9 @@ def diagnosed(folder: Path, **environment: str) -> tuple[int, dict[str, tuple[st
 def test_doctor_proves_that_a_plain_agent_is_compressed(
     elsewhere: Path, provider: LocalProvider
 ) -> None:
-    """With the file's options and the model that such an agent has; the proof leaves the machine as
-    it was, and asks neither the agent's provider nor the auxiliary model."""
+    """With the file's options and the model that such an agent has, and where each comes from; the
+    proof leaves the machine as it was and asks no provider. The model of the file that writes
+    summaries is asked one word."""
     configured(
         elsewhere,
         f"""
@@ -289,7 +328,8 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(
         """,
     )
     before = sorted(elsewhere.rglob("*"))
-    code, checks = diagnosed(elsewhere, OPENAI_BASE_URL=provider.base_url)
+    store = {"PRAISON_COMPRESSOR_STORE": str(elsewhere / "by-environment.db")}
+    code, checks = diagnosed(elsewhere, OPENAI_BASE_URL=provider.base_url, **store)
     state, plugin = checks["plugin"]
     assert (code, state) == (0, "ok")
     assert "switched on, with context_window, auxiliary_model, auxiliary_api_base" in plugin
@@ -302,8 +342,27 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(
     )
     whole, sent = re.findall(r"of ([\d,]+) was sent as ([\d,]+)", agents)[0]
     assert int(whole.replace(",", "")) > 20_000 > 2 * int(sent.replace(",", ""))
-    assert provider.requests == []
+    assert [record.model for record in provider.requests] == ["aux"]
+    file = elsewhere / ".praisonai" / "config.yaml"
+    named = "auxiliary_api_base, auxiliary_model, context_window, model"
+    assert checks["options"] == ("ok", f"{named}: {file}; store_url: PRAISON_COMPRESSOR_STORE -> ")
+    assert checks["window"] == ("ok", "20,000 tokens (context_window) -> ")
+    assert "gpt-4.1: counted with" in checks["tokenizer"][1]
+    assert str(elsewhere / "by-environment.db") in checks["store"][1]
     assert sorted(elsewhere.rglob("*")) == before
+
+
+def test_doctor_tries_the_store_that_would_be_used(elsewhere: Path) -> None:
+    """That of the host's file before that of the environment; one that nobody can write, root too,
+    is a failure."""
+    nowhere = "sqlite:////proc/nope/x.db"
+    configured(elsewhere, f"plugins: {{praison-compressor: {{store_url: '{nowhere}'}}}}")
+    environment = {"PRAISON_COMPRESSOR_STORE": str(elsewhere / "fine.db")}
+    code, checks = diagnosed(elsewhere, **environment)
+    state, found = checks["store"]
+    assert (code, state) == (1, "fail")
+    assert "store sqlite:/proc/nope/x.db: /proc is no directory that is writable" in found
+    assert str(elsewhere / ".praisonai" / "config.yaml") in checks["options"][1]
 
 
 @pytest.mark.parametrize(

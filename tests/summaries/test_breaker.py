@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
 from praison_compressor.summaries.retries import REMEMBERED, Breaker
+from praison_compressor.testing import Failure, LocalProvider, Reply
+from tests.helpers.compressing import at
 from tests.helpers.transcripts import session
 
 
@@ -15,6 +20,7 @@ from tests.helpers.transcripts import session
         ("rejected", [60, 300, 900, 900]),
         ("quota", [300, 900, 900]),
         ("auth", [900, 900]),
+        ("refused", [60, 300, 900, 900]),
     ],
 )
 def test_each_failure_in_a_row_rests_longer(kind, rests):
@@ -34,7 +40,7 @@ def test_a_success_or_growth_releases_and_others_are_not_held():
     """The next failure is a first one; half as much again is worth another try; another session, or
     a fallback, is asked all the while."""
     breaker = Breaker(lambda: 0.0)
-    breaker.failed("s", "m", 1_000, "auth")
+    breaker.failed("s", "m", 1_000, "timeout")
     assert not breaker.allows("s", "m", 1_499)
     assert breaker.allows("s", "m", 1_500)
     assert breaker.allows("other", "m", 1_000)
@@ -45,6 +51,33 @@ def test_a_success_or_growth_releases_and_others_are_not_held():
     for number in range(REMEMBERED):  # a process that serves many sessions does not grow
         breaker.failed(f"s{number}", "m", 1, "auth")
     assert breaker.allows("s", "m", 1_000)
+
+
+REFUSALS = [
+    Failure(401, "Incorrect API key.", "authentication_error", "invalid_api_key"),
+    Failure(403, "This project may not use the model.", "permission_denied"),
+    Failure(404, "The model `gone` does not exist.", "invalid_request_error", "model_not_found"),
+    Failure(400, "gone is not a valid model ID", "invalid_request_error"),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.status)
+def test_a_refusal_that_stays_is_asked_for_once(
+    refusal: Failure, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One request, the next model's text; and as long as the log says no other request, however
+    much the conversation grows."""
+    with LocalProvider(lambda asked: refusal) as provider:
+        provider.route("there", lambda asked: Reply("## Done\nThe modules so far are in order."))
+        options = {"auxiliary_model": "openai/gone", "fallback_models": ["openai/there"]}
+        ours = at(provider, **options, context_window=6_000, summary_max_retries=2)
+        talks = [session(steps) for steps in (10, 40, 80)]
+        methods = [ours.compress_sync(talk, session_id="s").summary_method for talk in talks]
+        asked = Counter(record.model for record in provider.requests)
+    assert set(methods) == {"model"}
+    assert asked == {"gone": 1, "there": 3}
+    (told,) = [text for text in caplog.messages if "left alone" in text]
+    assert re.search(r"from openai/gone, left alone for \d+ s: ", told)
 
 
 def test_a_person_who_asks_is_not_told_to_wait():

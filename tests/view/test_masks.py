@@ -12,7 +12,7 @@ import pytest
 from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check, text_of
-from praison_compressor.view.masks import maskable, policy_of
+from praison_compressor.view.masks import answered, mask, maskable, policy_of
 from tests.helpers import compressing
 from tests.helpers.transcripts import step
 
@@ -63,6 +63,30 @@ def test_a_mask_quotes_the_tool_not_the_host_below_it(note, options):
     assert lines
     assert all(": 7 tests passed in" in text_of(line) for line in lines)
     assert all(note[:10] not in text_of(line) for line in lines)
+
+
+ROWS = [f"tests/test_{n}.py ....... [ {n}%]" for n in range(20)]
+PASSED, LOST = (
+    "=== 210 passed, 2 skipped in 3.41s ===",
+    "ValueError: order 12 has no rows " + "x" * 90,
+)
+PRINTED = [
+    ([*ROWS, PASSED], [PASSED]),
+    ([*ROWS, "FAILED tests/test_a.py::test_one", "=== 1 failed in 3.41s ==="], ["=== 1 failed in"]),
+    (["Error: no such order", *ROWS], ["no such order"]),
+    ([*ROWS, LOST], ["order 12 has no rows", "x" * 60]),
+    ([" ".join([*ROWS, PASSED])], ["test_0.py", "test_19.py"]),
+]
+
+
+@pytest.mark.parametrize(("printed", "once"), PRINTED)
+def test_a_mask_says_nothing_twice(printed, once):
+    """What its headline quotes is left out where it tells how the output begins and ends."""
+    call, result = step("call_1", "\n".join(printed), name="bash", command="pytest -q")
+    (calls,) = [found for _, found in answered([call, result])]
+    line = text_of(mask(calls, result, "s1.2"))
+    assert [line.count(words) for words in once] == [1] * len(once)
+    assert "| begins: " in line
 
 
 # ---------------------------------------------------------------- masked first

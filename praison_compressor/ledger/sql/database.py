@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import sqlite3
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -154,9 +155,13 @@ class Database:
         """Whether a ledger was made there; what else may be there is left as it is."""
         if self.is_sqlite and not os.path.exists(str(self.url.database)):
             above = next(p for p in Path(str(self.url.database)).parents if os.path.exists(p))
-            if not (above.is_dir() and os.access(above, os.W_OK)):
-                raise StoreUnavailable(f"{self.place}: {above} is no directory that is writable")
-            return False
+            try:
+                # Tried, not looked up: by the rights alone root may write to every place.
+                with tempfile.TemporaryFile(dir=above):
+                    return False
+            except OSError as error:
+                said = f"{self.place}: {above} is no directory that is writable"
+                raise StoreUnavailable(f"{said}; check the path and its rights") from error
         engine = create_engine(self.url) if self.is_sqlite else _postgresql(self.url)
         try:
             with _translated(self.place), engine.connect() as connection:
@@ -372,6 +377,7 @@ _REMEDIES = (
     ("password authentication", "user or password is wrong"),
     ("does not exist", "the server knows no such database or user; create it"),
     ("permission denied", "this user may not do that; grant it the rights to its tables"),
+    ("connection", "it cannot be reached; start its server, or check the store's URL"),
 )
 # psycopg quotes connection strings in some of its messages.
 _SECRET = re.compile(r"(?i)(password\s*=\s*|//[^/@\s:]*:)[^\s@&\"']+")
