@@ -24,6 +24,7 @@ from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from tests.cli.test_commands import transcript
 from tests.helpers.command import runner
 from tests.helpers.hosting import OPENAI, agent, at_home, context, look_up, of_agent, turn
+from tests.helpers.stores import Postgres
 from tests.helpers.talks import committed, talk
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -130,6 +131,11 @@ def talked(host: LocalProvider, made: Any, turns: range) -> None:
     assert len(of_agent(host)[-1].messages) < 2 * TURNS
 
 
+def named(name: str, tools: list[Any]) -> Any:
+    """The tool of that name."""
+    return next(tool for tool in tools if tool.__name__ == name)
+
+
 def test_an_agents_turns_go_on(
     host: LocalProvider, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -149,6 +155,76 @@ def test_an_agents_turns_go_on(
         assert times_told(caplog, "store") == times_told(caplog, place) == 1
         assert times_told(caplog, "stays in memory") == times_told(caplog, "check") == 1
         assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize("recall", [None, True])
+def test_a_store_that_can_be_opened_before_the_first_compression_takes_its_place(
+    host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture, recall: bool | None
+) -> None:
+    """The session, paid for once, is in the file and in the agent's reach, also by tools that it
+    had before; what was learned of the model stays; the log says both, once."""
+    path = Path(below_a_file(tmp_path))
+    made = agent(host, OPENAI, context(host, store_url=str(path), recall=recall), tools=[look_up])
+    ours = made.context_compressor
+    before = list(made.tools)
+    talked(host, made, range(2))
+    counter = ours.engine().tokens
+    assert (ours.status().store, ours.context_status) == ("memory", "full")
+    path.parent.unlink()
+    talked(host, made, range(2, TURNS))
+    assert ours.engine().tokens is counter
+    assert ours.status().store == ours.ledger.place == f"store sqlite:{path}"
+    assert [tool for tool in before if tool in made.tools] == before
+    assert "look after ledger L-003" in named(SEARCH, made.tools)("L-003")
+    with closing(open_store(path)) as store:
+        session = store.open("default", ours.session_id)
+        assert [each.id for each in store.sessions("default")] == [session.id]
+        assert store.verify() == []
+    assert len(session.entries) == len([r for r in host.requests if r.model == "aux"]) >= 1
+    assert times_told(caplog, "stays in memory for now") == 1
+    assert times_told(caplog, "from now on") == 1
+    assert ours.forget().erased.sessions == (session.id,)
+
+
+def test_a_store_that_can_be_opened_after_the_first_compression_is_left_alone(
+    host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is in memory stays there, and is found: nothing is lost or paid for twice."""
+    path = Path(below_a_file(tmp_path))
+    made = agent(host, OPENAI, context(host, store_url=str(path)), tools=[look_up])
+    ours = made.context_compressor
+    talked(host, made, range(TURNS))
+    assert ours.context_status == "summarized"
+    path.parent.unlink()
+    talked(host, made, range(TURNS, 2 * TURNS))
+    assert (ours.status().store, path.parent.exists()) == ("memory", False)
+    entries = ours.ledger.open("default", ours.session_id).entries
+    assert len({entry.segment.run for entry in entries}) == len(entries)
+    assert len(entries) == len([r for r in host.requests if r.model == "aux"]) >= 2
+    assert "look after ledger L-003" in named(SEARCH, made.tools)("L-003")
+    assert times_told(caplog, "stays in memory for now") == 1
+    assert times_told(caplog, "from now on") == 0
+
+
+def test_a_server_that_starts_after_an_agent_keeps_its_session(
+    host: LocalProvider, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL is down while a worker starts: its session is there all the same."""
+    monkeypatch.setattr(database, "_REST", 0)
+    url = postgres.empty()
+    made = agent(host, OPENAI, context(host, store_url=url))
+    ours = made.context_compressor
+    postgres.stop()
+    try:
+        talked(host, made, range(2))
+        assert ours.status().store == "memory"
+    finally:
+        postgres.start()
+    talked(host, made, range(2, TURNS))
+    with closing(open_store(url)) as store:
+        assert [each.id for each in store.sessions("default")] == [ours.session_id]
+        assert len(store.open("default", ours.session_id).entries) >= 1
+    ours.ledger.close()
 
 
 def test_a_store_that_can_never_be_opened_costs_no_compression(
