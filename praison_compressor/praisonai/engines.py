@@ -125,7 +125,7 @@ class Engines:
         if store is None:
             return held
         with self._lock:
-            self._store, made = store, self._made.items()
+            self._store, made = store, list(self._made.items())
             # With the windows and the counts that were learned of their models.
             self._made = {name: self._make(each.config, each.tokens) for name, each in made}
         name = getattr(self._agent(), "display_name", None)
