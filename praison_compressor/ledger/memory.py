@@ -28,7 +28,6 @@ from .segments import (
     Segment,
     Session,
     archive_digest,
-    at_length,
     beyond_limit,
     laid_out,
     plain_outline,
@@ -77,6 +76,15 @@ class _Kept:
             return self.epochs
         ids = [epoch.id for epoch in self.epochs]
         return self.epochs[: ids.index(epoch_id) + 1]
+
+
+def _as_it_was(kept: _Kept, length: int | None = None) -> list[Message] | None:
+    """What was recorded of a session, word for word; of a length: as it was when it had so many."""
+    if kept.outline is None:
+        return None
+    each = [(entry.segment, _messages(entry)) for entry in kept.session.entries]
+    found = laid_out(kept.outline, each.__getitem__, length)
+    return copy.deepcopy(found)
 
 
 class MemoryStore:
@@ -132,8 +140,8 @@ class MemoryStore:
         if not later:
             return _Kept(session, (*above, root), base.outline)
         length = entries[-1].segment.transcript_length if entries else 0
-        whole = self.transcript(base.session)
-        return _Kept(session, (*above, root), at_length(whole, length))
+        whole = _as_it_was(base, length)
+        return _Kept(session, (*above, root), None if whole is None else tuple(whole))
 
     def _put(self, kept: _Kept) -> Session:
         """Hold the session as it is now, and no more sessions than there is room for."""
@@ -208,8 +216,7 @@ class MemoryStore:
             return []
         entries = kept.session.entries
         if kept.outline is not None:
-            each = [(entry.segment, _messages(entry)) for entry in entries]
-            return copy.deepcopy(laid_out(kept.outline, each.__getitem__))
+            return _as_it_was(kept) or []
         if entries:
             logger.warning(ARCHIVE_ONLY, session.id)
         every = {held.name: held.message for entry in entries for held in entry.originals}

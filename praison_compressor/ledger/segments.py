@@ -280,27 +280,38 @@ ARCHIVE_ONLY = (
 """Logged where a transcript is asked for that was never recorded."""
 
 
-def at_length(whole: Sequence[Message], length: int) -> Outline | None:
-    """A transcript as it was when it had so many messages (0: not recorded), word for word; None
-    where it is shorter now."""
-    return tuple(whole[:length]) if 0 < length <= len(whole) else None
-
-
 def laid_out(
-    outline: Outline, of_entry: Callable[[int], tuple[Segment, Sequence[Message]]]
-) -> list[Message]:
+    outline: Outline,
+    of_entry: Callable[[int], tuple[Segment, Sequence[Message]]],
+    length: int | None = None,
+) -> list[Message] | None:
     """The transcript of an outline. In the place of an entry are its originals, or what stands for
-    them in the view where some were dropped."""
+    them in the view where some were dropped.
+
+    `length`: as it was when it had so many messages, those counted that were dropped since; None
+    where that cannot be told (0: not recorded).
+    """
     found: list[Message] = []
-    for item in outline:
+    place = 0
+    for item in outline if length != 0 else ():
+        if place == length:
+            break
         if isinstance(item, int):
             segment, originals = of_entry(item)
-            if originals == found[-1:] == [FORGOTTEN.rendered]:
-                continue  # one hole, however many segments stood there
-            found += [segment.rendered] if DROPPED in originals else originals
+            if originals == [FORGOTTEN.rendered]:
+                if length is not None:
+                    return None  # nobody knows how many stood there
+                if originals == found[-1:]:
+                    continue  # one hole, however many segments stood there
+            part = originals if length is None else originals[: length - place]
+            if DROPPED in originals and part != originals:
+                return None  # what stands for them tells of later ones too
+            found += [segment.rendered] if DROPPED in originals else part
+            place += len(part)
         else:
             found.append(item)
-    return found
+            place += 1
+    return found if length is None or 0 < length == place else None
 
 
 EVERY = slice(None)

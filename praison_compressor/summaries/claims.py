@@ -358,9 +358,11 @@ class _Reader:
 
     def file(self, text: str, said: Words) -> Found | None:
         """A file with which the names in the claim never stand, though they do with others."""
-        for part in text.split("; ") if len(said.files) == 1 else ():
-            if said.files & Words(part).files:
-                text, said = part, Words(part)
+        parts = text.split("; ")
+        found = (self._of_file(part, Words(part) if len(parts) > 1 else said) for part in parts)
+        return next(filter(None, found), None)
+
+    def _of_file(self, text: str, said: Words) -> Found | None:
         files = said.files & self.names
         if len(files) != 1 or said.denied & {"exist", "found"}:
             return None

@@ -169,6 +169,33 @@ def test_what_a_limited_archive_has_no_room_for_is_said(store: Store) -> None:
     assert getattr(store, "verify", list)() == []
 
 
+def test_a_fork_of_an_older_compression_ends_where_that_ended(store: Store) -> None:
+    """Also where originals were dropped since: what stands for them is fewer messages."""
+    ours = ContextCompressor(replace(CONFIG, context_window=3_000, output_reserve=500), store=store)
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You keep the books."}]
+    for turn in range(36):
+        body = random.Random(turn).randbytes(600 if turn < 6 else 80).hex()
+        messages.append({"role": "user", "content": f"Look at part {turn}: {body}"})
+        messages.append({"role": "assistant", "content": f"Part {turn} is in order. {body[::-1]}"})
+    epochs = [
+        ours.compress_sync(messages[:end], session_id=SESSION, force=True).session_id
+        for end in (25, 49, 73)
+    ]
+    assert ours.save(messages, session_id=SESSION)
+    held = store.open("default", SESSION)
+    most = 100_000
+    while DROPPED not in (store.originals(held, held.entries[0]) or ()):
+        most -= 1_000
+        store.trim("default", most)
+    first, second, third = (
+        store.transcript(store.open("default", f"fork-{epoch}", parent_session_id=epoch))
+        for epoch in epochs
+    )
+    assert (second[-1], third[-1]) == (messages[48], messages[72])
+    # Within a run of which some is gone no summary stands for the rest: it tells of later things.
+    assert [message for message in first if message not in messages[:25]] == []
+
+
 def test_memory_is_limited_unless_told_otherwise_and_databases_are_not() -> None:
     """256 MB of a namespace; the option says otherwise for both."""
     assert MemoryStore.limit_mb == 256

@@ -26,7 +26,6 @@ from ..segments import (
     Segment,
     Session,
     Usage,
-    at_length,
     laid_out,
 )
 from ..words import Hit, Place, hits, holds, readable, words
@@ -329,7 +328,8 @@ def transcript_at(archive: Archive, base: Row[Any], head: str) -> Outline | None
         return outline(archive, base.key)
     rows = chain(archive, base.namespace, head)
     length = unsealed(archive.packer, rows[-1]).segment.transcript_length if rows else 0
-    return at_length(_whole(archive, base) or (), length)
+    found = _whole(archive, base, length)
+    return None if found is None else tuple(found)
 
 
 def transcript(archive: Archive, session: Session) -> list[Message]:
@@ -342,8 +342,9 @@ def transcript(archive: Archive, session: Session) -> list[Message]:
     return archived(archive, session.namespace, session.id)
 
 
-def _whole(archive: Archive, row: Row[Any]) -> list[Message] | None:
-    """The session's messages in order, every segment replaced by its originals."""
+def _whole(archive: Archive, row: Row[Any], length: int | None = None) -> list[Message] | None:
+    """The session's messages in order, every segment replaced by its originals; `length`: as it was
+    when it had so many."""
     recorded = outline(archive, row.key)
     if recorded is None:
         return None
@@ -356,7 +357,7 @@ def _whole(archive: Archive, row: Row[Any]) -> list[Message] | None:
         gone = [FORGOTTEN.rendered] if entry.sealed is None and entry.kind == "summary" else []
         return unsealed(archive.packer, entry).segment, held[entry.key] or gone
 
-    return laid_out(recorded, of_entry)
+    return laid_out(recorded, of_entry, length)
 
 
 # ---------------------------------------------------------------- searching
