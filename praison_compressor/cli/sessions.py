@@ -134,7 +134,9 @@ def show(
             raise Unusable(f"{reference} --full: it goes with a segment, s{named.segment}")
         tokens = TokenCounter(None)
         reading = functools.partial(_reading, session, place)
-        recall = Recall(store, lambda: found, tokens.text, turn_tokens=None, reading=reading)
+        recall = Recall(
+            lambda: store, lambda: found, tokens.text, turn_tokens=None, reading=reading
+        )
         text = recall.read(reference, 2_000)
     return Answer({"session": session, "reference": str(named), "text": text}, [text])
 

@@ -274,7 +274,7 @@ class ContextCompressor:
         """
         session = self._opener(session_id)
         most = None if turn_tokens is None else whole("turn_tokens", turn_tokens)
-        return recall_tools(self.store, session, self.tokens.text, turn_tokens=most)
+        return recall_tools(lambda: self.store, session, self.tokens.text, turn_tokens=most)
 
     def read(
         self, reference: str = "", *, session_id: str | None = None, tokens: int = 2_000
@@ -289,7 +289,9 @@ class ContextCompressor:
         """
         if not isinstance(reference, str):
             raise ConfigError(f"reference={reference!r}: expected a text such as s2.14")
-        recall = Recall(self.store, self._opener(session_id), self.tokens.text, turn_tokens=None)
+        recall = Recall(
+            lambda: self.store, self._opener(session_id), self.tokens.text, turn_tokens=None
+        )
         return recall.read(reference, whole("tokens", tokens))
 
     def _opener(self, session_id: str | None) -> Callable[[], Session]:

@@ -49,7 +49,8 @@ _QUOTED = 60  # characters
 class Recall:
     """Searches and reads one session's archive within a budget of tokens."""
 
-    store: Store
+    store: Callable[[], Store]
+    """Asked at each call, as the session is."""
     session: Callable[[], Session]
     """The session as it is at the time of a call; it says whose archive is read."""
     count: Callable[[str], int]
@@ -104,7 +105,7 @@ class Recall:
 
     def _search(self, session: Session, query: str, limit: int, room: int) -> str:
         # Archived only: the others stand in the view, the user's question among them.
-        hits = self.store.search(
+        hits = self.store().search(
             session.namespace, query, session.id, CANDIDATES * limit, archived_only=True
         )
         places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
@@ -140,7 +141,7 @@ class Recall:
 
     def _originals(self, session: Session, number: int) -> list[Message]:
         """Those of a segment, numbered from 1; none once forgotten."""
-        return self.store.originals(session, session.entries[number - 1]) or []
+        return self.store().originals(session, session.entries[number - 1]) or []
 
     # -------------------------------------------------------------- reading
 
@@ -153,7 +154,7 @@ class Recall:
         if not 1 <= named.segment <= len(session.entries):
             return f"There is no segment s{named.segment}; there are s1 to s{len(session.entries)}."
         entry = session.entries[named.segment - 1]
-        originals = self.store.originals(session, entry, named.messages)
+        originals = self.store().originals(session, entry, named.messages)
         if originals is None:
             return f"Segment s{named.segment} was forgotten."
         if entry.segment.kind == "undo":
@@ -204,7 +205,7 @@ class Recall:
             if len(lines) == LISTED:
                 lines.append(older)
                 break
-            originals = self.store.originals(session, entry, slice(12))
+            originals = self.store().originals(session, entry, slice(12))
             if originals is None:
                 lines.append(f"s{number}: forgotten")
                 continue

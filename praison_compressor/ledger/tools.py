@@ -20,7 +20,7 @@ logger = logging.getLogger(__name__)
 
 
 def recall_tools(
-    store: Store,
+    store: Callable[[], Store],
     session: Callable[[], Session],
     count: Callable[[str], int],
     *,

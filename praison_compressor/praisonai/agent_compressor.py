@@ -63,7 +63,7 @@ class AgentCompressor:
         self._own_id = new_session_id()
         self._notices = Notices(self._agent)
         self._engines = Engines(config, self._agent, asked.own_model, self._notices)
-        self._mirror = Mirror(self._agent, lambda: self._engines.ledger)
+        self._mirror = Mirror(self._agent, self._engines.open)
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
         self._lock = renewed(threading.Lock())
@@ -111,7 +111,7 @@ class AgentCompressor:
     @property
     def ledger(self) -> Store:
         """Where this agent's conversations are kept."""
-        return self._engines.ledger
+        return self._engines.open()
 
     def engine(self, model: str | None = None) -> ContextCompressor:
         """The compressor for a model's window; all of this agent's share one ledger."""
@@ -185,7 +185,7 @@ class AgentCompressor:
             return params
 
     def _recall_tools(self) -> list[Callable[..., str]]:
-        store, weak = self.ledger, weakref.ref(self)
+        weak = weakref.ref(self)
 
         def ours() -> AgentCompressor:
             found = weak()  # the agent holds its tools, and must not hold its compressor
@@ -194,9 +194,9 @@ class AgentCompressor:
             return found
 
         return recall_tools(
-            store,
-            # Asked at each call: a command may have changed the session.
-            lambda: store.open(ours().config.namespace, ours().session_id),
+            # Asked at each call: a store may come late, a command may have changed the session.
+            lambda: ours().ledger,
+            lambda: ours().ledger.open(ours().config.namespace, ours().session_id),
             lambda text: ours().engine().tokens.text(text),
             turn=lambda: ours()._turn,
         )
@@ -233,6 +233,7 @@ class AgentCompressor:
 
     def _projected(self, request: HostRequest) -> Sequence[Message]:
         """The request through the ledger as it is; only what would be refused is made to fit."""
+        self._engines.open()
         return self._fitted(request, target_tokens=self._engines.room(request))
 
     def _fitted(self, request: HostRequest, **options: Any) -> Sequence[Message]:
@@ -269,6 +270,7 @@ class AgentCompressor:
         self, request: HostRequest, forced: bool, focus: str | None
     ) -> tuple[ContextCompressor, int, dict[str, Any]]:
         """Whom to ask, the tokens that are sent beside the messages, and what to ask for."""
+        self._engines.open()
         if forced:
             return self._engines.focused(focus), self._last_overhead, {"force": True}
         overhead = self._engines.overhead(request)

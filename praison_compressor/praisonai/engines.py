@@ -24,7 +24,7 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import Overflow, model_limits
 from .notices import Notices
 from .requests import HostRequest, same_model
-from .sessions import ledger_of
+from .sessions import StandIn, ledger_of, place_of
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +106,7 @@ class Engines:
         return ContextCompressor(
             config,
             summarizer=self._summarizer(config),
-            store=self.ledger,
+            store=self.open(),
             tokens=tokens,
             on_event=self._notices,
             before_compression=self._notices.before_compression,
@@ -114,13 +114,23 @@ class Engines:
             sessions=self._sessions,
         )
 
-    @property
-    def ledger(self) -> Store:
-        """Opened when it is first needed."""
+    def open(self) -> Store:
+        """The agent's ledger, opened when it is first needed. One that could not be reached then
+        takes the place of the memory that stands in for it as soon as that costs nothing."""
         with self._lock:
             if self._store is None:
                 self._store = ledger_of(self.config, self._agent())
-            return self._store
+            held = self._store
+        store = held.relieved() if isinstance(held, StandIn) else None
+        if store is None:
+            return held
+        with self._lock:
+            self._store, made = store, list(self._made.items())
+            # With the windows and the counts that were learned of their models.
+            self._made = {name: self._make(each.config, each.tokens) for name, each in made}
+        name = getattr(self._agent(), "display_name", None)
+        log.warning("agent %s: its ledger is in %s from now on", name, place_of(store))
+        return store
 
     def _summarizer(self, config: CompressorConfig) -> Summarizer | None:
         """The agent's own model where no auxiliary one is named."""

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..errors import CompressorError
 from ..ledger.tools import SCHEMAS, recall_tools
 
 log = logging.getLogger(__name__)
@@ -39,11 +38,7 @@ class RecallTools:
             return
         has = tools_of(agent)
         names = {name_of(tool) for tool in has}
-        try:
-            made = self._make()
-        except CompressorError as error:
-            log.warning("no recall tools: %s", error)
-            return
+        made = self._make()
         self._is_settled = True
         self._given = [tool for tool in made if tool.__name__ not in names]
         for tool in made:

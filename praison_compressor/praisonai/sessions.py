@@ -15,9 +15,9 @@ from typing import Any
 from ..compressor.context_compressor import default_store
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig
-from ..errors import ConfigError, LedgerError, StoreUnavailable
+from ..errors import CompressorError, ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory import MemoryStore
-from ..ledger.segments import Epoch, Store, in_force
+from ..ledger.segments import Epoch, Session, Store, in_force
 from ..ledger.sql.database import default_path
 from ..ledger.sql.erasure import Erased
 from ..ledger.sql.store import SqlStore, open_store
@@ -76,19 +76,70 @@ def ledger_of(config: CompressorConfig, agent: Any) -> Store:
     """The store for an agent's ledger; which one it is, is logged.
 
     One that cannot be opened (a wrong URL or key, a path that is not writable) costs an agent what
-    outlives its process, not its compression: the ledger is in memory then, and the log says why.
+    outlives its process, not its compression: the ledger is in memory then, and the log says why;
+    for now where it could only not be reached.
     """
     name = getattr(agent, "display_name", None)
+    memory = MemoryStore()
     try:
         store = _opened(config, agent)
         if isinstance(store, SqlStore):
+            memory = StandIn(store)
             store.check()
     except (ConfigError, LedgerError) as error:
-        said = "agent %s: its ledger stays in memory and ends with this process: %s"
-        log.error(said, name, error)
-        store = MemoryStore()
+        store = memory if isinstance(error, StoreUnavailable) else MemoryStore()
+        log.error(_FOR_NOW if isinstance(store, StandIn) else _FOR_GOOD, name, error)
     log.info("agent %s: its ledger is in %s", name, place_of(store))
     return store
+
+
+_FOR_GOOD = "agent %s: its ledger stays in memory and ends with this process: %s"
+_FOR_NOW = (
+    "agent %s: its ledger stays in memory for now, and ends with this process if this is not "
+    "mended before the first compression: %s"
+)
+
+
+class StandIn(MemoryStore):
+    """The ledger in memory in the place of a store that could not be reached."""
+
+    def __init__(self, store: SqlStore) -> None:
+        super().__init__()
+        self._store: SqlStore | None = store
+        """None once nothing is waited for."""
+        self._is_relieved = False
+
+    def relieved(self) -> SqlStore | None:
+        """The store, once, if it can be opened by now. None after the first compression and while
+        one is being written: only before that the change costs nothing.
+
+        How often it is tried is the store's to say, which rests after failures.
+        """
+        store = self._store
+        if store is None or self._is_in_use():
+            return None
+        try:
+            store.check()
+        except StoreUnavailable:
+            return None
+        except CompressorError as error:  # it is there, and cannot be used
+            self._store = None
+            log.error("its store was reached, and the ledger stays in memory for good: %s", error)
+            return None
+        with self._lock:
+            if self._store is None or self._is_in_use():
+                return None
+            self._store, self._is_relieved = None, True
+        return store
+
+    def _is_in_use(self) -> bool:
+        return bool(self._sessions or self._leases)
+
+    def claim(self, session: Session, holder: str, seconds: float) -> bool:
+        with self._lock:
+            if self._is_relieved:  # nobody would find what its holder is about to pay for
+                raise StoreUnavailable("the ledger is no longer in memory: its store can be opened")
+            return super().claim(session, holder, seconds)
 
 
 def _opened(config: CompressorConfig, agent: Any) -> Store:

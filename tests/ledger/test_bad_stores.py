@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ctypes
 import json
 import logging
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,14 +20,21 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import MemoryStore
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    MemoryStore,
+    StoreUnavailable,
+)
 from praison_compressor.ledger.recall import READ, SEARCH
 from praison_compressor.ledger.sql import database
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.praisonai.sessions import StandIn
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from tests.cli.test_commands import transcript
 from tests.helpers.command import runner
 from tests.helpers.hosting import OPENAI, agent, at_home, context, look_up, of_agent, turn
+from tests.helpers.stores import Postgres
 from tests.helpers.talks import committed, talk
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -130,6 +141,11 @@ def talked(host: LocalProvider, made: Any, turns: range) -> None:
     assert len(of_agent(host)[-1].messages) < 2 * TURNS
 
 
+def named(name: str, tools: list[Any]) -> Any:
+    """The tool of that name."""
+    return next(tool for tool in tools if tool.__name__ == name)
+
+
 def test_an_agents_turns_go_on(
     host: LocalProvider, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -149,6 +165,184 @@ def test_an_agents_turns_go_on(
         assert times_told(caplog, "store") == times_told(caplog, place) == 1
         assert times_told(caplog, "stays in memory") == times_told(caplog, "check") == 1
         assert "hunter2" not in caplog.text
+
+
+@pytest.mark.parametrize("recall", [None, True])
+def test_a_store_that_can_be_opened_before_the_first_compression_takes_its_place(
+    host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture, recall: bool | None
+) -> None:
+    """The session, paid for once, is in the file and in the agent's reach, also by tools that it
+    had before; what was learned of the model stays; the log says both, once."""
+    path = Path(below_a_file(tmp_path))
+    made = agent(host, OPENAI, context(host, store_url=str(path), recall=recall), tools=[look_up])
+    ours = made.context_compressor
+    before = list(made.tools)
+    talked(host, made, range(2))
+    counter = ours.engine().tokens
+    assert (ours.status().store, ours.context_status) == ("memory", "full")
+    path.parent.unlink()
+    talked(host, made, range(2, TURNS))
+    assert ours.engine().tokens is counter
+    assert ours.status().store == ours.ledger.place == f"store sqlite:{path}"
+    assert [tool for tool in before if tool in made.tools] == before
+    assert "look after ledger L-003" in named(SEARCH, made.tools)("L-003")
+    with closing(open_store(path)) as store:
+        session = store.open("default", ours.session_id)
+        assert [each.id for each in store.sessions("default")] == [session.id]
+        assert store.verify() == []
+    assert len(session.entries) == len([r for r in host.requests if r.model == "aux"]) >= 1
+    assert times_told(caplog, "stays in memory for now") == 1
+    assert times_told(caplog, "from now on") == 1
+    assert ours.forget().erased.sessions == (session.id,)
+
+
+def test_an_agent_that_compresses_by_hand_has_its_store_late_too(
+    host: LocalProvider, tmp_path: Path
+) -> None:
+    """Its views are read from the ledger all the same."""
+    path = Path(below_a_file(tmp_path))
+    made = agent(host, OPENAI, context(host, store_url=str(path), auto_compact=False))
+    talked(host, made, range(2))
+    assert made.context_compressor.status().store == "memory"
+    path.parent.unlink()
+    talked(host, made, range(2, 3))
+    assert made.context_compressor.status().store == f"store sqlite:{path}"
+
+
+def test_a_store_that_can_be_opened_after_the_first_compression_is_left_alone(
+    host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What is in memory stays there, and is found: nothing is lost or paid for twice."""
+    path = Path(below_a_file(tmp_path))
+    made = agent(host, OPENAI, context(host, store_url=str(path)), tools=[look_up])
+    ours = made.context_compressor
+    talked(host, made, range(TURNS))
+    assert ours.context_status == "summarized"
+    path.parent.unlink()
+    talked(host, made, range(TURNS, 2 * TURNS))
+    assert (ours.status().store, path.parent.exists()) == ("memory", False)
+    entries = ours.ledger.open("default", ours.session_id).entries
+    assert len({entry.segment.run for entry in entries}) == len(entries)
+    assert len(entries) == len([r for r in host.requests if r.model == "aux"]) >= 2
+    assert "look after ledger L-003" in named(SEARCH, made.tools)("L-003")
+    assert times_told(caplog, "stays in memory for now") == 1
+    assert times_told(caplog, "from now on") == 0
+
+
+def test_a_summary_that_is_being_written_is_not_left_behind(
+    host: LocalProvider, tmp_path: Path
+) -> None:
+    """The store can be opened while a model writes in the background: the text that is paid for
+    counts as the first, and the ledger stays where it is."""
+    path = Path(below_a_file(tmp_path))
+    begun, may_end = threading.Event(), threading.Event()
+    write = Summarizer(r"L-\d+")
+
+    async def slow(asked: Any) -> Any:
+        begun.set()
+        assert await asyncio.to_thread(may_end.wait, 60)
+        return write(asked)
+
+    host.route("aux", slow)
+    options = {"store_url": str(path), "background": True, "trigger_ratio": 0.5}
+    made = agent(host, OPENAI, context(host, **options))
+    ours = made.context_compressor
+    turns = iter(range(2 * TURNS))
+    for n in turns:
+        made.chat(turn(n))
+        if ours.engine().background.busy(("default", ours.session_id)):
+            break
+    assert begun.wait(60)
+    path.parent.unlink()
+    made.chat(turn(next(turns)))
+    may_end.set()
+    assert ours.engine().background.wait(60)
+    made.chat(turn(next(turns)))
+    assert ours.engine().background.wait(60)  # nothing is at work when the process ends
+    assert (ours.status().store, ours.context_status) == ("memory", "summarized")
+    asked = [record for record in host.requests if record.model == "aux"]
+    assert len(ours.ledger.open("default", ours.session_id).entries) == len(asked) >= 1
+
+
+def test_memory_that_gave_way_takes_no_summary(tmp_path: Path) -> None:
+    """A request that was under way is told before its summary is paid for; only one caller has
+    the store to put in its place."""
+    asked = []
+
+    async def model(messages: Any) -> str:
+        asked.append(messages)
+        return "## Done\nThe books were read."
+
+    memory = StandIn(open_store(tmp_path / "told.db"))
+    config = CompressorConfig(model="gpt-4o", context_window=5_000, protect_last_n_tokens=800)
+    ours = ContextCompressor(config, summarizer=model, store=memory)
+    store = memory.relieved()
+    assert isinstance(store, SqlStore)
+    assert memory.relieved() is None
+    with pytest.raises(StoreUnavailable, match="no longer in memory"):
+        ours.compress_sync(transcript(), force=True)
+    assert asked == []
+    store.close()
+
+
+def test_a_store_that_comes_back_damaged(
+    host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is said once that it cannot be used, and it is not tried again."""
+    path = Path(below_a_file(tmp_path))
+    made = agent(host, OPENAI, context(host, store_url=str(path)))
+    talked(host, made, range(2))
+    path.parent.unlink()
+    path.parent.mkdir()
+    path.write_bytes(b"garbage " * 2_000)
+    talked(host, made, range(2, TURNS))
+    assert made.context_compressor.status().store == "memory"
+    assert made.context_compressor.context_status == "summarized"
+    assert times_told(caplog, "stays in memory for good") == 1
+
+
+def test_turns_wait_once_for_a_server_that_does_not_answer(
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until the store has rested it is not tried again."""
+    monkeypatch.setattr(database, "_REST", 1_000)
+    met: list[socket.socket] = []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def meet() -> None:
+            with contextlib.suppress(OSError):  # the server is closed
+                while True:
+                    met.append(server.accept()[0])
+
+        threading.Thread(target=meet, daemon=True).start()
+        url = f"postgresql://someone@127.0.0.1:{server.getsockname()[1]}/ledger"
+        made = agent(host, OPENAI, context(host, store_url=url))
+        talked(host, made, range(5))
+        assert made.context_compressor.status().store == "memory"
+        assert len(met) == 1
+    for connection in met:
+        connection.close()
+
+
+def test_a_server_that_starts_after_an_agent_keeps_its_session(
+    host: LocalProvider, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PostgreSQL is down while a worker starts: its session is there all the same."""
+    monkeypatch.setattr(database, "_REST", 0)
+    url = postgres.empty()
+    made = agent(host, OPENAI, context(host, store_url=url))
+    ours = made.context_compressor
+    postgres.stop()
+    try:
+        talked(host, made, range(2))
+        assert ours.status().store == "memory"
+    finally:
+        postgres.start()
+    talked(host, made, range(2, TURNS))
+    with closing(open_store(url)) as store:
+        assert [each.id for each in store.sessions("default")] == [ours.session_id]
+        assert len(store.open("default", ours.session_id).entries) >= 1
+    ours.ledger.close()
 
 
 def test_a_store_that_can_never_be_opened_costs_no_compression(

@@ -39,7 +39,10 @@ def count(text: str) -> int:
 def tools(store: Store, session_id: str = "s", turn_tokens: int | None = None):
     """The agent's two functions."""
     return recall_tools(
-        store, lambda: store.open(NAMESPACE, session_id), count, turn_tokens=turn_tokens
+        lambda: store,
+        lambda: store.open(NAMESPACE, session_id),
+        count,
+        turn_tokens=turn_tokens,
     )
 
 
@@ -282,7 +285,9 @@ def test_a_turn_may_read_so_much_and_the_next_again() -> None:
     store, turn = MemoryStore(), ["first"]
     committed(store, "s", talk(200, "needle"))
     session = lambda: store.open(NAMESPACE, "s")  # noqa: E731
-    search, read = recall_tools(store, session, count, turn=lambda: turn[0], turn_tokens=1_500)
+    search, read = recall_tools(
+        lambda: store, session, count, turn=lambda: turn[0], turn_tokens=1_500
+    )
     first, second = search("needle", 60), read("s1")
     assert (" left this turn" in first, " left this turn" in second) == (True, True)
     assert "is spent: go on with what you have read" in read("s1")
@@ -359,7 +364,7 @@ def test_answers_are_quoted_as_reference_and_images_are_told() -> None:
 
 def test_tools_explain_themselves() -> None:
     """A host makes a schema of name, signature and docstring: each argument is described."""
-    for tool in recall_tools(MemoryStore(), lambda: Session("n", "s", "s", None), count):
+    for tool in recall_tools(MemoryStore, lambda: Session("n", "s", "s", None), count):
         document = inspect.getdoc(tool) or ""
         every = inspect.signature(tool).parameters
         parameters = {name: each for name, each in every.items() if name != "invented"}
