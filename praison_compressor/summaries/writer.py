@@ -307,9 +307,8 @@ class SummaryWriter:
         return {"role": "user", "content": content}
 
 
-LEAST_PROSE_TOKENS = 110
-"""Of the fifty words that are asked of a model at least, each of 2.2 tokens: the median of 16 texts
-that a strong model wrote of sessions full of ids. With less room they were paid for and refused."""
+LEAST_PROSE_TOKENS = 60
+"""Of the fifty words that are asked of a model at least: fewer say next to nothing."""
 
 
 # -------------------------------------------------------------- a model's own judgement

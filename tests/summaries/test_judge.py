@@ -286,7 +286,7 @@ def test_the_line_is_named_and_a_shorter_segment_keeps_the_doubt() -> None:
 def test_marks_that_have_no_room_do_not_cost_the_text() -> None:
     """Where the text alone just fits, it stays as rules left it."""
     given, answer = brief(talk()[1:], facts=0), f'2: contradicted: "{LINE}"'
-    text = f"{SUMMARY}\n" + "".join(f"- Module {n} is in order.\n" for n in range(20))
+    text = f"{SUMMARY}\n" + "".join(f"- Module {n} is in order.\n" for n in range(9))
     alone = judging(Paid(text, "none"), given).message
     size = TokenCounter("gpt-4o").message(alone)
     tight = judging(Paid(text, answer), replace(given, room=size, most=size))
