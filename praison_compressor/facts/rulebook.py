@@ -18,11 +18,11 @@ from ..messages import Message, ToolCall
 from ..messages.forks import renewed
 from .corrections import MATERIAL, supersede
 from .files import Documents
-from .language import APPROVES, EVERYTHING, LIFTS, REPORTED
+from .language import APPROVES, EVERYTHING, FORBIDS, LIFTS, REPORTED
 from .model import GENERAL, Domain, Said
 from .outcomes import outcome_of
 from .passages import Passage, passages
-from .rules import Rule, matter_of, statements
+from .rules import Rule, matter_of, statements, stems_of
 from .values import ADDS, ALTERS, CORRECTS
 
 
@@ -237,7 +237,13 @@ class _Book:
             return mine[-1:] if _THAT.search(sentence) else []
         permits = bool(APPROVES.search(sentence)) and not _FOR_GOOD.search(sentence)
         parts = (*_CLAUSE.split(sentence), sentence)
-        found = (_meant(held, set(matter_of(part)), permits) for part in parts)
+        if may := _MAY.search(sentence):
+            # What stands beside a permission says nothing of what it permits.
+            parts = tuple(part for part in parts if _MAY.search(part))
+            held = [entry for entry in held if any(_permits(part, entry) for part in parts)]
+            parts = tuple(_MAY.split(part)[-1] for part in parts)
+        least = 0 if may else HALF
+        found = (_meant(held, set(matter_of(part)), permits, least) for part in parts)
         return next(filter(None, found), [])
 
     # ---------------------------------------------------------- replaced
@@ -282,6 +288,7 @@ class _Book:
             self._end(old, by, at)
 
 
+HALF = 0.5
 MOSTLY = 0.6
 NARROWS = 0.3
 """Share of words that a rule lacks, from which on a permission is about something narrower."""
@@ -291,6 +298,13 @@ _FOR_GOOD = re.compile(
     r"de nouveau|de nuevo|de novo|ya)\b",
     re.I,
 )
+_MAY = re.compile(
+    r"\b(?:(?:you|we) (?:may|can)|(?:ok|okay|fine|allowed)(?: now| again)? "
+    r"(?:if you|for you to|to))(?! (?:no|not|never|only)\b)"
+    r"(?: (?:also|now|again|always|just|still|safely|go ahead and|stop|skip|forget|ignore)\b)*",
+    re.I,
+)
+"""Words of a permission: behind them stand the act and its object."""
 _NOW = re.compile(r"\bfrom now on\b", re.I)
 _SINGLE = re.compile(
     r"\b(?:(?:call|address) (?:me|us)|answer|reply|respond|write|speak|talk|antworte|nenn|réponds|"
@@ -312,14 +326,34 @@ _NEGATIVE = re.compile(
 )
 
 
-def _meant(held: Sequence[_Entry], about: set[str], permits: bool) -> list[_Entry]:
-    """Those of the rules that words of lifting are about: the most of their matter."""
+def _permits(part: str, entry: _Entry) -> bool:
+    """Whether a permission is for what a rule is about: more of its words are the rule's than not.
+
+    Half of them do where the rule lacks no more than it shares, and shares more than its verb:
+    "You may ship on Fridays" is about "Never deploy on Fridays".
+    """
+    permitted = _MAY.split(part)[-1]
+    rule, act = entry.rule.text, " ".join(permitted.split()[:1])
+    if _forbids(entry.rule):
+        bans = " ".join(clause for clause in _CLAUSE.split(rule) if FORBIDS.search(clause))
+        rule = bans if len(matter_of(bans)) > 1 else rule
+    own, words = matter_of(rule), {*matter_of(permitted), *stems_of(act)}
+    shared = words & set(stems_of(rule))
+    rest, lacks = len(words - shared), len(set(own) - words)
+    return len(shared) > rest or (len(shared) == rest == lacks and bool(shared - {*own[:1]}))
+
+
+def _meant(held: Sequence[_Entry], about: set[str], permits: bool, least: float) -> list[_Entry]:
+    """Those of the rules that words of lifting are about: the most of their matter. Where half of
+    the words are of a rule, they are at least that share of it.
+    """
     found = []
     for entry in held:
         shared, share = len(about & set(entry.matter)), entry.share(about)
         # "You may delete branch x now" is about that branch, not about all.
         is_narrow = permits and (share < MOSTLY or len(about) - shared > NARROWS * len(about))
-        if shared and not is_narrow and (shared * 2 >= len(about) or share >= MOSTLY):
+        is_most = shared * 2 > len(about) or (shared * 2 == len(about) and share >= least)
+        if shared and not is_narrow and (is_most or share >= MOSTLY):
             found.append((shared, share, entry))
     best = max((pair[:2] for pair in found), default=None)
     return [entry for *pair, entry in found if tuple(pair) == best]

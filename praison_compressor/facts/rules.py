@@ -5,7 +5,7 @@ takes for a fact and was allowed once.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -144,8 +144,19 @@ _WORD = re.compile(rf"[^\W_{UNSPACED}]+|(?=([{UNSPACED}]{{2}}))")
 
 def matter_of(text: str) -> tuple[str, ...]:
     """The stems of the words that say what a rule is about, in their order."""
-    found = (match[1] or match[0] for match in _WORD.finditer(text.lower()))
-    words = (w for w in found if w not in FILLER and w not in RULE_WORDS)
+    return _stems(w for w in _words(text) if w not in FILLER and w not in RULE_WORDS)
+
+
+def stems_of(text: str) -> tuple[str, ...]:
+    """The stems of all words, also of those that say nothing of a rule's matter."""
+    return _stems(_words(text))
+
+
+def _words(text: str) -> Iterator[str]:
+    return (match[1] or match[0] for match in _WORD.finditer(text.lower()))
+
+
+def _stems(words: Iterable[str]) -> tuple[str, ...]:
     stems = (_ENDING.sub("", w)[:5] if w.isascii() and w[:1].isalpha() else w[:5] for w in words)
     return tuple(dict.fromkeys(w for w in stems if _tells(w)))
 

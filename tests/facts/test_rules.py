@@ -200,6 +200,56 @@ def test_later_words_lift_or_replace_a_rule_of_the_same_matter(
     assert (first.holds, first.lifted_by) == ((False, later) if lifts else (True, ""))
 
 
+@pytest.mark.parametrize(
+    ("rule", "later"),
+    [
+        ("Never write to the production table.", "You may drop the temp table after all."),
+        ("Never push to main; the branch is called dev.", "You may call me tomorrow after all."),
+        ("Never push to main; the branch is called dev.", "Forget about the call tomorrow."),
+        ("Never commit to main; open a branch named lk/<ticket>.",
+         "You may rename the index name after all."),
+        ("Never commit to main; open a branch named lk/<ticket>.",
+         "Maren says you may add one index to db/schema.sql after all: on t_3(name)."),
+        ("Never deploy on Friday; write a note named x.",
+         "You may add one index after all: on t_3(name)."),
+        ("Never delete a file named config.", "You may call it by that name after all."),
+        ("Never delete a file named config.", "You can rename the file again."),
+        ("Never use names longer than 20 characters.", "You may change the file name after all."),
+        ("Never delete the archive.", "You may delete the cache after all."),
+        ("Never push to main.", "You may push to dev after all."),
+        ("Never delete branches.", "You may delete branch tmp-1 after all."),
+        ("Never delete branches.", "Look at it if you can , all is okay again to me."),
+    ],
+)  # fmt: skip
+def test_a_word_in_common_lifts_no_rule(rule: str, later: str) -> None:
+    """What is permitted is another thing, or one of the many that the rule is about."""
+    assert [(found.text, found.until) for found in told(rule, later)][:1] == [(rule, None)]
+
+
+@pytest.mark.parametrize(
+    ("rule", "later"),
+    [
+        ("Never push to main.", "You may push to main after all."),
+        ("Never push to main.", "You may push after all."),
+        ("Never push to main.", "Maren says you may push to main after all."),
+        ("Never push to main; the branch is called dev.", "You may push to main after all."),
+        ("Never deploy on Fridays.", "Forget what I said about Friday deploys."),
+        ("Never deploy on Fridays.", "You may ship on Fridays after all."),
+        ("Never drop the production table.", "You may drop the production table after all."),
+        ("Never use names longer than 20 characters.", "You may use long names after all."),
+        ("Don't edit the changelog.", "Forget the changelog thing."),
+        ("Always run mypy before a commit.", "You can stop running mypy now."),
+        ("Always lint before a commit.", "No need to lint the code any more."),
+        ("Always email customers first.", "You can forget about emails to customers."),
+        ("Don't use preprints.", "It is okay to use preprints again."),
+        ("Do not, under any circumstances, push to main.", "You can push to main again."),
+    ],
+)
+def test_words_of_a_rules_own_act_and_object_lift_it(rule: str, later: str) -> None:
+    """Said shorter, by another, with another verb, or beside more that the rule says."""
+    assert [(found.text, found.until) for found in told(rule, later)][:1] == [(rule, 1)]
+
+
 def test_a_rule_that_is_set_anew_holds_anew() -> None:
     """It has the place of the message that set it last, and said twice it is one."""
     again = told("Never push to main.", "You may push to main again.", "Never push to main.")
