@@ -50,12 +50,17 @@ _PAST = r"(?!\w*(?<!mb)(?<!ee)ed\b|got|had|was|were|did|saw|went|been|seen|heard
 """Not a verb in the past: "we never deployed that" reports."""
 _TOLD = r"(?<!\bit )(?<!\bi )(?<!\bthis )(?<!\bthat )(?<!\bthere )(?<!\bwhich )(?<!\bwhat )"
 """Behind a subject of which something can be required."""
-_ACTS = (
+ACTS = (
     r"(?:delete|remove|drop|push|merge|deploy|overwrite|reset|refund|cancel|charge|send|book|pay|"
     r"commit|publish|release|restart|install|spend|issue|transfer|change|edit|modify|touch|"
     r"rewrite|close|rename|use|exceed|share|run|migrate|order|replace|rebase|revert|force|skip|"
     r"call|upgrade)"
 )
+ONE_ACT = (
+    (re.compile(r"\b(?:touch|edit|chang|alter|modif)(?:e|y|ing|ying)?\b", re.I), "modify"),
+    (re.compile(r"\b(?:remov|drop|eras|delet)(?:e|ing|ping)?\b", re.I), "delete"),
+)
+"""Verbs that name the same act, and the one for all of them."""
 
 _CONSENT = r"(?:approval|permission|consent|confirmation|sign-?off|go-?ahead|green light)"
 _ME = r"(?:me|us|the (?:user|customer|team|client|owner))"
@@ -124,10 +129,10 @@ ASKS_FIRST = any_of(
 APPROVES = any_of(
     r"you (?:may|can|(?:are |'re )(?:allowed|free|authori[sz]ed|permitted) to|have (?:my|our) "
     r"(?:permission|approval|ok|okay|consent) to)(?: also| now| just| safely| again| go ahead and)*"
-    rf" {_ACTS}\b.*",
+    rf" {ACTS}\b.*",
     r"(?:feel free to|go ahead and|I(?:['’]m| am) (?:fine|ok|okay|happy) with|i (?:approve|allow|"
     r"authori[sz]e|permit)|approved|permission (?:to|granted)|(?:it is|it's|that's|is) (?:ok|okay|"
-    rf"fine|alright|allowed)(?: now)? (?:to|if you|for you to) (?:\w+ )?{_ACTS})\b.+",
+    rf"fine|alright|allowed)(?: now)? (?:to|if you|for you to) (?:\w+ )?{ACTS})\b.+",
     r"(?:du darfst|Sie dürfen|ihr dürft)(?! (?:nicht|nie|kein))|ich (?:erlaube|genehmige)|"
     r"(?:du kannst|Sie können) .{2,60}(?:löschen|pushen|mergen|überschreiben|stornieren|ändern|"
     r"senden)",

@@ -18,7 +18,7 @@ from ..messages import Message, ToolCall
 from ..messages.forks import renewed
 from .corrections import MATERIAL, supersede
 from .files import Documents
-from .language import APPROVES, EVERYTHING, FORBIDS, LIFTS, REPORTED
+from .language import ACTS, APPROVES, EVERYTHING, FORBIDS, LIFTS, ONE_ACT, REPORTED
 from .model import GENERAL, Domain, Said
 from .outcomes import outcome_of
 from .passages import Passage, passages
@@ -305,6 +305,7 @@ _MAY = re.compile(
     re.I,
 )
 """Words of a permission: behind them stand the act and its object."""
+_ACT = re.compile(rf"\b{ACTS}\b", re.I)
 _NOW = re.compile(r"\bfrom now on\b", re.I)
 _SINGLE = re.compile(
     r"\b(?:(?:call|address) (?:me|us)|answer|reply|respond|write|speak|talk|antworte|nenn|réponds|"
@@ -330,17 +331,23 @@ def _permits(part: str, entry: _Entry) -> bool:
     """Whether a permission is for what a rule is about: more of its words are the rule's than not.
 
     Half of them do where the rule lacks no more than it shares, and shares more than its verb:
-    "You may ship on Fridays" is about "Never deploy on Fridays".
+    "You may ship on Fridays" is about "Never deploy on Fridays". Another known act never does.
     """
-    permitted = _MAY.split(part)[-1]
-    rule, act = entry.rule.text, " ".join(permitted.split()[:1])
+    permitted, rule = _MAY.split(part)[-1], entry.rule.text
     if _forbids(entry.rule):
         bans = " ".join(clause for clause in _CLAUSE.split(rule) if FORBIDS.search(clause))
         rule = bans if len(matter_of(bans)) > 1 else rule
-    own, words = matter_of(rule), {*matter_of(permitted), *stems_of(act)}
-    shared = words & set(stems_of(rule))
-    rest, lacks = len(words - shared), len(set(own) - words)
-    return len(shared) > rest or (len(shared) == rest == lacks and bool(shared - {*own[:1]}))
+    for verbs, verb in ONE_ACT:
+        permitted, rule = verbs.sub(verb, permitted), verbs.sub(verb, rule)
+    first = " ".join(permitted.split()[:1])
+    own, act = matter_of(rule), {*stems_of(first)}
+    words = {*matter_of(permitted)} | act
+    shared = words & {*stems_of(rule)}
+    if not act <= shared and _ACT.match(first) and _ACT.search(rule):
+        return False
+    rest, lacks = len(words - shared), len({*own} - words)
+    objects = shared - act - {*own[:1]}
+    return len(shared) > rest or (len(shared) == rest == lacks and bool(objects))
 
 
 def _meant(held: Sequence[_Entry], about: set[str], permits: bool, least: float) -> list[_Entry]:

@@ -218,6 +218,9 @@ def test_later_words_lift_or_replace_a_rule_of_the_same_matter(
         ("Never delete the archive.", "You may delete the cache after all."),
         ("Never push to main.", "You may push to dev after all."),
         ("Never delete branches.", "You may delete branch tmp-1 after all."),
+        ("Never push to main.", "You may rebase main after all."),
+        ("Don't edit the changelog.", "You may edit the editor after all."),
+        ("Never drop the production table.", "You may rename the production table after all."),
         ("Never delete branches.", "Look at it if you can , all is okay again to me."),
     ],
 )  # fmt: skip
@@ -236,6 +239,8 @@ def test_a_word_in_common_lifts_no_rule(rule: str, later: str) -> None:
         ("Never deploy on Fridays.", "Forget what I said about Friday deploys."),
         ("Never deploy on Fridays.", "You may ship on Fridays after all."),
         ("Never drop the production table.", "You may drop the production table after all."),
+        ("Never drop the production table.", "You may delete the production table after all."),
+        ("Do not touch the database schema.", "You can change the schema after all."),
         ("Never use names longer than 20 characters.", "You may use long names after all."),
         ("Don't edit the changelog.", "Forget the changelog thing."),
         ("Always run mypy before a commit.", "You can stop running mypy now."),
