@@ -181,7 +181,7 @@ def test_a_long_outline_is_shown_to_its_end() -> None:
     assert "s1.60 user: Now" in read("s1")
     assert count(read("s1")) <= 800
     _, read = holding(turns * 10)
-    assert read("s1").endswith("(the rest does not fit: read the messages)")
+    assert "\n(the rest does not fit: read the messages)\n" in read("s1")
 
 
 def test_a_call_is_found_with_its_result() -> None:
@@ -300,6 +300,7 @@ def test_a_turn_may_read_so_much_and_the_next_again() -> None:
     )
     first, second = search("needle", 60), read("s1")
     assert (" left this turn" in first, " left this turn" in second) == (True, True)
+    read("s1")
     assert "is spent: go on with what you have read" in read("s1")
     turn[0] = "second"
     assert "needle number" in read("s1.1")
