@@ -333,18 +333,19 @@ def no_such(kind: str, name: str, known: Iterable[str]) -> str:
     return f"no {kind} {name!r}" + (f" (did you mean {meant!r}?)" if meant else "")
 
 
-def whole(name: str, value: Any) -> int:
-    """The value of an option of a call that is a whole number.
+def whole(name: str, value: Any, least: int = -MOST) -> int:
+    """The value of an option of a call that is a whole number, `least` at least.
 
     Raises:
         ConfigError: it is none, or absurd.
     """
     try:
-        if not isinstance(value, bool) and _is_whole(value, -MOST):
+        if not isinstance(value, bool) and _is_whole(value, least):
             return int(value)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise ConfigError(f"{name}={_shown(value)}: expected a whole number up to {MOST:,}")
+    span = f"up to {MOST:,}" if least < 0 else f"from {least:,} to {MOST:,}"
+    raise ConfigError(f"{name}={_shown(value)}: expected a whole number {span}")
 
 
 def _is_whole(value: Any, least: int = 0) -> bool:

@@ -192,5 +192,5 @@ def budget_of(options: Options, config: CompressorConfig, tokens: TokenCounter) 
     if target is not None:
         return Budget.exactly(config, whole("target_tokens", target) - opening)
     window = model_limits(config.model, config.context_window).window
-    overhead = whole("overhead_tokens", options.get("overhead_tokens", 0))
+    overhead = whole("overhead_tokens", options.get("overhead_tokens", 0), 0)
     return Budget.of(config, window, overhead + opening)

@@ -212,19 +212,19 @@ class ContextCompressor:
         expanded = self._pipeline.projector.expanded(given, seen, session)
         return [to_plain(message) for message in (given if expanded is None else expanded)]
 
-    def resume(self, session_id: str, token_budget: int | None = None) -> CompressResult:
+    def resume(
+        self, session_id: str | None = None, token_budget: int | None = None
+    ) -> CompressResult:
         """A stored session's messages, to go on from: in full where they fit, else its view.
 
-        From the store alone: as of its last compression, or of the last `save`. No model is asked
-        and nothing is written. `token_budget` is None for what this compressor's model takes.
-        What is sent on under the same session is projected through its ledger as ever.
+        As of its last compression or `save`. `token_budget`: None for what the model takes.
 
         Raises:
             SessionNotFound: nothing of that name was ever compressed in this store.
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
             LedgerError: the store cannot be read.
         """
-        check_name("session_id", session_id)
+        session_id = self._named(session_id)
         messages = self._stored(session_id)
         size = self.tokens.messages(messages)
         if token_budget is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import re
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
@@ -14,6 +15,7 @@ from ..config import Event, Hook
 from ..errors import SummaryError
 from ..facts import Rule
 from ..facts.passages import passages
+from ..facts.wording import AGREES
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..summaries.prompts import rendering
@@ -225,6 +227,13 @@ GO_ON_WORDS = 4
 UNSPACED_CHARS = 12
 """Of "yes, please go on": what is to be done, a message before says."""
 REQUEST_CHARS = 800
+MOST_SHORT = 3
+"""Short messages that do not merely say to go on: behind more of "Now part 7." lies no open one."""
+GOES_ON = re.compile(
+    r"\W*(?:please\W+|bitte\W+)?(?:continue|go on|keep going|carry on|resume|next\W*$|more\W*$|"
+    r"(?:mach )?weiter|poursui|sigue|continú|prossig|继续|続け)",
+    re.I,
+)
 
 
 def _open_request(messages: Sequence[Message], rules: Sequence[Rule]) -> tuple[str, int]:
@@ -232,7 +241,7 @@ def _open_request(messages: Sequence[Message], rules: Sequence[Rule]) -> tuple[s
 
     A message of nothing but rules asks for nothing.
     """
-    is_newest = True
+    is_newest, others = True, 0
     users = (n for n in reversed(range(len(messages))) if messages[n].get("role") == "user")
     for at, passage in ((n, p) for n in users for p in reversed([*passages([messages[n]])])):
         if passage.source != "user":
@@ -245,6 +254,9 @@ def _open_request(messages: Sequence[Message], rules: Sequence[Rule]) -> tuple[s
         ):
             return ("", 0) if is_newest or len(text) > REQUEST_CHARS else (text, at)
         is_newest = False
+        others += not (AGREES.match(asked) or GOES_ON.match(asked))
+        if others > MOST_SHORT:
+            break
     return "", 0
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
 from ..messages import Message
-from ..messages.display import in_words
+from ..messages.display import excerpt, in_words
 from .matches import ends_of, listed
 from .outlines import in_order, outline
 from .passages import lines_of, terms
@@ -164,7 +164,7 @@ class Recall:
             return self._fitted(chosen, room, "(more passages than fit)")
         if named.message is None:
             lines = outline(originals, in_order(named.segment, originals))
-            return self._fitted(lines, room, "(the rest does not fit: read the messages)")
+            return self._outlined(lines, room)
         if not 1 <= named.message <= len(originals):
             return (
                 f"Segment s{named.segment} has the messages s{named.segment}.1 to "
@@ -273,6 +273,16 @@ class Recall:
             keep = keep * 3 // 4
         return ends_of(line, keep), first
 
+    def _outlined(self, lines: Sequence[str], room: int) -> str:
+        """An outline to its end: where it is too long, each line has less of its words."""
+        more = "(the rest does not fit: read the messages)"
+        for most in OUTLINE_CHARS:
+            shown = [excerpt(line, most) for line in lines]
+            answer = self._fitted(shown, room, more)
+            if not answer.endswith(more):
+                break
+        return answer
+
     def _fitted(self, lines: Sequence[str], room: int, more: str) -> str:
         """As many of the lines as there is room for, and `more` where those are not all."""
         answer = _OPENS
@@ -287,6 +297,8 @@ class Recall:
         return answer
 
 
+OUTLINE_CHARS = (1_000, 120, 80, 50, 30)
+"""Characters of an outline's line, the most that fits."""
 _FOOTER_TOKENS = 14
 _HEAD_TOKENS = 12
 _CUT_TOKENS = 30

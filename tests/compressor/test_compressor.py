@@ -232,6 +232,21 @@ def test_what_is_no_number_of_tokens_is_refused(wrong):
             ask()
 
 
+def test_overhead_below_nothing_is_refused():
+    """It switched compression off: a view above the window went for one that fits."""
+    with pytest.raises(
+        ConfigError, match=r"^overhead_tokens=-1: expected a whole number from 0 to"
+    ):
+        compressor().compress_sync(session(20), overhead_tokens=-1)
+
+
+def test_resume_takes_the_compressors_own_session():
+    """As `read`, `save` and `undo` do where none is named."""
+    ours = compressor()
+    ours.compress_sync(session(20), force=True)
+    assert ours.resume().messages == ours.resume(ours.session_id).messages != []
+
+
 OPTIONS = [
     ("recall", "no"), ("background", "false"), ("redact_archive", 0), ("redact_secrets", "yes"),
     ("summarize_on_prefix", None), ("model", 5), ("auxiliary_model", ["gpt-4o"]),

@@ -102,6 +102,18 @@ def test_the_newest_summary_ends_with_the_list(model: Model) -> None:
     assert pickle.loads(pickle.dumps(result)).rules == result.rules
 
 
+@pytest.mark.parametrize(
+    ("short", "is_open"),
+    [("Please continue.", True), ("Yes, do it.", True), ("Now the next part.", False)],
+)
+def test_a_request_stays_open_while_the_user_says_to_go_on(short: str, is_open: bool) -> None:
+    """Who has asked for the next part six times no longer waits for what he asked before."""
+    asked = "Please sort the whole of the archive by size and then by name."
+    said = ("Never push to main. Begin with this.", asked, *[short] * 6)
+    result = compressor(None).compress_sync(transcript(*said))
+    assert (f"the user's open request: {asked}" in listed(result.messages)) is is_open
+
+
 async def prose(messages: list[Message]) -> str:
     """A model's summary that names no rule."""
     return "## Done\nThe modules up to here were repaired."

@@ -174,6 +174,16 @@ def test_segments_are_listed_and_outlined() -> None:
     assert "read_file (alpha_1.py)" in read("s1")
 
 
+def test_a_long_outline_is_shown_to_its_end() -> None:
+    """Each line has less of its words then: the newest are the last, and they were left out."""
+    turns = [{"role": "user", "content": f"Now part {n}: " + "word " * 30} for n in range(60)]
+    _, read = holding(turns)
+    assert "s1.60 user: Now" in read("s1")
+    assert count(read("s1")) <= 800
+    _, read = holding(turns * 10)
+    assert "\n(the rest does not fit: read the messages)\n" in read("s1")
+
+
 def test_a_call_is_found_with_its_result() -> None:
     """Who remembers what was called wants what came of it, and the other way round."""
     search, _ = holding(talk(8, "alpha"))
@@ -290,6 +300,7 @@ def test_a_turn_may_read_so_much_and_the_next_again() -> None:
     )
     first, second = search("needle", 60), read("s1")
     assert (" left this turn" in first, " left this turn" in second) == (True, True)
+    read("s1")
     assert "is spent: go on with what you have read" in read("s1")
     turn[0] = "second"
     assert "needle number" in read("s1.1")

@@ -38,6 +38,7 @@ pytest_plugins = ["tests.helpers.stores"]
     [
         ("mysql://root:hunter2@host/db", "'mysql' is not supported"),
         ("sqlite://", "names no file"),
+        ("sqlite", "names a kind of store and no place"),
         ("postgresql://user:hunter2@host:notaport/db", "URL cannot be read"),
         ("://hunter2", "URL cannot be read"),
     ],

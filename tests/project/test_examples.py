@@ -16,6 +16,7 @@ from types import ModuleType
 
 import pytest
 
+from praison_compressor import CompressorConfig
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Summarizer, Worker
 from tests.helpers.hosting import at_home
 
@@ -172,7 +173,8 @@ def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"), [("coding_agent", []), ("research_agent", ["no/such/folder"])]
+    ("name", "arguments"),
+    [("coding_agent", []), ("research_agent", ["no/such/folder"]), ("own_loop", [])],
 )
 def test_an_example_that_is_called_wrongly_says_how_it_is_called(
     name: str,
@@ -204,6 +206,30 @@ def test_the_recall_example_reads_the_original_back(capsys: pytest.CaptureFixtur
     original = example("recall_tool").main()
     assert "Day 23: the Marigold, with a broken mast, 14 crates of tea." in original
     assert "search says" in capsys.readouterr().out
+
+
+def test_a_loop_of_ones_own_goes_on_after_a_restart(home: LocalProvider, tmp_path: Path) -> None:
+    """Its tools and ours are offered together; what the first process read, the next one finds."""
+    module, folder = example("own_loop"), texts(tmp_path / "texts")
+    config = CompressorConfig(
+        model="gpt-4o-mini",
+        context_window=WINDOW,
+        output_reserve=1_000,
+        store_url=f"sqlite:///{tmp_path / 'ledger.db'}",
+        recall=True,
+    )
+    reading = Worker(calls=9, tool="read_file", arguments=lambda _, n: {"name": f"vol{n}.txt"})
+    home.answer_with(reading)
+    first = module.Loop(folder, config)
+    first.ask("What do these say of harbours?")
+    search = Call("search_conversation_archive", {"query": "FACT-1000"})
+    home.answer_with([Reply(calls=(search,)), Reply("FACT-1000 is the permit of volume 0.")])
+    again = module.Loop(folder, config)
+    assert again.messages == first.messages
+    assert "FACT-1000" in again.ask("Which permit was that of volume 0?")
+    found = next(message for message in again.messages[::-1] if message["role"] == "tool")
+    assert "was built under permit FACT-1000" in found["content"]
+    assert [record.error for record in home.refused] == []
 
 
 RUN_WORKFLOW = """

@@ -63,6 +63,8 @@ def default_path(*, encrypted: bool = False) -> Path:
 def parse(url: str | os.PathLike[str] | None) -> URL:
     """A database's URL from a URL, a path, or nothing."""
     given = str(default_path()) if url is None else os.fspath(url)
+    if given in STORE_KINDS:
+        raise StoreUnavailable(f"{given!r} names a kind of store and no place; {_EXPECTED}")
     if "://" not in given:
         given = f"sqlite:///{given}"
     try:

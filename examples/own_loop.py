@@ -1,0 +1,101 @@
+"""A loop of your own: an agent with tools on any OpenAI-compatible API, without a framework.
+
+    export OPENAI_API_KEY=...
+    python examples/own_loop.py FOLDER "Which file prints the total?"
+
+It keeps its whole transcript and sends the view. Its ledger is a file: run it again, also after a
+crash, and it goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from openai import OpenAI
+
+from praison_compressor import CompressorConfig, ContextCompressor, SessionNotFound
+
+SESSION = "own-loop"
+READ_FILE = {
+    "type": "function",
+    "function": {
+        "name": "read_file",
+        "description": "Read a text file of the folder.",
+        "parameters": {
+            "type": "object",
+            "properties": {"name": {"type": "string"}},
+            "required": ["name"],
+        },
+    },
+}
+
+
+class Loop:
+    """An agent that reads the files of a folder."""
+
+    def __init__(self, folder: Path, config: CompressorConfig) -> None:
+        self.folder = folder
+        self.client = OpenAI()
+        self.compressor = ContextCompressor(config)
+        try:
+            self.messages = self.compressor.verbatim(session_id=SESSION)
+        except SessionNotFound:
+            names = ", ".join(sorted(path.name for path in folder.iterdir()))
+            self.messages = [{"role": "system", "content": f"Answer from these files: {names}"}]
+
+    def ask(self, question: str) -> str:
+        """One turn: the model's answer, after as many tool calls as it wants."""
+        self.messages.append({"role": "user", "content": question})
+        schemas: list[Any] = [READ_FILE]
+        while True:
+            result = self.compressor.compress_sync(
+                self.messages,
+                session_id=SESSION,
+                overhead_tokens=self.compressor.tokens.tools(schemas),
+            )
+            # Once something was compressed, the model may search and read the originals.
+            schemas = [READ_FILE, *result.recall_schemas]
+            reply = self.client.chat.completions.create(
+                model=str(self.compressor.config.model),
+                messages=result.messages,  # type: ignore[arg-type]
+                tools=schemas,
+            )
+            message = reply.choices[0].message
+            self.messages.append(message.model_dump(exclude_none=True))
+            if not message.tool_calls:
+                self.compressor.save(self.messages, session_id=SESSION)
+                return message.content or ""
+            tools: dict[str, Callable[..., str]] = {"read_file": self.read_file}
+            tools |= {tool.__name__: tool for tool in result.recall_tools}
+            for call in message.tool_calls:
+                if call.type == "function":
+                    given = json.loads(call.function.arguments)
+                    said = tools[call.function.name](**given)
+                    self.messages.append({"role": "tool", "tool_call_id": call.id, "content": said})
+
+    def read_file(self, name: str) -> str:
+        """The text of a file, or why there is none."""
+        path = self.folder / Path(name).name
+        return path.read_text(encoding="utf-8") if path.is_file() else f"{name}: no such file"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Answer from the texts of a folder.")
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("question")
+    given = parser.parse_args()
+    config = CompressorConfig(
+        model="gpt-4o-mini",
+        auxiliary_model="gpt-4o-mini",
+        store_url=f"sqlite:///{given.folder / 'ledger.db'}",
+        recall=True,
+    )
+    print(Loop(given.folder, config).ask(given.question))
+
+
+if __name__ == "__main__":
+    main()
