@@ -165,11 +165,12 @@ def section(text, title):
 
 @pytest.mark.parametrize("budget", [250, 400, 1_500])
 def test_a_reader_first_learns_how_things_stand(budget):
-    """What is being done and what is next lead, at low budgets too."""
+    """What still fails, what is being done and what is next lead, at low budgets too."""
     text = static_summary(SESSION, budget_tokens=budget, count=quarter)
     lines = section(text, "Now")
     assert text.startswith("## Now")
-    assert lines[:2] == ["- doing: Fix the lexer", "- next: Write the docs; Tell the team"]
+    assert lines[0].startswith("- last run failed: pytest tests/lexer: ")
+    assert lines[1:3] == ["- doing: Fix the lexer", "- next: Write the docs; Tell the team"]
 
 
 def test_what_still_fails_is_told_and_what_works_again_is_not():
