@@ -45,7 +45,9 @@ def command_fact(
         return None
     if kind == "search" or (kind == "fetch" and not outcome.is_bad):
         outcome = _found(result)
-    return CommandFact(text, outcome.status, outcome.detail, index, kind=kind)
+    return CommandFact(
+        text, outcome.status, outcome.detail, index, kind=kind, failing=outcome.failing
+    )
 
 
 _PIPED = re.compile(r"\||;\s*(?:echo|true)\b")
@@ -127,7 +129,9 @@ def attempt(
     changes = any(effect.action != "read" for effect in effects)
     status = "ok" if changes and worked and outcome.status == "unknown" else outcome.status
     checks = _checks(call.name, command_texts(arguments))
-    return Attempt(text, tuple(paths), changes, status, outcome.detail, index, checks)
+    return Attempt(
+        text, tuple(paths), changes, status, outcome.detail, index, checks, outcome.failing
+    )
 
 
 _RUNS_ANOTHER = frozenset(
@@ -164,23 +168,27 @@ def with_failing(
 ) -> tuple[CommandFact, ...]:
     """The commands, those marked that failed when they last ran if none like them worked since: of
     two programs at most, the newest. So too of calls that name no file, such as `run_tests`: those
-    of the `attempts` that still fail are told as commands."""
+    of the `attempts` that still fail are told as commands. A run of tests is resolved, too, where
+    each test that it names as failed has passed in later, narrower runs."""
     known = list(commands)
     texts = {item.text for item in known}
     known += (
-        CommandFact(row.text, row.status, row.detail, row.index, kind="call")
+        CommandFact(row.text, row.status, row.detail, row.index, kind="call", failing=row.failing)
         for row in attempts
         if not row.paths and row.text not in texts
     )
     out: list[CommandFact] = []
     worked: list[Run] = []
+    passed: list[Run] = []
     failed: dict[str, set[tuple[str, ...]]] = {"command": set(), "call": set()}
     for item in sorted(known, key=lambda item: item.index)[::-1]:
         if item.kind in failed and item.outcome not in BAD:
             worked += _runs(item)
+            passed += _runs(item) if item.outcome == "ok" else ()
         elif item.kind in failed and item.detail and len(failed[item.kind]) < 2:
             run, told = _runs(item)[-1], failed[item.kind]
-            if run.program not in told and not any(map(run.is_within, worked)):
+            mended = any(map(run.is_within, worked)) or _all_passed(item.failing, run, passed)
+            if run.program not in told and not mended:
                 told.add(run.program)
                 item = replace(item, kind="command", still_fails=True)
         if item.kind != "call":
@@ -201,6 +209,22 @@ class Run(NamedTuple):
         return all(
             any(word.startswith(whole.rstrip("/")) for word in self.on) for whole in wider.on
         )
+
+    def has_run(self, test: str) -> bool:
+        """Whether it was on this test or what it is of; one that also selects by a word may not."""
+        return all(map(_A_PLACE.fullmatch, self.on)) and any(
+            re.match(rf"{re.escape(word.removeprefix('./').rstrip('/'))}(?!\w)", test)
+            for word in self.on
+        )
+
+
+_A_PLACE = re.compile(r"\S*[./:]\S*|tests?")
+
+
+def _all_passed(failing: Sequence[str], run: Run, passed: Iterable[Run]) -> bool:
+    """Whether each of the tests that failed has passed in a run of the same program since."""
+    like = [one for one in passed if one.program == run.program]
+    return bool(failing) and all(any(one.has_run(test) for one in like) for test in failing)
 
 
 def _runs(item: CommandFact) -> list[Run]:

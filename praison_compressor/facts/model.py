@@ -59,6 +59,8 @@ class CommandFact:
     kind: str = "command"
     still_fails: bool = False
     """It failed, and nothing like it worked since."""
+    failing: tuple[str, ...] = ()
+    """The tests or their files that failed, where the result names them all."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class Attempt:
     index: int
     checks: tuple[str, ...] = ()
     """What it checks: `test`, `lint`, `build`."""
+    failing: tuple[str, ...] = ()
+    """The tests or their files that failed, where the result names them all."""
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,8 @@ class Outcome(NamedTuple):
 
     status: str
     detail: str
+    failing: tuple[str, ...] = ()
+    """The tests or their files that failed, where the result names them all."""
 
     @property
     def is_bad(self) -> bool:
@@ -135,7 +137,8 @@ def outcome_of(result: str, *, piped: bool = False) -> Outcome:
     if refused := _REFUSED.search(first) or _INTERRUPTED.search(first):
         return Outcome("refused" if refused.re is _REFUSED else "interrupted", _line(first))
     if code not in ("", "0") or (not code and (failing or ends_badly)):
-        return Outcome("failed", _failure(text, failing, code or "1"))
+        said = _failure(text, failing, code or "1")
+        return Outcome("failed", said, failing_tests(result) if failing else ())
     return Outcome("ok" if found or text.strip() else "unknown", _line(_last_line(tail)))
 
 
@@ -153,6 +156,30 @@ def _failure(text: str, failing: re.Match[str] | None, code: str) -> str:
     for more in (why.removeprefix("E "), _line(last)):
         said = said if more in said else _line(f"{said} … {more}", DETAIL_CHARS)
     return said
+
+
+_NAMED_TEST = re.compile(
+    # pytest, rspec; cargo; jest and vitest; unittest.
+    r"^(?:(?:FAILED|ERROR|rspec) (?=\w|\./)(\S+)|test (\S+) \.\.\. FAILED|"
+    r" ?FAIL +(\S+\.\w+)(?=\s|$)|(?:FAIL|ERROR): \w+ \(([\w.]+)\))",
+    re.M,
+)
+_HOW_MANY = re.compile(
+    r"\b(\d{1,9}) (?:failed|failures?|failing|errors?)\b|\b(?:failures|errors)=(\d{1,9})"
+)
+
+
+def failing_tests(result: str) -> tuple[str, ...]:
+    """The tests, or files of tests, that a result names as failed; none unless it names as many
+    as it counts.
+
+    >>> failing_tests("FAILED a.py::b - KeyError\\n1 failed, 2 passed in 0.1s")
+    ('a.py::b',)
+    """
+    found = (next(filter(None, match.groups())) for match in _NAMED_TEST.finditer(result))
+    names = tuple(dict.fromkeys(name.removeprefix("./") for name in found))
+    counted = (map("".join, _HOW_MANY.findall(line)) for line in result.splitlines())
+    return names if names and len(names) in (sum(map(int, many)) for many in counted) else ()
 
 
 def _line_of(found: re.Match[str]) -> str:

@@ -21,8 +21,8 @@ from .outcomes import BAD
 USER_SHARE = 0.7
 NOW_SHARE = 0.06
 FAILS_SHARE = 0.5
-"""At most, of what still fails, before anything else beside a model's text: an agent that does not
-know it goes on as if its work were done."""
+"""At most, of what still fails, before anything else: an agent that does not know it goes on as if
+its work were done."""
 FILES_SHARE = 0.2
 """What became of the files has most room: a summary that lost it is what users complain of, and
 `tests/benchmarks/rounds.py` loses 15 of 20 files where it shares .06 with files only read."""
@@ -59,16 +59,22 @@ def render(
     if max(words_of, budget_tokens) < 20:
         return ""
     stale = Stale(facts.user)
-    now = now_section(facts, stale, failing=not beside_prose)
-    failing = failing_section(facts, stale) if beside_prose else Section("", ())
+    most = max(int(budget_tokens * FAILS_SHARE), LEAST_TOKENS)
+    failing = shortened(failing_section(facts, stale), most, count)
+    now = now_section(facts, stale)
     words = user_section(facts, " ".join(visible.split()))
 
     def least(room: int) -> int:
         return LEAST_TOKENS if room >= 5 * LEAST_TOKENS and not beside_prose else 0
 
-    fails = fitted(failing, max(int(budget_tokens * FAILS_SHARE), LEAST_TOKENS), count)
     now_room = max(int(budget_tokens * NOW_SHARE), least(budget_tokens))
-    stands = fails + fitted(now, now_room, count)
+    if beside_prose:
+        stands = fitted(failing, most, count) + fitted(now, now_room, count)
+    else:
+        first = [line._replace(group=str(line.order), label=FAILS) for line in failing.lines]
+        now_room += sum(count(f"- {FAILS}{line.text}") + 1 for line in first)
+        both = (line._replace(order=n) for n, line in enumerate((*first, *now.lines)))
+        stands = fitted(now._replace(lines=tuple(both)), now_room, count)
     room = max(0, budget_tokens - count(stands))
     users = int(room * USER_SHARE)
     said = fitted(words, users + max(0, words_of - max(0, budget_tokens)), count)
@@ -151,9 +157,38 @@ def fitted(section: Section, budget_tokens: int, count: Count) -> str:
     return f"## {section.title}\n" + "\n".join(out) + "\n" if out else ""
 
 
+LEAST_LINE_TOKENS = 16
+"""A line cut to fewer says nothing."""
+
+
+def shortened(section: Section, budget_tokens: int, count: Count) -> Section:
+    """The section with the lines for which there is room, a long one cut in its middle."""
+    room = budget_tokens - count(f"## {section.title}\n") - 1
+    kept: list[Line] = []
+    for line in section.lines:
+        text = _cut_in_the_middle(line.text, room - count(f"- {FAILS}") - 1, count)
+        if not text:
+            break
+        room -= count(f"- {FAILS}{text}") + 1
+        kept.append(line._replace(text=text))
+    return section._replace(lines=tuple(kept))
+
+
+def _cut_in_the_middle(text: str, room: int, count: Count) -> str:
+    """The text, two thirds of what is left of it from its beginning; empty if too little is."""
+    whole, keep = text, len(text)
+    while (size := count(text)) > room:
+        keep = min(keep * room // size, keep - 1) - 1
+        if room < LEAST_LINE_TOKENS or keep < LEAST_LINE_TOKENS:
+            return ""
+        text = f"{whole[: keep - keep // 3]}…{whole[-(keep // 3) :]}"
+    return text
+
+
 # -------------------------------------------------------------- sections
 
 
+FAILS = "last run failed: "
 RECENT_NOTES = 1
 
 
@@ -167,11 +202,9 @@ def failing_section(facts: Facts, stale: Stale) -> Section:
     return Section("Last run failed", tuple(lines))
 
 
-def now_section(facts: Facts, stale: Stale, *, failing: bool = True) -> Section:
-    """How things stand: what is being done, what is next, what still fails, what is done."""
+def now_section(facts: Facts, stale: Stale) -> Section:
+    """How things stand: what is being done, what is next, what was said last, what is done."""
     lines = [*_todos(facts, stale, "doing"), *_todos(facts, stale, "next")]
-    for line in failing_section(facts, stale).lines if failing else ():
-        lines.append(line._replace(group=str(line.order), label="last run failed: "))
     told = max((item.index for item in facts.todos), default=0)
     current = stale.without([*facts.last_words, *reversed(facts.open_work[-RECENT_NOTES:])])
     # What was said before the list took its present state is not how things stand.

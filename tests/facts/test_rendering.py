@@ -13,6 +13,7 @@ from praison_compressor.facts import (
     Identifier,
     Note,
     Said,
+    extract,
 )
 from praison_compressor.facts.commands import with_failing
 from praison_compressor.facts.corrections import Stale
@@ -108,6 +109,63 @@ def test_a_command_still_fails_until_a_like_one_worked() -> None:
     assert with_failing(silent) == silent
 
 
+SUITE = (
+    "exit code 1\nFAILED tests/test_a.py::test_one - KeyError: 'a'\n"
+    "FAILED tests/test_b.py::test_two - KeyError: 'b'\n2 failed, 7 passed in 0.3s"
+)
+JEST = "FAIL src/a.test.js\n  ● adds\nFAIL src/b.test.js\n  ● takes\nTest Suites: 2 failed"
+UNITTEST = (
+    "FAIL: test_one (tests.test_a.T)\nERROR: test_two (tests.test_b.T)\n"
+    "FAILED (failures=1, errors=1)"
+)
+
+
+@pytest.mark.parametrize(
+    ("result", "first", "later", "told"),
+    [
+        (SUITE, "pytest -q", ["pytest tests/test_a.py", "pytest tests/test_b.py"], False),
+        (SUITE, "pytest", ["pytest tests/test_b.py::test_two ./tests/test_a.py"], False),
+        (SUITE, "pytest", ["pytest tests/test_a.py"], True),
+        (SUITE, "pytest", ["pytest tests/test_a.py", "pytest tests/test_b.py::test_tw"], True),
+        (SUITE, "pytest", ["pytest tests/test_a.py", "pytest -k other tests/test_b.py"], True),
+        (SUITE, "pytest", ["pytest tests/test_a.py", "cat tests/test_b.py"], True),
+        (SUITE, "pytest", ["pytest tests/test_a.py", "pytest tests/test_b.py | cat"], True),
+        (
+            SUITE.replace("2 failed", "3 failed"),
+            "pytest | tail -3",
+            ["pytest tests/test_a.py", "pytest tests/test_b.py"],
+            True,
+        ),
+        (JEST, "npm test", ["npm test -- src/a.test.js", "npm test src/b.test.js"], False),
+        (JEST, "npm test", ["npm test -- src/a.test.js"], True),
+        (
+            UNITTEST,
+            "python -m unittest",
+            ["python -m unittest tests.test_a", "python -m unittest tests.test_b.T"],
+            False,
+        ),
+    ],
+)
+def test_a_run_is_resolved_by_narrower_ones_that_pass_all_that_it_names_as_failed(
+    result: str, first: str, later: list[str], told: bool
+) -> None:
+    """Not by a part of them, nor where the run counts more than it names."""
+    messages = step("first", result, "bash", command=first)
+    for n, command in enumerate(later):
+        messages += step(f"e{n}", "ok", "edit_file", path=f"src/{n}.py", new="x")
+        messages += step(f"later{n}", "Done. exit code 0", "bash", command=command)
+    assert any(item.still_fails for item in extract(messages).commands) is told
+
+
+def test_calls_of_a_test_tool_are_resolved_by_narrower_ones_too() -> None:
+    """A tool that runs tests is a program as well."""
+    messages = step("first", SUITE, "run_tests")
+    messages += step("a", "3 passed in 0.1s", "run_tests", path="tests/test_a.py")
+    assert [item.text for item in extract(messages).commands if item.still_fails] == ["run_tests"]
+    messages += step("b", "4 passed in 0.1s", "run_tests", path="tests/test_b.py")
+    assert not any(item.still_fails for item in extract(messages).commands)
+
+
 def test_older_words_with_a_value_that_was_taken_back_are_not_told() -> None:
     """Decisions, notes and clauses from before the correction; the same words after it are."""
     said = Said(0, "use 8080", superseded_by="use 9090", superseded_at=4, old_values=("8080",))
@@ -165,11 +223,12 @@ def section(text, title):
 
 @pytest.mark.parametrize("budget", [250, 400, 1_500])
 def test_a_reader_first_learns_how_things_stand(budget):
-    """What is being done and what is next lead, at low budgets too."""
+    """What still fails, what is being done and what is next lead, at low budgets too."""
     text = static_summary(SESSION, budget_tokens=budget, count=quarter)
     lines = section(text, "Now")
     assert text.startswith("## Now")
-    assert lines[:2] == ["- doing: Fix the lexer", "- next: Write the docs; Tell the team"]
+    assert lines[0].startswith("- last run failed: pytest tests/lexer: ")
+    assert lines[1:3] == ["- doing: Fix the lexer", "- next: Write the docs; Tell the team"]
 
 
 def test_what_still_fails_is_told_and_what_works_again_is_not():

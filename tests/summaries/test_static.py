@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from praison_compressor.facts import coverage, extract, missing
@@ -177,6 +179,40 @@ def test_a_failure_is_added_unless_the_prose_names_its_error(prose: str, told: b
     facts = extract(unresolved(TESTS_FAIL, "bash", command="pytest -v"))
     added = repair(prose, facts, budget_tokens=300, count=count)
     assert (f": {WHY}" in added) is told
+
+
+@pytest.mark.parametrize("budget", [150, 300, 600])
+@pytest.mark.parametrize("later", [0, 40])
+@pytest.mark.parametrize(
+    ("tool", "arguments"), [("bash", {"command": LONG}), ("run_tests", {"suite": "tax"})]
+)
+def test_a_static_summary_tells_first_what_still_fails(
+    tool: str, arguments: dict[str, str], later: int, budget: int
+) -> None:
+    """Before the list of work and what was said last, in a small room too, however long ago."""
+    todos = [{"content": f"Port the rates of module {n}", "status": "pending"} for n in range(9)]
+    more = step("todo", "saved", "TodoWrite", todos=todos)
+    for n in range(later):
+        more += used(f"later{n}", "ok", "edit_file", path=f"src/vat/rate_{n}.py", new="a")
+    messages = unresolved(TESTS_FAIL, tool, *more, **arguments)
+    lines = static_summary(messages, budget_tokens=budget, count=count).splitlines()
+    assert lines[0] == "## Now"
+    assert lines[1].startswith("- last run failed: ")
+    assert lines[1].endswith(f": {WHY}")
+
+
+@pytest.mark.parametrize("prose", [False, True])
+def test_a_long_failure_is_cut_in_its_middle(prose: bool) -> None:
+    """Which run it was and how many failed stay, where the whole line has no room."""
+    name = "_and_".join(f"rate_{n}_of_the_union" for n in range(14))
+    failed = f"exit code 1\nFAILED tests/test_tax.py::test_{name} - KeyError\n1 failed in 0.9s"
+    messages = unresolved(failed, "bash", command=LONG)
+    write = partial(repair, "Edited.") if prose else partial(static_summary, messages)
+    text = write(facts=extract(messages), budget_tokens=150, count=count)
+    line = next(line for line in text.splitlines() if line.endswith("1 failed in 0.9s"))
+    assert "cd /home/dev/tax" in line
+    assert "FAILED tests/test_tax.py::test_rate_0" in line
+    assert count(line) <= 75 < count(failed)
 
 
 @pytest.mark.parametrize("tool", ["bash", "run_tests"])
