@@ -12,6 +12,7 @@ from collections import defaultdict
 from itertools import islice
 
 from ..facts import Facts, wording
+from ..facts.commands import with_failing
 from ..facts.coverage import (
     CODE,
     STOP,
@@ -28,7 +29,7 @@ from ..facts.coverage import (
     told_row,
     words,
 )
-from ..facts.model import Attempt
+from ..facts.model import Attempt, CommandFact
 from ..facts.outcomes import BAD
 from ..facts.passages import dialogue, passages
 from .numbers import Found, Numbers
@@ -76,6 +77,7 @@ class _Reader:
         self.wishes = frozenset().union(*self.asked, *(line for one in self.agreed for line in one))
         self.touched = frozenset().union(*self.changed.values())
         self.calls: defaultdict[str, list[Attempt]] = defaultdict(list)
+        self.commands = {item.text for item in facts.commands if item.kind == "command"}
         for row in facts.attempts:
             self.calls[row.text.split(" ")[0].rpartition("__")[2]].append(row)
 
@@ -230,11 +232,41 @@ class _Reader:
         for share, at in self.lines.nearest(rest):
             if not own and same.search(at.text):
                 own = share
-            elif line is None and not was and other.search(at.text):
+            elif line is not None or was or not other.search(at.text):
+                continue
+            elif not good or not self._is_resolved(at, text):
                 score, line = share, at
         if line is not None and len(rest) > 1 and own < 0.6 * score and score > 0.3:
             return "contradicted", quoted(line.text), line
         return self._of_runs(text, own, good=good)
+
+    def _is_resolved(self, line: Line, text: str) -> bool:
+        """Whether what failed in this result worked later: all of it, or what the claim names."""
+        rows = [row for row in self.facts.attempts if row.index >= line.at]
+        failed = next((row for row in rows if row.index == line.at and row.status in BAD), None)
+        if failed is None or line.source != "result":
+            return False
+        named = Words(text).files
+        for row in rows:
+            if row.status == "ok" and self._does(row, failed):
+                return True
+            on = named.intersection(map(base_name, row.text.split()))
+            if row.status == "ok" and on and on == named and self._does(failed, row):
+                return True
+        return False
+
+    def _does(self, wider: Attempt, row: Attempt) -> bool:
+        """Whether a call is another one again, or a check of at least the same."""
+        if wider.text == row.text or not row.checks or not {*row.checks} <= {*wider.checks}:
+            return wider.text == row.text
+        first, then = (
+            CommandFact(one.text, status, one.text, at, kind=self._kind(one))
+            for at, (one, status) in enumerate(((row, "failed"), (wider, "ok")))
+        )
+        return not any(item.still_fails for item in with_failing((first, then)))
+
+    def _kind(self, row: Attempt) -> str:
+        return "command" if row.text in self.commands else "call"
 
     def _of_runs(self, text: str, own: float, *, good: bool) -> Found | None:
         """What the table of outcomes says of tools and checks that are told to pass, or to fail."""

@@ -322,6 +322,57 @@ def test_what_failed_before_does_not_speak_against_now() -> None:
         assert unverified(claim, brief(mended), extract(mended)) == []
 
 
+ONE = "python -m pytest -q tests/test_a.py"
+ALL = "python -m pytest -q"
+TYPE_ERROR = "exit code 1\nF\nFAILED tests/test_a.py::test_one - TypeError: bad\n1 failed in 0.65s"
+ONE_PASSES = "exit code 0\n.\n1 passed in 0.61s"
+EDITED = step("e1", "edited a.py", "edit_file", path="a.py", old="x", new="y")
+
+
+@pytest.mark.parametrize(("before", "after"), [(ONE, ONE), (ALL, ALL), (ALL, ONE), (ONE, ALL)])
+@pytest.mark.parametrize(
+    "claim",
+    [
+        "tests/test_a.py passes.",
+        "tests/test_a.py: 1 passed.",
+        "test_one failed first with a TypeError; after the edit tests/test_a.py passes.",
+    ],
+)
+def test_a_failure_that_later_passed_contradicts_no_success(
+    claim: str, before: str, after: str
+) -> None:
+    """A run fails, an edit, a run that covers it passes: the newest is the witness."""
+    mended = [
+        {"role": "user", "content": "Make the tests pass."},
+        *ran(before, TYPE_ERROR, "t1"),
+        *EDITED,
+        *ran(after, ONE_PASSES, "t2"),
+    ]
+    assert unverified(claim, brief(mended), extract(mended)) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "last"),
+    [
+        (ONE, "python -m pytest -q tests/test_b.py", ONE_PASSES),
+        (ALL, f"{ONE}::test_two", ONE_PASSES),
+        (ONE, ONE, TYPE_ERROR),
+    ],
+)
+def test_a_failure_that_nothing_resolved_still_contradicts(
+    before: str, after: str, last: str
+) -> None:
+    """Another file or another test passed since, or the same fails again."""
+    broken = [
+        {"role": "user", "content": "Make the tests pass."},
+        *ran(before, TYPE_ERROR, "t1"),
+        *EDITED,
+        *ran(after, last, "t2"),
+    ]
+    found = unverified("tests/test_a.py passes.", brief(broken), extract(broken))
+    assert [(doubt.verdict, doubt.kind) for doubt in found] == [("contradicted", "outcome")]
+
+
 @pytest.mark.parametrize(
     ("claim", "kinds"),
     [
