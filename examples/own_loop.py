@@ -41,6 +41,7 @@ class Loop:
         self.folder = folder
         self.client = OpenAI()
         self.compressor = ContextCompressor(config)
+        self.schemas: list[Any] = [READ_FILE]
         try:
             self.messages = self.compressor.verbatim(session_id=SESSION)
         except SessionNotFound:
@@ -50,19 +51,18 @@ class Loop:
     def ask(self, question: str) -> str:
         """One turn: the model's answer, after as many tool calls as it wants."""
         self.messages.append({"role": "user", "content": question})
-        schemas: list[Any] = [READ_FILE]
         while True:
             result = self.compressor.compress_sync(
                 self.messages,
                 session_id=SESSION,
-                overhead_tokens=self.compressor.tokens.tools(schemas),
+                overhead_tokens=self.compressor.tokens.tools(self.schemas),
             )
             # Once something was compressed, the model may search and read the originals.
-            schemas = [READ_FILE, *result.recall_schemas]
+            self.schemas = [READ_FILE, *result.recall_schemas]
             reply = self.client.chat.completions.create(
                 model=str(self.compressor.config.model),
                 messages=result.messages,  # type: ignore[arg-type]
-                tools=schemas,
+                tools=self.schemas,
             )
             message = reply.choices[0].message
             self.messages.append(message.model_dump(exclude_none=True))

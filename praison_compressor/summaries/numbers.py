@@ -265,7 +265,7 @@ class Value(NamedTuple):
     """It is a line of a file."""
     file: str = ""
     counts: bool = False
-    """A word stands behind it."""
+    """A plural stands behind it: what may be counted."""
     of_times: bool = False
 
 
