@@ -63,7 +63,7 @@ class CompressorConfig:
     protect_last_n_tokens: int = 20_000
     """Newest tokens kept verbatim, as many as the summaries leave: half of the target less the head
     at least. From 20,000 on that half, where it is more. Under `target_tokens` a quarter of it,
-    where not all fits."""
+    where not all fits; with a model at most half of what the head leaves."""
 
     keep_recent_turns: int | None = None
     """At least this many newest turns stay verbatim too, where they fit."""

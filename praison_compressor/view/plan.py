@@ -212,14 +212,19 @@ TURN_START_COST = 0.2
 """Share of the tail that a cut on a turn start may cost."""
 
 
-def _tail_sizes(layout: Layout, budget: Budget, goal: int) -> tuple[int, int, bool]:
+def _tail_sizes(
+    layout: Layout, budget: Budget, goal: int, by_model: bool = False
+) -> tuple[int, int, bool]:
     """Tokens that the tail asks for, its share, and whether an exact goal has no room for all."""
     asked = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
+    half = int(max(0, goal - layout.span(0, layout.head_end)) * TAIL_SHARE)
     if not budget.exact:
-        share = int(max(0, goal - layout.span(0, layout.head_end)) * TAIL_SHARE)
-        share = _whole_steps(layout, share)
+        share = _whole_steps(layout, half)
         return max(asked, share) if budget.tail >= PLENTY else asked, share, False
     share = int(goal * EXACT_TAIL_SHARE)
+    # Beside a head that takes most of the size, a quarter of it would leave a model too little
+    # room for a text that is worth its call.
+    share = min(share, half) if by_model else share
     spans = spans_of(layout, _cut(layout, asked, 0), fold=True, thorough=False)
     texts = budget.prose_for(layout.size()) + budget.facts
     return asked, share, size_without(layout, spans) + texts > goal
@@ -332,7 +337,7 @@ def _summary_plan(layout: Layout, budget: Budget, goal: int, by_model: bool) -> 
 
     Where no way comes down to it, the one that comes nearest.
     """
-    asked, share, is_tight = _tail_sizes(layout, budget, goal)
+    asked, share, is_tight = _tail_sizes(layout, budget, goal, by_model)
     if is_tight:
         asked = min(asked, share)
     enough = _oldest(layout, min(asked, share))

@@ -239,6 +239,14 @@ def test_recent_turns_widen_the_tail() -> None:
     assert found(layout, replace(wide, recent_turns=1)).tail_start == 5
 
 
+def test_beside_a_large_head_the_tail_leaves_a_model_half_of_the_rest() -> None:
+    """Head 600 of an exact 1,000: a quarter of it is 250, half of the rest 200."""
+    layout = laid("s500 u100 a1000 a1000 " + "a50 " * 20 + "u20 a30")
+    tight = budget(1_000, 1_000, 1_000, tail=1_000, exact=True)
+    assert found(layout, tight).tail_start == len(layout.tokens) - 6
+    assert found(layout, tight, by_model=True).tail_start == len(layout.tokens) - 5
+
+
 # ---------------------------------------------------------------- jobs
 
 

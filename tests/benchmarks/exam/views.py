@@ -29,29 +29,32 @@ class Summaries:
     """A folder of requests for a summary and the answers that a strong model wrote to them.
 
     The `n`th request of a session has one answer, whatever it says: so the same texts serve two
-    versions of the package.
+    versions of the package. With the tools another length is asked for than without them, so each
+    has its own.
     """
 
     folder: Path
     label: str
     missing: int = 0
 
-    def path(self, case: Case, number: int, kind: str) -> Path:
-        return self.folder / f"{self.label}-{case.number}-{number}.{kind}.md"
+    def path(self, case: Case, number: int, kind: str, *, recall: bool = False) -> Path:
+        name = f"{self.label}-{case.number}-{number}" + ("-recall" if recall else "")
+        return self.folder / f"{name}.{kind}.md"
 
-    def summarizer(self, case: Case) -> Any:
+    def summarizer(self, case: Case, *, recall: bool) -> Any:
         """An auxiliary model that answers from the folder."""
         calls = 0
 
         async def answer(messages: list[Message]) -> str:
             nonlocal calls
             calls += 1
-            written = self.path(case, calls, "answer")
+            written = self.path(case, calls, "answer", recall=recall)
             if written.exists():
                 return written.read_text(encoding="utf-8")
             asked = "\n\n".join(f"[{m['role']}]\n{text_of(m)}" for m in messages)
             self.folder.mkdir(parents=True, exist_ok=True)
-            self.path(case, calls, "request").write_text(asked, encoding="utf-8")
+            request = self.path(case, calls, "request", recall=recall)
+            request.write_text(asked, encoding="utf-8")
             self.missing += 1
             raise SummarizerUnavailable(f"{written} is not written yet", kind="provider")
 
@@ -69,11 +72,11 @@ def view_of(
         if not answer.exists():
             return []
         return plain(list(case.messages), answer.read_text(encoding="utf-8"), case.budget(share))
-    config = CompressorConfig(model=MODEL, summary_max_retries=0)
-    if method in STORED:
-        config = replace(config, recall=True)
-    store = SqlStore(f"sqlite:///{folder / 'store.db'}") if method in STORED else None
-    summarizer = summaries.summarizer(case) if method.startswith("model") else None
+    config, recall = CompressorConfig(model=MODEL, summary_max_retries=0), method in STORED
+    config = replace(config, recall=True) if recall else config
+    store = SqlStore(f"sqlite:///{folder / 'store.db'}") if recall else None
+    asks = method.startswith("model")
+    summarizer = summaries.summarizer(case, recall=recall) if asks else None
     ours = ContextCompressor(config, summarizer=summarizer, store=store)
     view: list[Message] = []
     for number in range(1, rounds + 1):
