@@ -181,8 +181,25 @@ def _cut_in_the_middle(text: str, room: int, count: Count) -> str:
         keep = min(keep * room // size, keep - 1) - 1
         if room < LEAST_LINE_TOKENS or keep < LEAST_LINE_TOKENS:
             return ""
-        text = f"{whole[: keep - keep // 3]}…{whole[-(keep // 3) :]}"
+        text = _without_middle(whole, keep - keep // 3, keep // 3)
     return text
+
+
+CUT_CHARS = 24
+"""Of a word that a cut falls into, fewer characters go with the middle: half of a number or an id
+reads as another."""
+
+
+def _without_middle(text: str, first: int, last: int) -> str:
+    """The first and the last characters with a gap between, no short word cut in two."""
+    begins, ends = text[:first], text[-last:]
+    cut = begins.rpartition(" ")
+    if text[first] != " " and len(cut[2]) < CUT_CHARS and cut[0]:
+        begins = cut[0]
+    cut = ends.partition(" ")
+    if text[-last - 1] != " " and len(cut[0]) < CUT_CHARS and cut[2]:
+        ends = cut[2]
+    return f"{begins.rstrip()} … {ends.lstrip()}"
 
 
 # -------------------------------------------------------------- sections
@@ -217,7 +234,7 @@ def now_section(facts: Facts, stale: Stale) -> Section:
 def _fails(facts: Facts, item: CommandFact) -> str:
     text = item.text
     if len(text) > COMMAND_CHARS:  # which program it was and on what often stands at its end
-        text = f"{text[: COMMAND_CHARS // 2]}…{text[-COMMAND_CHARS // 2 :]}"
+        text = _without_middle(text, COMMAND_CHARS // 2, COMMAND_CHARS // 2)
     # Of a refusal the first sentence: hosts say behind it what the agent is to do now.
     why = item.detail if item.outcome == "failed" else item.detail.partition(". ")[0]
     return f"{facts.at(item.index)}{text}: {why}"

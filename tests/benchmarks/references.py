@@ -56,7 +56,7 @@ def cited(view: Sequence[Message]) -> Iterator[tuple[str, str]]:
 
 def _beside(line: str) -> Iterator[tuple[str, str]]:
     places = list(CITED.finditer(line))
-    is_list = re.match(r"- [\w ]+(?:\(|:)", line) and line.rstrip().endswith("]")
+    is_list = re.match(r"- [\w ]+(?:\(|:)", line) and re.search(r"\[s\d+\.\d+\]$", line.rstrip())
     for number, place in enumerate(places):
         before = places[number - 1].end() if number else 0
         after = places[number + 1].start() if number + 1 < len(places) else len(line)

@@ -22,6 +22,7 @@ from praison_compressor.facts.rendering import (
     Line,
     Section,
     decisions_section,
+    failing_section,
     fitted,
     now_section,
     squeeze,
@@ -239,6 +240,32 @@ def test_what_still_fails_is_told_and_what_works_again_is_not():
     ]
     mended = [*SESSION, *step("8", "Exit code 0\n9 passed", "Bash", command="pytest -q")]
     assert "last run failed" not in static_summary(mended, budget_tokens=1_500, count=quarter)
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (
+            "create --title Mend-the-help-command --id ENT-9871 "
+            + "and so on " * 5
+            + "--by d-4711",
+            True,
+        ),
+        ("x" * 200, False),
+    ],
+)
+def test_no_short_word_of_a_long_command_is_cut_in_two(command: str, told: bool) -> None:
+    """Half of an id reads as another; what has no short word is cut where it is too long."""
+    facts = extract(
+        [{"role": "user", "content": "Go."}, *step("t", "exit code 1", "bash", command=command)]
+    )
+    [line] = failing_section(facts, Stale(())).lines
+    begins, ends = line.text.removesuffix(": exit code 1").split(" … ")
+    words = set(command.split())
+    assert (set(f"{begins} {ends}".split()) <= words) is told
+    assert command.startswith(begins.partition("] ")[2] or begins)
+    assert command.endswith(ends)
+    assert len(ends) > 20
 
 
 def test_files_are_told_by_what_was_done_to_them_and_by_which_call():
