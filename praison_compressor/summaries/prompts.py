@@ -7,6 +7,7 @@ for little else. It serves only where the model that summarizes is the agent's o
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -73,6 +74,17 @@ NUMBER: unsupported
 If none is false, write: none"""
 
 
+LEAST_WORDS = 30
+"""Asked of a model: fewer say next to nothing."""
+
+WORDS_A_TOKEN = 0.7
+
+
+def tokens_for(words: int) -> int:
+    """Tokens to wish for where so many words are to be asked for."""
+    return math.ceil(words / WORDS_A_TOKEN)
+
+
 class Wish(NamedTuple):
     """What is wanted of a summary, whatever it is written from."""
 
@@ -88,7 +100,7 @@ class Wish(NamedTuple):
 
     @property
     def words(self) -> int:
-        return max(50, int(self.target_tokens * 0.7))
+        return max(LEAST_WORDS, int(self.target_tokens * WORDS_A_TOKEN))
 
     @property
     def limit(self) -> str:

@@ -23,7 +23,7 @@ from ..view.masks import MASK, masked_by_policy
 from .claims import unverified
 from .drafting import Drafter, Piece
 from .litellm_client import default_summarizer
-from .prompts import judge_request, rendering
+from .prompts import LEAST_WORDS, judge_request, rendering, tokens_for
 from .protocol import Brief, Doubt, Summarizer, SummaryReply, Written
 from .retries import LASTING, MOST_CALLS, Asker, Breaker, LearnedWindows
 from .static import FactFinder, repair, static_summary
@@ -77,8 +77,9 @@ class SummaryWriter:
         summarizer = self._summarizer_for(model)
         asker = Asker(self.config, summarizer, self.emit, self._windows, session_id)
         names = [model or self.config.auxiliary_model, *self.config.fallback_models]
-        is_worth = summarizer is not None and await asyncio.to_thread(self._has_room, brief)
-        for name in names if is_worth else ():
+        most = await asyncio.to_thread(self._most_words, brief) if summarizer is not None else 0
+        brief = replace(brief, prose=min(brief.prose, tokens_for(most)))
+        for name in names if most >= LEAST_WORDS else ():
             if not asker.calls:
                 break  # the model before has told why
             if not force and not self.breaker.allows(session_id, name, brief.tokens):
@@ -103,11 +104,12 @@ class SummaryWriter:
             return default_summarizer(self.config, model)
         return self.summarizer
 
-    def _has_room(self, brief: Brief) -> bool:
-        """Whether a model's text could be taken."""
+    def _most_words(self, brief: Brief) -> int:
+        """Words of a model's text that could be taken, whatever they are."""
         frame = self._framed(brief, "", "model", self._rules(brief, "model"))
-        room = brief.longest - self.tokens.message(frame)
-        return brief.by_model and room >= LEAST_PROSE_TOKENS
+        # Text framed and text alone differ by a token or two at the seams.
+        room = brief.longest - self.tokens.message(frame) - 2
+        return room // WORD_TOKENS if brief.by_model else 0
 
     def _failed(self, brief: Brief, asker: Asker, error: SummaryError) -> None:
         kind = getattr(error, "kind", "rejected")
@@ -307,8 +309,9 @@ class SummaryWriter:
         return {"role": "user", "content": content}
 
 
-LEAST_PROSE_TOKENS = 60
-"""Of the fifty words that are asked of a model at least: fewer say next to nothing."""
+WORD_TOKENS = 3
+"""Of a word where ids and numbers stand close: strong models' summaries of eight recorded sessions
+have 1.8 to 2.8. A text that is too long was paid for nothing."""
 
 
 # -------------------------------------------------------------- a model's own judgement

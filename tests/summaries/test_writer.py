@@ -21,7 +21,7 @@ from praison_compressor.messages import steps, text_of
 from praison_compressor.summaries.protocol import Brief, as_summarizer
 from praison_compressor.summaries.writer import SummaryWriter
 from tests.helpers import compressing
-from tests.helpers.transcripts import session
+from tests.helpers.transcripts import session, step
 
 ANSWER = "## Done\nThe modules so far are in order."
 ONE = Usage(prompt_tokens=900, completion_tokens=80, cache_read_tokens=100, cost=0.5)
@@ -279,3 +279,20 @@ def test_a_model_that_writes_twice_what_it_is_asked_leaves_room_for_facts():
     facts = text_of(written.message).partition("Facts that it lacks")[2]
     assert written.before.covered == 0
     assert TokenCounter("gpt-4o").text(facts) > 0.2 * size
+
+
+@pytest.mark.parametrize(
+    ("room", "by_model"), [(110, False), (135, True), (160, True), (185, True)]
+)
+def test_no_more_words_are_asked_than_the_room_takes_of_ids(room, by_model):
+    """Three tokens a word: of eleven digits that stand close, of English prose it is one and a
+    half. A text that is refused as too long was paid for nothing."""
+    ids = [f"k-{n}" for n in range(417, 517)]  # three tokens each
+
+    def dense(request):
+        asked = int(text_of(request[-1]).rpartition("at most ")[2].split()[0])
+        return " ".join(ids[::2][:asked])
+
+    stock = step("c", " ".join(ids), "list_stock")
+    given = brief(stock, room=room, tokens=4_000, facts=0, prose=72)
+    assert (write(Paid(dense), given).method == "model") is by_model
