@@ -163,6 +163,10 @@ class RuleList:
         )
         return replace(self, rules=tuple(rules), request=change(self.request))
 
+    def that_bind(self) -> RuleList:
+        """The list without what the user merely states."""
+        return replace(self, rules=tuple(rule for rule in self.rules if rule.kind != "fact"))
+
     def text(self, budget_tokens: int, count: Callable[[str], int]) -> str:
         """The section; where not all fits, the oldest preferences go first, and it says so."""
         lines = self._ranked()

@@ -245,10 +245,14 @@ class SummaryWriter:
             if doubt.at not in by_rules
         ]
         shown = marked(text, doubts)
-        rules = self._rules(brief, "model")
-        size = self.tokens.message(self._framed(brief, shown, "model", rules))
         most = brief.longest
-        if size > most:
+        # A text that was paid for is worth more than what the user merely states.
+        for carried in (brief, replace(brief, rules=brief.rules.that_bind())):
+            rules = self._rules(carried, "model")
+            size = self.tokens.message(self._framed(brief, shown, "model", rules))
+            if size <= most:
+                break
+        else:
             raise SummaryRejected("not smaller", f"{size} tokens, there is room for {most}")
         message = self._repaired(brief, facts, shown, rules, size)
         return Written(

@@ -17,8 +17,10 @@ from praison_compressor import (
     TokenCounter,
     Usage,
 )
+from praison_compressor.facts import Rule
 from praison_compressor.messages import steps, text_of
 from praison_compressor.summaries.protocol import Brief, as_summarizer
+from praison_compressor.summaries.static import RuleList
 from praison_compressor.summaries.writer import SummaryWriter
 from tests.helpers import compressing
 from tests.helpers.transcripts import session, step
@@ -296,3 +298,18 @@ def test_no_more_words_are_asked_than_the_room_takes_of_ids(room, by_model):
     stock = step("c", " ".join(ids), "list_stock")
     given = brief(stock, room=room, tokens=4_000, facts=0, prose=72)
     assert (write(Paid(dense), given).method == "model") is by_model
+
+
+def test_what_the_user_states_gives_way_to_a_text_that_was_paid_for_and_no_rule_does():
+    """It is told behind the text where there is room, and not as a rule."""
+    stated = "The prices in stock are net, and my card has 1131 dollars of credit left for it."
+    never = "Never sell k-417."
+    rules = RuleList((Rule(stated, "fact", "user", 0), Rule(never, "must not", "user", 0)))
+    ids = [f"k-{n}" for n in range(417, 517)]
+    text = " ".join(ids[::2][:38])
+    stock = step("c", " ".join(ids), "list_stock")
+    room = TokenCounter("gpt-4o").text(text) + 75
+    written = write(Paid(text), brief(stock, room=room, tokens=4_000, facts=0, rules=rules))
+    assert written.method == "model"
+    assert never in text_of(written.message)
+    assert stated not in text_of(written.message)
