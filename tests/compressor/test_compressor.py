@@ -15,19 +15,14 @@ from hypothesis import strategies as st
 from praison_compressor import (
     BudgetTooSmall,
     CompressorConfig,
-    ConfigError,
     ContextCompressor,
-    InvalidMessages,
     LedgerError,
     MemoryStore,
     Store,
     SummaryReply,
-    TokenCounter,
     Usage,
 )
-from praison_compressor.compressor.call import Options
 from praison_compressor.messages import check, text_of
-from praison_compressor.praisonai import CompressorContext
 from tests.helpers.compressing import SMALL, Model, compressor, requests_of
 from tests.helpers.transcripts import session, transcripts
 
@@ -211,189 +206,6 @@ def test_two_conversations_under_one_name_are_told_once(store, caplog):
     assert {"END-3-1", "edited", "Elsewhere."} <= {
         str(hit.message["content"]).split()[-1] for hit in found
     }
-
-
-# ---------------------------------------------------------------- bad input
-
-NUMBERS = [float("nan"), float("inf"), "x", "900", True, 900.5, 10**400, -(10**5_000), [9]]
-CALLED = ("target_tokens", "overhead_tokens", "protect_last_n_tokens")
-
-
-@pytest.mark.parametrize("wrong", NUMBERS, ids=type)
-def test_what_is_no_number_of_tokens_is_refused(wrong):
-    """A `ConfigError` that names the option, wherever a number of tokens is taken."""
-    ours = compressor()
-    ours.compress_sync(session(20), session_id="s")
-    asked = {name: lambda n=name: ours.compress_sync(session(20), **{n: wrong}) for name in CALLED}
-    asked["token_budget"] = lambda: ours.resume("s", wrong)
-    asked["context_window"] = lambda: CompressorConfig(context_window=wrong)
-    for name, ask in asked.items():
-        with pytest.raises(ConfigError, match=rf"^{name}=.{{1,70}}: expected"):
-            ask()
-
-
-def test_overhead_below_nothing_is_refused():
-    """It switched compression off: a view above the window went for one that fits."""
-    with pytest.raises(
-        ConfigError, match=r"^overhead_tokens=-1: expected a whole number from 0 to"
-    ):
-        compressor().compress_sync(session(20), overhead_tokens=-1)
-
-
-def test_resume_takes_the_compressors_own_session():
-    """As `read`, `save` and `undo` do where none is named."""
-    ours = compressor()
-    ours.compress_sync(session(20), force=True)
-    assert ours.resume().messages == ours.resume(ours.session_id).messages != []
-
-
-OPTIONS = [
-    ("recall", "no"), ("background", "false"), ("redact_archive", 0), ("redact_secrets", "yes"),
-    ("summarize_on_prefix", None), ("model", 5), ("auxiliary_model", ["gpt-4o"]),
-    ("store_key", b"key"), ("fallback_models", "gpt-4o"), ("fallback_models", [""]),
-    *[("store_url", wrong) for wrong in (5, "", b"", ["a.db"])],
-    *[("verify_with", wrong) for wrong in ("rules", "", True, 1, "Model")],
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "wrong"), OPTIONS)
-def test_an_option_of_another_type_is_refused(name, wrong):
-    """ "no" is no switch that is off, and a text is no list of letters."""
-    with pytest.raises(ConfigError, match=rf"^{name}=.{{1,20}}: expected"):
-        CompressorConfig.from_mapping({name: wrong})
-
-
-def test_a_reserve_that_leaves_nothing_of_the_window_is_refused():
-    """With both numbers and what to do: no view would ever fit, so nothing would be compressed."""
-    wrong = {"context_window": 6_000, "output_reserve": 6_000}
-    remedy = "output_reserve=6000: .* context_window=6000; lower output_reserve or raise"
-    for make in (CompressorConfig, CompressorContext):
-        with pytest.raises(ConfigError, match=remedy):
-            make(**wrong)
-        make(**{**wrong, "output_reserve": 5_999})
-
-
-def test_an_empty_file_of_options_is_refused():
-    """YAML reads it as None."""
-    with pytest.raises(ConfigError, match="expected a mapping"):
-        CompressorConfig.from_mapping(None)
-
-
-class NotAsync:
-    def summarize(self, messages, **given):
-        return SummaryReply("Done.")
-
-
-REFUSED = [
-    (InvalidMessages, r"messages\[1\]", {"messages": [{"role": "user", "content": "x"}, 3]}),
-    (BudgetTooSmall, "raise context_window", {"target_tokens": 20}),
-    (TypeError, "unexpected keyword argument 'tokens'", {"tokens": 3}),
-    (ConfigError, "^force='no': expected True or False", {"force": "no"}),
-    (ConfigError, "^extends=0: expected True or False", {"extends": 0}),
-    (ConfigError, "^auxiliary_model=5: expected the name", {"auxiliary_model": 5}),
-    *[(ConfigError, "^tools: .*: expected a list", {"tools": wrong}) for wrong in (3, "x", ["x"])],
-    # Two conversations without a name would share a session, and each other's archive.
-    *[
-        (ConfigError, rf"^{name}=.{{1,5}}: expected a name", {name: wrong})
-        for name in ("session_id", "parent_session_id")
-        for wrong in ("", 5)
-    ],
-]
-UNMADE = [
-    {"config": {"context_window": 8_000}}, {"summarizer": "gpt-4o"}, {"summarizer": object()},
-    {"summarizer": NotAsync()}, {"store": "sqlite:///a.db"},  {"on_event": "x"},
-    {"before_compression": "x"}, {"tokens": "gpt-4o"},
-]  # fmt: skip
-
-
-def test_half_a_character_costs_neither_the_request_nor_the_summary(store):
-    """Wherever it stands the view can be sent and the model asked; the archive has it as it was."""
-    messages = [{**m, "content": f"{m['content']} \ud83d"} for m in session(12, steps=0)]
-    messages += session(14)[1:]
-    messages[-1]["content"] += " \ud83d"
-    model = Model()
-    result = compressor(model, store=store).compress_sync(messages, session_id="s")
-    assert result.summary_method == "model"
-    "".join([*model.requests, *map(text_of, result.messages)]).encode()
-    assert compressor(store=store).verbatim(session_id="s") == messages
-
-
-@pytest.mark.parametrize(
-    ("method", "given_"),
-    [
-        ("read", {"reference": 5}),
-        ("read", {"tokens": "many"}),
-        ("recall_tools", {"turn_tokens": "x"}),
-        ("resume", {"session_id": "s", "token_budget": "x"}),
-    ],
-)
-def test_other_methods_name_the_argument_that_cannot_work(method, given_):
-    """Where it is given, not when a model first calls the tool."""
-    ours = compressor()
-    ours.compress_sync(session(20), session_id="s")
-    with pytest.raises(ConfigError, match=f"^{list(given_)[-1]}="):
-        getattr(ours, method)(**given_)
-
-
-def test_no_messages_are_no_transcript_to_save(store):
-    """What is recorded stays: head and tail are nowhere else."""
-    ours = compressor(store=store)
-    ours.compress_sync(session(20), session_id="s")
-    assert not ours.save([], session_id="s")
-    assert ours.verbatim(session_id="s") == session(20)
-
-
-def test_an_option_that_is_none_is_left_out():
-    """`extends=None` is no False, by which nothing is written; no overhead is no error."""
-    left_out = dict.fromkeys(Options.__annotations__)
-    ours = compressor()
-    result = ours.compress_sync(session(20), **{**left_out, "session_id": "s"})
-    assert result.parent_session_id == "s"
-    assert ours.context_use(session(20), **left_out) == ours.context_use(session(20))
-
-
-@pytest.mark.parametrize("wrong", ["", 5])
-@pytest.mark.parametrize("method", ["undo", "resume", "recall_tools", "verbatim", "read", "save"])
-def test_no_method_takes_a_name_that_is_none(method, wrong):
-    """`undo(session_id="")` would take back a compression of another conversation."""
-    given_ = {"messages": session(2)} if method == "save" else {}
-    with pytest.raises(ConfigError, match=r"^session_id=.{1,5}: expected a name"):
-        getattr(compressor(), method)(**given_, session_id=wrong)
-
-
-def test_bad_input_is_refused_with_index_or_numbers():
-    """What, where, what to do; a mistake in what a compressor is made of is told at once."""
-    for error, said, given_ in REFUSED:
-        with pytest.raises(error, match=said):
-            compressor().compress_sync(**{"messages": session(9), **given_})
-    with pytest.raises(InvalidMessages):
-        compressor().verbatim(3, session_id="s")
-    with pytest.raises(ConfigError, match=r"^model=5: expected"):
-        TokenCounter(5)
-    for made in UNMADE:
-        with pytest.raises(ConfigError, match="expected"):
-            ContextCompressor(**made)
-
-
-@pytest.mark.parametrize("usage", [None, {"prompt_tokens": 3}], ids=repr)
-def test_a_bill_that_is_none_costs_the_answer_not_the_turn(usage, caplog):
-    class Careless:
-        async def summarize(self, messages, **given):
-            return SummaryReply("The modules are in order.", usage=usage)
-
-    result = compressor(Careless()).compress_sync(session(20))
-    assert result.summary_method == "static"
-    assert "not a Usage" in caplog.text
-
-
-def test_a_listener_that_fails_harms_nothing():
-    """Watching is not taking part."""
-
-    def bad(event):
-        raise RuntimeError("listener")
-
-    ours = ContextCompressor(SMALL, on_event=bad)
-    assert ours.compress_sync(session(20)).summary_method == "static"
 
 
 # ---------------------------------------------------------------- threads, tasks, cancelled turns
