@@ -74,7 +74,7 @@ NUMBER: unsupported
 If none is false, write: none"""
 
 
-LEAST_WORDS = 30
+LEAST_WORDS = 20
 """Asked of a model: fewer say next to nothing."""
 
 WORDS_A_TOKEN = 0.7

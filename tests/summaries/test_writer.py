@@ -284,7 +284,7 @@ def test_a_model_that_writes_twice_what_it_is_asked_leaves_room_for_facts():
 
 
 @pytest.mark.parametrize(
-    ("room", "by_model"), [(110, False), (135, True), (160, True), (185, True)]
+    ("room", "by_model"), [(90, False), (110, True), (135, True), (160, True), (185, True)]
 )
 def test_no_more_words_are_asked_than_the_room_takes_of_ids(room, by_model):
     """Three tokens a word: of eleven digits that stand close, of English prose it is one and a
