@@ -163,10 +163,6 @@ class RuleList:
         )
         return replace(self, rules=tuple(rules), request=change(self.request))
 
-    def that_bind(self) -> RuleList:
-        """The list without what the user merely states."""
-        return replace(self, rules=tuple(rule for rule in self.rules if rule.kind != "fact"))
-
     def text(self, budget_tokens: int, count: Callable[[str], int]) -> str:
         """The section; where not all fits, the oldest preferences go first, and it says so."""
         lines = self._ranked()
@@ -174,7 +170,7 @@ class RuleList:
         def made(kept: int) -> str:
             section = Section(RULES, tuple(line for _, line in lines[:kept]), "\n  ")
             text = fitted(section, NO_LIMIT, count).rstrip()
-            gone = [rule for rule, _ in lines[kept:] if rule and rule.holds]
+            gone = [rule for rule, _ in lines[kept:] if rule and self._is_missed(rule)]
             return f"{text or f'## {RULES}'}\n{self._left_out(gone)}" if gone else text
 
         def is_too_long(kept: int) -> bool:
@@ -182,6 +178,17 @@ class RuleList:
 
         kept = bisect_left(range(len(lines) + 1), True, key=is_too_long) - 1
         return made(kept) if kept >= 0 else ""
+
+    def beside(self, budget_tokens: int, count: Callable[[str], int]) -> str | None:
+        """The section beside a text that leaves it so little; None where more would have to go
+        than preferences, what the user merely states, and what is lifted."""
+        text = self.text(budget_tokens, count)
+        binding = (rule.text for rule in self.rules if _yields(rule) == 0)
+        return text if all(words in text for words in (*binding, self.request)) else None
+
+    def _is_missed(self, rule: Rule) -> bool:
+        """Whether it is said to have no room: what is merely stated, only where it can be read."""
+        return rule.holds and (rule.kind != "fact" or bool(self._at(rule.since)))
 
     def _left_out(self, gone: Sequence[Rule]) -> str:
         where = dict.fromkeys(filter(None, (self._at(rule.since).strip() for rule in gone)))

@@ -246,13 +246,15 @@ class SummaryWriter:
         ]
         shown = marked(text, doubts)
         most = brief.longest
-        # A text that was paid for is worth more than what the user merely states.
-        for carried in (brief, replace(brief, rules=brief.rules.that_bind())):
-            rules = self._rules(carried, "model")
+        rules = self._rules(brief, "model")
+        size = self.tokens.message(self._framed(brief, shown, "model", rules))
+        if size > most and rules:
+            # A text that was paid for is worth more than what the user merely states.
+            left = self.tokens.text(rules) - (size - most) - 2
+            fewer = brief.rules.beside(left, self.tokens.text)
+            rules = rules if fewer is None else fewer
             size = self.tokens.message(self._framed(brief, shown, "model", rules))
-            if size <= most:
-                break
-        else:
+        if size > most:
             raise SummaryRejected("not smaller", f"{size} tokens, there is room for {most}")
         message = self._repaired(brief, facts, shown, rules, size)
         return Written(

@@ -313,3 +313,19 @@ def test_what_the_user_states_gives_way_to_a_text_that_was_paid_for_and_no_rule_
     assert written.method == "model"
     assert never in text_of(written.message)
     assert stated not in text_of(written.message)
+
+
+def test_of_what_the_user_states_the_newest_stays_beside_a_text_where_it_fits():
+    """As much as the text leaves; what is gone is no line of its own where nothing reads it."""
+    stated = [f"My card number {n} has {n} dollars of credit left." for n in (1, 2)]
+    rules = RuleList(tuple(Rule(text, "fact", "user", n) for n, text in enumerate(stated)))
+    ids = [f"k-{n}" for n in range(417, 517)]
+    text = " ".join(ids[::2][:38])
+    room = TokenCounter("gpt-4o").text(text) + 70
+    stock = step("c", " ".join(ids), "list_stock")
+    written = write(Paid(text), brief(stock, room=room, tokens=4_000, facts=0, rules=rules))
+    assert (stated[0] in text_of(written.message), stated[1] in text_of(written.message)) == (
+        False,
+        True,
+    )
+    assert "no room" not in text_of(written.message)
