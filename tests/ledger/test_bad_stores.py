@@ -205,7 +205,7 @@ def test_an_agent_that_compresses_by_hand_has_its_store_late_too(
     talked(host, made, range(2))
     assert made.context_compressor.status().store == "memory"
     path.parent.unlink()
-    talked(host, made, range(2, 3))
+    talked(host, made, range(2, TURNS))  # a slow failure is followed by a longer rest
     assert made.context_compressor.status().store == f"store sqlite:{path}"
 
 
