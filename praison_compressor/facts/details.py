@@ -25,9 +25,11 @@ AGAIN = 0.15
 """Share of its weight that an identifier keeps once it is bound: a second mention says more."""
 FILLINGS = 2
 """What the clauses cost is known only when all are printed: so often is what is left spent."""
-HEADING = "## Details (fragments, … is text left out; > call, = result)\n"
-ROOT_PAYS_TOKENS = 600
-"""Below it the note on what is left out of paths costs more than it saves."""
+HEADING = "## Details (fragments; … leaves text out{}; > call, = result{})\n"
+CAUTION = ", conditions and exceptions too"
+"""Without it readers took a filter for the rule whose fallback was left out (the exam)."""
+NOTES_PAY_TOKENS = 600
+"""Below it what the heading says of things left out costs more than it saves."""
 
 
 def details(
@@ -50,8 +52,11 @@ def details(
         if not (covered and item.text in covered)
     }
     pool = sorted((*assistant, *others), key=lambda item: item.index)
-    root = shared_root(item.text for item in pool) if budget_tokens >= ROOT_PAYS_TOKENS else ""
-    heading = HEADING.replace(")", f"; left out of paths: {root})") if root else HEADING
+    notes = budget_tokens >= NOTES_PAY_TOKENS
+    root = shared_root(item.text for item in pool) if notes else ""
+    heading = HEADING.format(
+        CAUTION if notes else "", f"; left out of paths: {root}" if root else ""
+    )
     room = budget_tokens - count(heading)
     if room < 20:
         return ""

@@ -281,3 +281,13 @@ def test_no_line_is_told_twice() -> None:
         [*messages[:3], *step("3", "ok", "bash", command="cat x")], budget_tokens=900, count=count
     )
     assert failed.partition("## Details")[0].count("rate_of is no number") == 1
+
+
+@pytest.mark.parametrize(("budget", "told"), [(400, False), (1_200, True)])
+def test_details_say_that_conditions_may_be_left_out(budget: int, told: bool) -> None:
+    """Where there is room for the words."""
+    messages = unresolved(TESTS_FAIL, "bash", command="pytest -v")
+    text = static_summary(messages, budget_tokens=budget, count=count)
+    heading = next(line for line in text.splitlines() if line.startswith("## Details"))
+    assert ("conditions and exceptions" in heading) is told
+    assert count(text) <= budget
