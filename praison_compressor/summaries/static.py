@@ -181,10 +181,10 @@ class RuleList:
 
     def beside(self, budget_tokens: int, count: Callable[[str], int]) -> str | None:
         """The section beside a text that leaves it so little; None where more would have to go
-        than preferences, what the user merely states, and what is lifted."""
+        than what the user merely states."""
         text = self.text(budget_tokens, count)
-        binding = (rule.text for rule in self.rules if _yields(rule) == 0)
-        return text if all(words in text for words in (*binding, self.request)) else None
+        kept = (rule.text for rule in self.rules if rule.kind != "fact" or not rule.holds)
+        return text if all(words in text for words in (*kept, self.request)) else None
 
     def _is_missed(self, rule: Rule) -> bool:
         """Whether it is said to have no room: what is merely stated, only where it can be read."""

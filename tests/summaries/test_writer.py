@@ -283,49 +283,65 @@ def test_a_model_that_writes_twice_what_it_is_asked_leaves_room_for_facts():
     assert TokenCounter("gpt-4o").text(facts) > 0.2 * size
 
 
+IDS = [f"k-{n}" for n in range(417, 517)]  # three tokens each
+STOCK = step("c", " ".join(IDS), "list_stock")
+TEXT = " ".join(IDS[::2][:38])
+
+
 @pytest.mark.parametrize(
     ("room", "by_model"), [(90, False), (110, True), (135, True), (160, True), (185, True)]
 )
 def test_no_more_words_are_asked_than_the_room_takes_of_ids(room, by_model):
     """Three tokens a word: of eleven digits that stand close, of English prose it is one and a
     half. A text that is refused as too long was paid for nothing."""
-    ids = [f"k-{n}" for n in range(417, 517)]  # three tokens each
 
     def dense(request):
         asked = int(text_of(request[-1]).rpartition("at most ")[2].split()[0])
-        return " ".join(ids[::2][:asked])
+        return " ".join(IDS[::2][:asked])
 
-    stock = step("c", " ".join(ids), "list_stock")
-    given = brief(stock, room=room, tokens=4_000, facts=0, prose=72)
+    given = brief(STOCK, room=room, tokens=4_000, facts=0, prose=72)
     assert (write(Paid(dense), given).method == "model") is by_model
 
 
+def beside_text(spare, *rules):
+    """What is written where the text of ids leaves so much for frame and rules."""
+    room = TokenCounter("gpt-4o").text(TEXT) + spare
+    given = brief(STOCK, room=room, tokens=4_000, facts=0, rules=RuleList(rules))
+    written = write(Paid(TEXT), given)
+    return written.method, text_of(written.message)
+
+
+STATED = "The prices in stock are net, and my card has 1131 dollars of credit left for it."
+NEVER = Rule("Never sell k-417.", "must not", "user", 0)
+
+
 def test_what_the_user_states_gives_way_to_a_text_that_was_paid_for_and_no_rule_does():
-    """It is told behind the text where there is room, and not as a rule."""
-    stated = "The prices in stock are net, and my card has 1131 dollars of credit left for it."
-    never = "Never sell k-417."
-    rules = RuleList((Rule(stated, "fact", "user", 0), Rule(never, "must not", "user", 0)))
-    ids = [f"k-{n}" for n in range(417, 517)]
-    text = " ".join(ids[::2][:38])
-    stock = step("c", " ".join(ids), "list_stock")
-    room = TokenCounter("gpt-4o").text(text) + 75
-    written = write(Paid(text), brief(stock, room=room, tokens=4_000, facts=0, rules=rules))
-    assert written.method == "model"
-    assert never in text_of(written.message)
-    assert stated not in text_of(written.message)
+    """Who wants to know it finds it in the text, or in the originals."""
+    method, view = beside_text(75, Rule(STATED, "fact", "user", 0), NEVER)
+    assert method == "model"
+    assert NEVER.text in view
+    assert STATED not in view
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        Rule(STATED, "must", "user", 0),
+        Rule(STATED, "preference", "user", 0),
+        Rule(STATED, "must", "user", 0, until=1, lifted_by="Sell it."),
+    ],
+    ids=["rule", "preference", "lifted"],
+)
+def test_what_binds_or_is_lifted_gives_way_to_no_text(rule):
+    """A text may tell as in force what was lifted: then the line that says so is needed."""
+    method, _ = beside_text(75, rule, NEVER)
+    assert method == "static"
 
 
 def test_of_what_the_user_states_the_newest_stays_beside_a_text_where_it_fits():
     """As much as the text leaves; what is gone is no line of its own where nothing reads it."""
     stated = [f"My card number {n} has {n} dollars of credit left." for n in (1, 2)]
-    rules = RuleList(tuple(Rule(text, "fact", "user", n) for n, text in enumerate(stated)))
-    ids = [f"k-{n}" for n in range(417, 517)]
-    text = " ".join(ids[::2][:38])
-    room = TokenCounter("gpt-4o").text(text) + 70
-    stock = step("c", " ".join(ids), "list_stock")
-    written = write(Paid(text), brief(stock, room=room, tokens=4_000, facts=0, rules=rules))
-    assert (stated[0] in text_of(written.message), stated[1] in text_of(written.message)) == (
-        False,
-        True,
-    )
-    assert "no room" not in text_of(written.message)
+    method, view = beside_text(70, *(Rule(t, "fact", "user", n) for n, t in enumerate(stated)))
+    assert method == "model"
+    assert [text in view for text in stated] == [False, True]
+    assert "no room" not in view
