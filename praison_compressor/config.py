@@ -126,6 +126,9 @@ class CompressorConfig:
     tools whose results do ("get_policy"). Those that user, system or host tell it to follow, and a
     project's own AGENTS.md and its like, are known; nothing else that a tool returns ever binds."""
 
+    pinned: tuple[str, ...] = ()
+    """Texts that stand in every compressed view, word for word."""
+
     recall: bool | None = None
     """The agent has the recall tools: each summary and each masked output says how to read its
     originals with them. None: in the host for agents that call tools, from their first compression
@@ -208,7 +211,7 @@ class CompressorConfig:
         object.__setattr__(self, "tool_policies", _policies(self.tool_policies))
         object.__setattr__(self, "fact_tools", _fact_tools(self.fact_tools))
         object.__setattr__(self, "fact_patterns", _fact_patterns(self.fact_patterns))
-        for name in ("fallback_models", "host_prefixes", "rule_sources"):
+        for name in ("fallback_models", "host_prefixes", "rule_sources", "pinned"):
             object.__setattr__(self, name, _texts(name, getattr(self, name)))
         ratios = "trigger_ratio target_ratio fold_ratio soft_ratio large_result_share"
         for name in ratios.split():

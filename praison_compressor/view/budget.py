@@ -1,4 +1,4 @@
-"""What a view may weigh: window, reserve, trigger and target as tokens."""
+"""`Budget`: what a view may take, in tokens: limit, trigger, target and their shares."""
 
 from __future__ import annotations
 
@@ -7,24 +7,46 @@ from dataclasses import dataclass, replace
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
 
-LEAST_FACTS = 3_000
-"""Tokens of facts where an eighth of the target allows it: how many files and rules a session has
+LEAST_QUOTES = 3_000
+"""Tokens of quotes where an eighth of the target allows it: how many files and wishes a session has
 does not shrink with the window. Half of `fold_ratio`, so that not every summary is a fold."""
+
+TAIL_SHARE = 0.5
+"""Of the target less the head: the tail gets at least that where it asks for it
+(tests/benchmarks/tails.py)."""
+
+EXACT_TAIL_SHARE = 0.25
+"""The same of a size that was asked for, for a reader without recall: what the tail leaves buys the
+summary depth (tests/benchmarks/retention.py)."""
+
+CROWDED = 0.75
+"""Share of the trigger that what cannot be dropped may take; above it the marks move up. Otherwise
+every few turns would be a compression that frees little (tests/view/test_plan.py)."""
+
+CROWDED_TARGET = 0.3
+"""Share of the room between what cannot be dropped and a trigger that moved up: a compression
+leaves that much. A summary needs some of it, the turns to come the rest."""
+
+FORCED_SHARE = 0.6
+"""A compression asked for below the trigger leaves that share of the view: `target_ratio`'s."""
 
 
 @dataclass(frozen=True)
 class Budget:
-    """Tokens, all of them; what each is for."""
+    """Tokens of a view and its parts."""
 
     limit: int
-    """A view above it is refused by the provider: window - reserve - overhead."""
+    """The provider refuses a view above it: window - reserve - overhead."""
     trigger: int
     target: int
     tail: int
     head: int
     prose: int | None
     """Asked of the model; None: 5 % of the segment, 750 to 8,000."""
-    facts: int
+    quotes: int
+    """Set aside for quotes."""
+    most_quotes: int
+    """Of quotes where the tail has all that it asks for."""
     fold: int
     """All summaries but one new one; above it they are folded into one that takes no more."""
     min_gain: float = 0.05
@@ -33,12 +55,14 @@ class Budget:
     """Newest tokens whose tool outputs are not masked."""
     large: int | None = None
     """Of one tool's result; a larger one goes to the archive at once. None: however large."""
-    exact: bool = False
-    """The target is a size asked for: facts may fill what the prose leaves of it."""
+    tail_share: float = TAIL_SHARE
+    mask_reach: float = 0.5
+    """Masks alone are enough at this share of the way from the target up to the trigger. Higher up
+    the prefix is given up for them again and again (tests/benchmarks/economy.py)."""
 
     @classmethod
     def of(cls, config: CompressorConfig, window: int, overhead: int = 0) -> Budget:
-        """The budget for a window, by the ratios of the configuration.
+        """Return the budget for a window, by the ratios of the configuration.
 
         Raises:
             BudgetTooSmall: reserve and overhead leave nothing.
@@ -48,7 +72,9 @@ class Budget:
             reserve = min(8_000, window // 4)
         usable = window - reserve - overhead
         if usable <= 0:
-            raise BudgetTooSmall(reserve + overhead, window, "output_reserve and tool schemas")
+            raise BudgetTooSmall(
+                reserve + overhead, window, "output_reserve, tool schemas and pinned texts"
+            )
         floor = min(config.token_floor, usable)
         trigger = max(int(usable * config.trigger_ratio), floor)
         target = int(trigger * config.target_ratio)
@@ -60,36 +86,66 @@ class Budget:
 
     @classmethod
     def exactly(cls, config: CompressorConfig, target: int) -> Budget:
-        """A view of at most `target` tokens: replaces window, reserve, trigger and target.
+        """Return the budget of a view of at most `target` tokens, in place of all ratios.
 
-        Facts fill what the prose leaves of it, unless the reader can look them up: then the tail.
+        A reader without recall gets more quotes and less tail.
         """
         budget = cls._with_target(config, target, target, target)
-        return replace(budget, exact=not config.recall)
+        if config.recall:
+            return budget
+        return replace(budget, tail_share=EXACT_TAIL_SHARE, most_quotes=max(0, target))
 
     @classmethod
     def _with_target(
         cls, config: CompressorConfig, limit: int, trigger: int, target: int
     ) -> Budget:
-        head, facts = config.head_tokens, config.facts_budget_tokens
+        head, quotes = config.head_tokens, config.facts_budget_tokens
+        recent = config.mask_keep_recent_tokens
+        tail = config.protect_last_n_tokens
+        if quotes is None:
+            quotes = max(target // 10, min(LEAST_QUOTES, target // 8))
         return cls(
             limit=limit,
             trigger=trigger,
             target=target,
-            tail=config.protect_last_n_tokens,
+            tail=tail,
             head=limit // 10 if head is None else head,
             prose=config.summary_target_tokens,
-            facts=max(target // 10, min(LEAST_FACTS, target // 8)) if facts is None else facts,
+            quotes=quotes,
+            most_quotes=quotes,
             fold=int(target * config.fold_ratio),
             min_gain=config.min_gain_ratio,
             recent_turns=config.keep_recent_turns or 0,
-            mask_recent=min(target // 2, config.protect_last_n_tokens)
-            if config.mask_keep_recent_tokens is None
-            else config.mask_keep_recent_tokens,
+            mask_recent=min(target // 2, tail) if recent is None else recent,
         )
 
     def prose_for(self, source_tokens: int) -> int:
-        """Tokens to ask of the model for a segment of that size."""
+        """Return the tokens to ask of the model for a segment of that size."""
         if self.prose is not None:
             return self.prose
         return min(8_000, max(750, source_tokens // 20))
+
+    # ---------------------------------------------------------- the marks of one view
+
+    def beside(self, fixed: int) -> Budget:
+        """Return the budget with higher marks where `fixed` tokens take most of the trigger."""
+        if fixed <= CROWDED * self.trigger:
+            return self
+        room = min(int((1 - CROWDED) * self.trigger), (self.limit - fixed) // 2)
+        trigger = max(self.trigger, fixed + room)
+        target = max(self.target, fixed + int((trigger - fixed) * CROWDED_TARGET))
+        return replace(self, trigger=trigger, target=target)
+
+    def forced(self, size: int) -> Budget:
+        """Return the budget by which a view of `size` tokens is compressed in any case.
+
+        Masks then have to come down to the target themselves.
+        """
+        if size > self.trigger:
+            return replace(self, mask_reach=0.0)
+        target = min(self.target, int(size * FORCED_SHARE))
+        return replace(self, trigger=size - 1, target=target, mask_reach=0.0)
+
+    def between(self, share: float) -> int:
+        """Return the tokens at that share of the way from the target up to the trigger."""
+        return self.target + int(share * (self.trigger - self.target))

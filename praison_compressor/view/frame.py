@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..ledger.segments import Segment
-from ..messages import text_of
+from ..messages import Message, text_of
 from ..messages.shapes import encodable
 
 TAG = "conversation-summary"
@@ -112,6 +112,23 @@ def frame(text: str, *, count: int, method: str, reference: str = "", recall: bo
         f"{escape(text).strip()}\n"
         f"</{TAG}>"
     )
+
+
+PINNED = f"<{TAG}> Pinned by the application for the whole conversation, word for word."
+
+_PINNED_END = f"</{TAG}>"
+
+
+def pinned_message(texts: Sequence[str]) -> Message:
+    """Return the framed message of the pinned texts."""
+    body = "\n\n".join(escape(text).strip() for text in texts)
+    return {"role": "user", "content": f"{PINNED}\n{body}\n{_PINNED_END}"}
+
+
+def is_pinned(message: Mapping[str, Any]) -> bool:
+    """Return whether a message looks like the one of pinned texts."""
+    content = message.get("content")
+    return isinstance(content, str) and content.startswith(f"{PINNED}\n")
 
 
 IN_REACH = (

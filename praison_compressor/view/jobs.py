@@ -1,6 +1,4 @@
-"""The stretches of the middle that a compression may represent anew, and a job for each: what its
-summary stands for and the tokens it may take. Pure.
-"""
+"""The runs of the middle that a compression replaces, and a `Job` for each: one summary to write."""
 
 from __future__ import annotations
 
@@ -9,134 +7,138 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ..ledger.segments import Segment
-from .layout import Layout
+from .view import View
 
 SMALLEST_SUMMARY = 80
-"""Tokens below which a framed summary says nothing."""
+"""Tokens of a framed summary with one line of text: below it a summary says nothing."""
+
+MAJOR_SHARE = 0.5
+"""Share of the largest run below which another run stays as it is while there is room."""
+
+PROSE_SHARE = 1 / 3
+"""Of a summary's room, asked of the model at most. A weak model writes twice what it is asked for:
+a third is left for quotes then."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run of the middle that gets one new segment."""
+    """A run of the middle that one new summary replaces."""
 
     start: int
     end: int
     room: int
-    """Tokens that the rendered summary may take so that the view comes down to the target."""
-    most: int
-    """Tokens that it may take when a model's text is longer than asked: better than none."""
-    facts: int
-    """Tokens of facts beside a model's prose."""
-    source_tokens: int
-    by_model: bool = True
-    """False: another stretch is the larger one, and a compression is one call of the model."""
+    """Tokens of the framed message, at most."""
+    quotes: int
+    """Tokens of quotes beside a model's prose, at most."""
+    prose: int = 0
+    """Tokens of prose asked of the model; 0: no model is asked for this run."""
     folds: tuple[Segment, ...] = ()
-    """Segments that it replaces; their texts are carried on."""
-    words: int = 0
-    """Tokens that the facts may take where the user's words fill them."""
+    """Summaries that the new one replaces; their prose is carried on."""
+
+    @property
+    def by_model(self) -> bool:
+        """Whether a model is asked."""
+        return self.prose > 0
 
 
-# -------------------------------------------------------------- stretches
+# -------------------------------------------------------------- runs
 
 
-Span = tuple[int, int]
+@dataclass(frozen=True)
+class Way:
+    """Which runs a compression replaces."""
 
-MAJOR_SHARE = 0.5
-"""Share of the largest stretch below which another one stays as it is while there is room."""
+    folds: bool
+    """Runs that older summaries replace already, too."""
+    small: bool
+    """Runs that are small beside another, too, and a run that is one summary alone."""
 
 
-def spans_of(layout: Layout, tail_start: int, *, fold: bool, thorough: bool) -> list[Span]:
-    """The stretches of the middle to represent anew.
+BESIDE, FOLD, ALL = Way(False, False), Way(True, False), Way(True, True)
 
-    With `fold` those of old segments too; with `thorough` even small ones, and one segment alone,
-    to shrink it.
-    """
-    alone = {(start, end) for start, end, _ in layout.tiles}
+Run = tuple[int, int]
+
+
+def runs_of(view: View, tail_start: int, way: Way) -> list[Run]:
+    """Return the runs between head and tail to replace, as index pairs."""
+    alone = {(tile.start, tile.end) for tile in view.tiles}
     sizes = {
-        span: size
-        for span in _open_stretches(layout, tail_start, fold)
-        if (size := view_tokens(layout, *span)) >= 2 * SMALLEST_SUMMARY
-        and (thorough or span not in alone)
+        run: size
+        for run in _open_runs(view, tail_start, way.folds)
+        if (size := view.shown(*run)) >= 2 * SMALLEST_SUMMARY and (way.small or run not in alone)
     }
-    least = 0 if thorough else MAJOR_SHARE * max(sizes.values(), default=0)
-    return [span for span, size in sizes.items() if size >= least]
+    least = 0 if way.small else MAJOR_SHARE * max(sizes.values(), default=0)
+    return [run for run, size in sizes.items() if size >= least]
 
 
-def _open_stretches(layout: Layout, tail_start: int, fold: bool) -> Iterator[Span]:
-    """Runs of messages between head and tail that may be represented, gaps only unless `fold`."""
-    shut = layout.kept if fold else layout.kept | layout.covered()
-    inside = range(layout.head_end, tail_start)
-    for is_open, run in groupby(inside, lambda i: layout.allowed[i] and i not in shut):
+def _open_runs(view: View, tail_start: int, folds: bool) -> Iterator[Run]:
+    shut = view.kept if folds else view.kept | view.covered
+    inside = range(view.head_end, tail_start)
+    for is_open, run in groupby(inside, lambda i: view.allowed[i] and i not in shut):
         if is_open:
             found = list(run)
             yield found[0], found[-1] + 1
 
 
-def view_tokens(layout: Layout, start: int, end: int) -> int:
-    """Tokens that the stretch takes in the present view."""
-    total = layout.span(start, end)
-    for first, last, segment in layout.tiles:
-        total -= layout.span(max(start, first), max(start, min(end, last)))
-        total += segment.tokens if start <= first and last <= end else 0
-    return total
-
-
-def size_without(layout: Layout, spans: Iterable[Span]) -> int:
-    """Tokens of the view without these stretches."""
-    return layout.size() - sum(view_tokens(layout, start, end) for start, end in spans)
+def size_without(view: View, runs: Iterable[Run]) -> int:
+    """Return the tokens of the view without these runs."""
+    return view.size() - sum(view.shown(start, end) for start, end in runs)
 
 
 # -------------------------------------------------------------- jobs
 
 
-MOST_SAID = 1_000
-"""Tokens of one user's message that are the user's words rather than material."""
+def main_run(view: View, runs: Sequence[Run]) -> int:
+    """Return the place of the run that a model is asked for: the largest, of equal ones the newest.
+
+    One compression is one call of the model; what was done last is where the agent goes on.
+    """
+    return max(range(len(runs)), key=lambda n: (view.source(*runs[n]), n), default=0)
 
 
 def jobs_for(
-    layout: Layout, spans: Sequence[Span], room: int, most: int, facts: int, prose: int
-) -> Iterator[Job]:
-    """A job for each span: the least that says something, a model's prose and the user's words
-    first, the rest by size."""
-    sizes = [layout.source(start, end) for start, end in spans]
-    # Of equal ones the newest: what was done last is where the agent goes on.
-    told = max(range(len(sizes)), key=lambda n: (sizes[n], n), default=0)
-    proses = [prose if number == told else 0 for number in range(len(sizes))]
-    said = [_said(layout, start, end) for start, end in spans]
-    rooms, mosts = _shares(room, sizes, proses, said), _shares(most, sizes, proses, said)
-    for number, (start, end) in enumerate(spans):
-        present = view_tokens(layout, start, end)
-        own = min(rooms[number], present - 1)
-        yield Job(
-            start,
-            end,
-            room=own,
-            most=min(mosts[number], present - 1),
-            facts=facts * sizes[number] // max(1, sum(sizes)),
-            words=own,
-            source_tokens=sizes[number],
-            by_model=number == told,
-            folds=tuple(s for a, b, s in layout.tiles if start <= a and b <= end),
-        )
+    view: View, runs: Sequence[Run], needs: Sequence[int], prose: int, room: int, spare: int
+) -> tuple[Job, ...]:
+    """Return a job for each run, which share `room` tokens by what their quotes need.
+
+    `prose` goes to the main run; a longer text of the model may take `spare` tokens more.
+    """
+    main = main_run(view, runs)
+    rooms = _shares(view, runs, needs, prose, room)
+    return tuple(
+        _job(view, run, own, prose if n == main else 0, spare)
+        for n, (run, own) in enumerate(zip(runs, rooms, strict=True))
+    )
 
 
-def _said(layout: Layout, start: int, end: int) -> int:
-    """Tokens of what the user said in a stretch: it is kept verbatim."""
-    users = (index for index in layout.transcript.users if start <= index < end)
-    return sum(min(layout.tokens[index], MOST_SAID) for index in users)
+def _job(view: View, run: Run, room: int, prose: int, spare: int) -> Job:
+    most, folds = view.shown(*run) - 1, _within(view, run)
+    own = min(room, most)
+    # A fold's prose carries more than one segment's did.
+    asked = prose * (2 if any(segment.method == "model" for segment in folds) else 1)
+    asked = max(1, min(asked, int(own * PROSE_SHARE))) if prose else 0
+    return Job(
+        *run,
+        room=min(own + min(asked, spare), most),
+        quotes=max(0, own - asked),
+        prose=asked,
+        folds=folds,
+    )
+
+
+def _within(view: View, run: Run) -> tuple[Segment, ...]:
+    return tuple(s for start, end, s in view.tiles if run[0] <= start and end <= run[1])
 
 
 def _shares(
-    room: int, sizes: Sequence[int], proses: Sequence[int], said: Sequence[int]
+    view: View, runs: Sequence[Run], needs: Sequence[int], prose: int, room: int
 ) -> list[int]:
-    """What each gets of the room: half of it goes by the user's words at most, and before a model's
-    prose on another stretch."""
-    given = [SMALLEST_SUMMARY for _ in sizes]
-    left = room - sum(given)
-    for wanted, most in ((given, left), (said, left // 2), (proses, left), (sizes, left)):
-        spare = max(0, min(most, room - sum(given)))
-        if wanted is not sizes:
-            spare = min(spare, sum(wanted))
-        whole = max(1, sum(wanted))
+    """Share the room: what says something at all, the prose, what quotes need, the rest by size."""
+    sizes, main = [view.source(*run) for run in runs], main_run(view, runs)
+    given = [SMALLEST_SUMMARY for _ in runs]
+    proses = [prose if n == main else 0 for n in range(len(runs))]
+    for wanted in (proses, needs, sizes):
+        left, whole = max(0, room - sum(given)), max(1, sum(wanted))
+        spare = left if wanted is sizes else min(left, sum(wanted))
         given = [have + spare * want // whole for have, want in zip(given, wanted, strict=True)]
     return given

@@ -1,115 +1,124 @@
-"""Plan a compression: which outputs are masked, what is summarized, where the tail starts.
+"""Plan a compression: what is shortened, masked and summarized, and where the tail starts.
 
     view = head + summaries + tail
 
-Pure: from a layout and a budget to a plan, or None; no model, no clock, no write. `plan` decides in
-this order. A view that fits needs nothing. Where one line each for old tool outputs is enough, that
-is the plan. Else summaries are given what they need, half of the target less the head at most, and
-the tail is the longest that was asked for and fits beside them. What lies between head and tail and
-is not yet represented becomes jobs, one segment each; three ways to choose them are tried, the
-mildest first. Messages that a policy keeps yield where the window would burst, the oldest first.
+Pure: from a view and a budget to a `Plan`, or None; no model, no clock, no write. `plan` decides in
+this order. Tool results that are too large are shortened to their ends. A view that fits then needs
+nothing more. Where one line each for old tool outputs is enough, the outputs are masked. Otherwise
+the middle is summarized: texts get room for prose and quotes, the tail gets the newest messages
+that are asked for and fit beside the texts; the quotes are measured, and what they do not need goes
+to the tail. Messages that a policy keeps yield where the window would burst, the oldest first.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import NamedTuple, Protocol
 
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
+from ..ledger.segments import Segment
+from ..messages.forks import lazy
 from .budget import Budget
-from .jobs import SMALLEST_SUMMARY, Job, jobs_for, size_without, spans_of, view_tokens
-from .layout import Layout, largest_fixed
+from .jobs import (
+    ALL,
+    BESIDE,
+    FOLD,
+    SMALLEST_SUMMARY,
+    Job,
+    Run,
+    Way,
+    jobs_for,
+    runs_of,
+    size_without,
+)
+from .view import View, largest_fixed
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What to do: the segments to write or the outputs to mask, and where the tail starts."""
+    """What to shorten, to mask and to summarize, and where the tail starts."""
 
-    jobs: tuple[Job, ...]
     tail_start: int
     expected: int
     """Tokens of the view afterwards, at most."""
+    jobs: tuple[Job, ...] = ()
+    """Summaries to write."""
     masks: tuple[int, ...] = ()
     """Tool results to replace by one line each; then there are no jobs."""
     excerpts: tuple[int, ...] = ()
-    """Tool results that are too large, to replace by their ends; what else is due is planned
-    after them."""
-    is_short: bool = False
-    """It comes under the limit, and not down to the target."""
+    """Tool results that are too large, to replace by their first and last lines."""
 
-    def comes_down_to(self, goal: int) -> bool:
-        """Whether summaries make the view as small as that."""
-        return bool(self.jobs) and self.expected <= goal
+    @property
+    def summarized(self) -> frozenset[int]:
+        """The messages that the new summaries replace."""
+        return frozenset(index for job in self.jobs for index in range(job.start, job.end))
+
+    @property
+    def shortened(self) -> Plan:
+        """The part of the plan that needs no summary."""
+        return replace(self, jobs=())
+
+
+class Measures(Protocol):
+    """What replaces messages, as it will be rendered: a plan needs the sizes."""
+
+    def excerpts(self, view: View, most: int | None) -> Mapping[int, Segment]:
+        """Return the shortened form of each result that takes more than `most` tokens."""
+
+    def masks(self, view: View, *, by_model: bool) -> Mapping[int, int]:
+        """Return the tokens of each output that may be masked, once it is."""
+
+    def quotes(self, view: View, run: Run, room: int, *, by_model: bool) -> int:
+        """Return the tokens that the quotes of a run take of `room`."""
 
 
 def plan(
-    layout: Layout,
+    view: View,
     budget: Budget,
+    measures: Measures,
     *,
     force: bool = False,
-    masks: Mapping[int, int] | None = None,
     by_model: bool = False,
 ) -> Plan | None:
-    """What to do so that the view fits, or None while it does or nothing is gained.
+    """Return what to do so that the view fits, or None if it fits or nothing is gained.
 
-    `masks` are the tool results that may become one line, with the tokens of that line: where
-    this is enough, nothing is summarized. `by_model` says that a model is there to write: its
-    prose needs room that is not the smaller stretches' to share.
+    `force` plans below the trigger too. `by_model`: a model is there to write prose.
 
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
-    if not layout.kept:
-        return _plan(layout, budget, force, masks or {}, by_model)
-    covered = layout.covered()
-    steps = (step for step in layout.transcript.steps if step.start in layout.kept)
-    kept = [step for step in steps if covered.isdisjoint(step)]
-
-    def without(oldest: int) -> Plan | None:
-        left = replace(layout, kept=frozenset(chain.from_iterable(kept[oldest:])))
-        return _plan(left, budget, force, masks or {}, by_model)
-
-    def is_enough(oldest: int) -> bool:
-        with suppress(BudgetTooSmall):
-            found = without(oldest)
-            return found is None or not found.is_short
-        return False
-
-    # Of what a policy keeps so many yield that the view comes down to its target: were it only to
-    # the limit, each of the next turns would be a compression of its own. The more yield, the
-    # lower it comes: the fewest that are enough are found by halves.
-    return without(bisect_left(range(len(kept)), True, key=is_enough))
+    excerpts = measures.excerpts(view, budget.large)
+    view = view.adding(excerpts.values())
+    budget = budget.beside(view.fixed())
+    budget = budget.forced(view.size()) if force else budget
+    found = _compression(view, budget, measures, by_model)
+    if found is not None or not excerpts:
+        return found and replace(found, excerpts=tuple(excerpts))
+    return Plan(len(view.tokens), view.size(), excerpts=tuple(excerpts))
 
 
-def _plan(
-    layout: Layout, budget: Budget, force: bool, masks: Mapping[int, int], by_model: bool
-) -> Plan | None:
-    size, fixed = layout.size(), fixed_tokens(layout)
+def is_due(view: View, budget: Budget) -> bool:
+    """Return whether the view is above the mark at which it is compressed."""
+    return view.size() > budget.beside(view.fixed()).trigger
+
+
+def _compression(view: View, budget: Budget, measures: Measures, by_model: bool) -> Plan | None:
+    size, fixed = view.size(), view.fixed()
     if fixed > budget.limit:
-        raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(layout))
-    budget = _above(budget, fixed)
-    if size <= budget.trigger and not force:
+        raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
+    if size <= budget.trigger:
         return None
-    target = min(budget.target, int(size * 0.6)) if size <= budget.trigger else budget.target
-    target = min(budget.limit, max(target, fixed + SMALLEST_SUMMARY))
-    masked = _mask_plan(layout, budget, target, force, masks)
+    target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
+    budget = replace(budget, target=target)
+    masked = _mask_plan(view, budget, measures.masks(view, by_model=by_model))
     if masked is not None:
         return masked
-    # Where what cannot be dropped leaves no room under the target, the limit is what counts: half
-    # the way down from it where that can be, else each of the next turns would be a compression.
-    least = size
-    for goal in (target, (target + budget.limit) // 2, budget.limit):
-        found = _summary_plan(layout, budget, goal, by_model)
-        if found.comes_down_to(goal):
-            return _if_it_pays(replace(found, is_short=goal > target), size, budget)
-        least = min(least, found.expected)
-        if size <= budget.limit:
-            return None
-    raise BudgetTooSmall(least, budget.limit, culprit=largest_fixed(layout))
+    return _yielding(_Summaries(view, budget, measures, by_model))
 
 
 def _if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:
@@ -117,320 +126,301 @@ def _if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:
     return found if pays or size > budget.limit else None
 
 
-# -------------------------------------------------------------- marks
-
-
-CROWDED = 0.75
-"""Share of the trigger that what cannot be dropped may take. Above it the marks move up: else every
-few turns would be a compression that frees little."""
-
-CROWDED_TARGET = 0.3
-"""Of the room between what cannot be dropped and a trigger that moved up: what a compression may
-leave there. A summary needs some, the turns to come the rest."""
-
-
-def fixed_tokens(layout: Layout) -> int:
-    """Tokens of what cannot be dropped."""
-    return sum(layout.message_tokens(i) for i, may_go in enumerate(layout.allowed) if not may_go)
-
-
-def is_due(layout: Layout, budget: Budget) -> bool:
-    """Whether the view is above the mark at which it is compressed, where that gains anything."""
-    return layout.size() > _above(budget, fixed_tokens(layout)).trigger
-
-
-def _above(budget: Budget, fixed: int) -> Budget:
-    """The marks, higher where what cannot be dropped takes most of the trigger."""
-    if fixed <= CROWDED * budget.trigger:
-        return budget
-    room = min(int((1 - CROWDED) * budget.trigger), (budget.limit - fixed) // 2)
-    trigger = max(budget.trigger, fixed + room)
-    target = max(budget.target, fixed + int((trigger - fixed) * CROWDED_TARGET))
-    return replace(budget, trigger=trigger, target=target)
-
-
 # -------------------------------------------------------------- masks
 
 
 MASK_WORTH = 0.75
-"""Tokens that masks must free for each that the provider reads anew because of them
+"""Tokens that masks must free for each that the provider reads again because of them
 (tests/benchmarks/economy.py)."""
 
-MASK_REACH = 0.5
-"""Of the way from the target up to the trigger: where masks that are worth it may end. Higher up
-the prefix is given up for them again and again (tests/benchmarks/economy.py)."""
 
+def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | None:
+    """Return the plan to mask every old output that may be, or None if that is not enough.
 
-def _between(budget: Budget, share: float) -> int:
-    """That share of the way from the target up to the trigger."""
-    return budget.target + int(share * (budget.trigger - budget.target))
-
-
-def _mask_plan(
-    layout: Layout, budget: Budget, target: int, force: bool, masks: Mapping[int, int]
-) -> Plan | None:
-    """Every old output that may be masked becomes one line, at once and for good.
-
-    None where that is not enough. Down to the target it is, and no model is asked. Short of it, it
-    is where the masks free so much that what follows the first of them may be read anew for it: the
-    provider's cache ends there. Else a summary frees more for the same price, and lasts longer.
+    Masks down to the target are always enough. Above it they are enough where they free so much
+    that the provider may read again what follows the first of them: its prefix cache ends there.
+    Otherwise a summary frees more for the same price, and lasts longer.
     """
-    recent = _cut(layout, budget.mask_recent, 0)
-    covered = layout.covered()
+    recent = _cut(view, budget.mask_recent, 0)
     gains = {
-        index: layout.message_tokens(index) - tokens
+        index: view.message_tokens(index) - tokens
         for index, tokens in masks.items()
-        if layout.head_end <= index < recent
-        and layout.allowed[index]
-        and index not in covered
-        and tokens < layout.message_tokens(index)
+        if view.head_end <= index < recent
+        and view.allowed[index]
+        and index not in view.covered
+        and tokens < view.message_tokens(index)
     }
     if not gains:
         return None
-    size, gain = layout.size(), sum(gains.values())
-    found = Plan((), recent, size - gain, tuple(gains))
-    enough = target if force else max(target, _between(budget, MASK_REACH))
-    again = found.expected - view_tokens(layout, 0, found.masks[0])
-    is_worth = found.expected <= target or gain >= MASK_WORTH * again
-    return _if_it_pays(found, size, budget) if found.expected <= enough and is_worth else None
+    size, gain = view.size(), sum(gains.values())
+    found = Plan(recent, size - gain, masks=tuple(gains))
+    again = found.expected - view.shown(0, found.masks[0])
+    is_worth = found.expected <= budget.target or gain >= MASK_WORTH * again
+    is_enough = found.expected <= budget.between(budget.mask_reach)
+    return _if_it_pays(found, size, budget) if is_enough and is_worth else None
 
 
 # -------------------------------------------------------------- the tail
 
 
-TAIL_SHARE = 0.5
-"""Of the target less the head: as much the summaries leave to a tail that asks for it."""
-
 PLENTY = CompressorConfig.protect_last_n_tokens
-"""Who asks for as many newest tokens as are kept by default has that share in any window."""
-
-EXACT_TAIL_SHARE = 0.25
-"""Of a size asked for, where not all that the tail asks for fits: what it leaves buys the summary
-depth (tests/benchmarks/retention.py)."""
+"""At the default tail size or above, the tail gets its share of the target in any window."""
 
 TURN_START_COST = 0.2
 """Share of the tail that a cut on a turn start may cost."""
 
 
-def _tail_sizes(
-    layout: Layout, budget: Budget, goal: int, by_model: bool = False
-) -> tuple[int, int, bool]:
-    """Tokens that the tail asks for, its share, and whether an exact goal has no room for all."""
-    asked = max(budget.tail, _turn_tokens(layout, budget.recent_turns))
-    half = int(max(0, goal - layout.span(0, layout.head_end)) * TAIL_SHARE)
-    if not budget.exact:
-        share = _whole_steps(layout, half)
-        return max(asked, share) if budget.tail >= PLENTY else asked, share, False
-    share = int(goal * EXACT_TAIL_SHARE)
-    # Beside a head that takes most of the size, a quarter of it would leave a model too little
-    # room for a text that is worth its call.
-    share = min(share, half) if by_model else share
-    spans = spans_of(layout, _cut(layout, asked, 0), fold=True, thorough=False)
-    texts = budget.prose_for(layout.size()) + budget.facts
-    return asked, share, size_without(layout, spans) + texts > goal
-
-
-def _turn_tokens(layout: Layout, turns: int) -> int:
-    users = layout.transcript.users
+def _turn_tokens(view: View, turns: int) -> int:
+    users = view.transcript.users
     if not turns or not users:
         return 0
-    return layout.span(users[max(0, len(users) - turns)], len(layout.tokens))
+    return view.span(users[max(0, len(users) - turns)], len(view.tokens))
 
 
-def _starts(layout: Layout) -> list[int]:
-    """Where a tail may start: at the steps after the head and the last summary."""
-    earliest = max([layout.head_end, *(tile.end for tile in layout.tiles)])
-    return [step.start for step in layout.transcript.steps if step.start >= earliest]
+def _starts(view: View) -> list[int]:
+    """Return where a tail may start: at the steps after the head and the last summary."""
+    earliest = max([view.head_end, *(tile.end for tile in view.tiles)])
+    return [step.start for step in view.transcript.steps if step.start >= earliest]
 
 
-def _oldest(layout: Layout, room: int) -> int:
-    """The start of the longest tail of whole steps within `room`; of the newest step at least."""
-    starts = _starts(layout)
-    fits = (start for start in starts if layout.span(start, len(layout.tokens)) <= room)
-    return next(fits, starts[-1] if starts else len(layout.tokens))
+def _tail(view: View, start: int) -> int:
+    return view.span(start, len(view.tokens))
 
 
-def _whole_steps(layout: Layout, tokens: int) -> int:
-    """Tokens of the shortest tail of whole steps that has as many; the same where none has."""
-    sizes = (layout.span(start, len(layout.tokens)) for start in reversed(_starts(layout)))
-    return next((size for size in sizes if size >= tokens), tokens)
+def _oldest(view: View, room: int) -> int:
+    """Return the start of the longest tail within `room`, of the newest step at least."""
+    starts = _starts(view)
+    fits = (start for start in starts if _tail(view, start) <= room)
+    return next(fits, starts[-1] if starts else len(view.tokens))
 
 
-def _cut(layout: Layout, room: int, floor: int) -> int:
-    """Where the tail starts: a step boundary, a turn start where that costs little."""
-    cut, end = _oldest(layout, room), len(layout.tokens)
-    least = max(floor, layout.span(cut, end) * (1 - TURN_START_COST))
-    users = set(layout.transcript.users)
-    turns = (start for start in _starts(layout) if start >= cut and start in users)
-    return next((start for start in turns if layout.span(start, end) >= least), cut)
+def _cut(view: View, room: int, floor: int) -> int:
+    """Return where the tail starts: a step boundary, a turn start where that costs little.
 
-
-def with_longer_tail(
-    layout: Layout, budget: Budget, plan: Plan, spare: int, written: int
-) -> Plan | None:
-    """The plan with the steps before its tail kept whole, as many as `spare` tokens take.
-
-    None where not one fits, or where the tail has all that it asks for. `written` are the tokens
-    of the last job's text, which keeps that room.
+    A turn start never brings the tail below `floor` tokens.
     """
-    job = plan.jobs[-1]
-    asked, _, _ = _tail_sizes(layout, budget, budget.target)
-    tail = layout.span(plan.tail_start, len(layout.tokens))
-    room = min(asked, tail + spare)
-    # A tail that has what it asks for keeps its cut; another gains a step, on a turn start or not.
-    end = _cut(layout, room, tail + 1 if room < asked else 0)
-    if not job.start < end < job.end:
-        return None
-    room = written + spare - layout.span(end, job.end)
-    source = layout.source(job.start, end)
-    shorter = replace(job, end=end, room=room, most=room, words=room, source_tokens=source)
-    return replace(plan, jobs=(*plan.jobs[:-1], shorter), tail_start=end)
-
-
-def with_shorter_tail(layout: Layout, plan: Plan, over: int) -> Plan | None:
-    """The plan without the oldest steps of its tail, so that a text too long by `over` tokens fits.
-
-    What goes gets a small text of its own, without a model. None where too little may go.
-    """
-    job, least = plan.jobs[-1], SMALLEST_SUMMARY
-    for end in _ends_to_give(layout, plan):
-        if layout.span(job.end, end) - least >= over:
-            source = layout.source(job.end, end)
-            small = Job(job.end, end, least, least, least, source, by_model=False)
-            return replace(plan, jobs=(*plan.jobs, small), tail_start=end)
-    return None
-
-
-def tail_to_give(layout: Layout, plan: Plan) -> int:
-    """Tokens of the tail that make room for a model's text before it is refused as too long."""
-    most = max(_ends_to_give(layout, plan), default=plan.tail_start)
-    return max(0, layout.span(plan.tail_start, most) - SMALLEST_SUMMARY)
-
-
-def _ends_to_give(layout: Layout, plan: Plan) -> Iterator[int]:
-    """Where a shorter tail may begin: it keeps half of what it has, and all that cannot be dropped.
-
-    None where no stretch right before the tail is written anew.
-    """
-    if not plan.jobs or plan.jobs[-1].end != plan.tail_start:
-        return
-    whole = layout.span(plan.tail_start, len(layout.tokens))
-    for step in layout.transcript.steps:
-        if step.start >= plan.tail_start:
-            if not all(layout.allowed[step.start : step.stop]):
-                return
-            if layout.span(plan.tail_start, step.stop) > whole // 2:
-                return
-            yield step.stop
+    cut, users = _oldest(view, room), set(view.transcript.users)
+    least = max(floor, _tail(view, cut) * (1 - TURN_START_COST))
+    turns = (start for start in _starts(view) if start >= cut and start in users)
+    return next((start for start in turns if _tail(view, start) >= least), cut)
 
 
 # -------------------------------------------------------------- summaries
 
 
-WAYS = ((False, False), (True, False), (True, True))
-"""To make a view smaller, the mildest first: whether old summaries are folded into the new one, and
-whether a stretch is replaced too that is small beside another, or is one summary alone."""
+LEFT_OVER = 0.02
+"""Share of the target that is not worth a longer tail."""
 
 
-def _summary_plan(layout: Layout, budget: Budget, goal: int, by_model: bool) -> Plan:
-    """The mildest way down to the goal that leaves the tail its share; else what leaves it most.
+def _yielding(whole: _Summaries) -> Plan | None:
+    """Return the plan for which the fewest of the kept messages yield, the oldest first.
 
-    Where no way comes down to it, the one that comes nearest.
+    As many yield as bring the view down to its target: down to the limit alone, each of the next
+    turns would be a compression of its own. The more yield, the lower it comes.
     """
-    asked, share, is_tight = _tail_sizes(layout, budget, goal, by_model)
-    if is_tight:
-        asked = min(asked, share)
-    enough = _oldest(layout, min(asked, share))
-    found: list[Plan] = []
-    for fold, thorough in WAYS:
-        way = _Way(layout, budget, goal, by_model, fold, thorough)
-        if (fold or way.leaves_summaries()) and (thorough or not is_tight):
-            found.append(way.longest(asked, share))
-            if found[-1].tail_start <= enough and found[-1].comes_down_to(goal) and way.has_room():
-                return found[-1]
-    fitting = [made for made in found if made.comes_down_to(goal)]
-    return min(fitting or found, key=lambda m: m.tail_start if fitting else m.expected)
+    view, target = whole.view, whole.budget.target
+    steps = (step for step in view.transcript.steps if step.start in view.kept)
+    kept = [step for step in steps if view.covered.isdisjoint(step)]
+
+    def yielded(oldest: int) -> _Summaries:
+        left = frozenset(chain.from_iterable(kept[oldest:]))
+        return replace(whole, view=replace(view, kept=left))
+
+    def is_enough(oldest: int) -> bool:
+        with suppress(BudgetTooSmall):
+            found = yielded(oldest).plan()
+            return found is None or found.expected <= target
+        return False
+
+    return yielded(bisect_left(range(len(kept)), True, key=is_enough)).plan()
+
+
+class _Split(NamedTuple):
+    """A place for the cut, and what the view takes around the texts then."""
+
+    start: int
+    """The tail starts here."""
+    way: Way
+    kept: int
+    """Tokens of the view outside the runs to replace."""
+    texts: int
+    """Tokens that the texts are given."""
+    runs: int
+    """How many texts."""
+
+    def fits(self, goal: int) -> bool:
+        """Return whether texts make the view as small as the goal."""
+        return self.runs > 0 and self.kept + self.texts <= goal
 
 
 @dataclass(frozen=True)
-class _Way:
-    """One way to come down to a goal: with a place for the cut it makes a plan."""
+class _Summaries:
+    """Plans the summaries of one view."""
 
-    layout: Layout
+    view: View
     budget: Budget
-    goal: int
+    measures: Measures
     by_model: bool
-    fold: bool
-    thorough: bool
 
-    def leaves_summaries(self) -> bool:
-        """Whether old summaries, if any, leave room to the next: a fold may fill its share, and
-        prose twice what was asked. The next must still stand beside it, or each is a fold."""
-        more = max(self._prose + self.budget.facts, 2 * self._prose)
-        return 0 < self._old <= self.budget.fold + more
+    def plan(self) -> Plan | None:
+        """Return the plan that comes down to the target, else half the way to it, else the limit.
 
-    def has_room(self) -> bool:
-        """Whether its texts have the room that they are to have: small stretches that stay beside
-        a tail may leave next to nothing for a summary of hundreds of messages."""
-        starts = _starts(self.layout)
-        return self.budget.exact or not starts or self._reserve(starts[-1]) >= self._due()
+        Raises:
+            BudgetTooSmall: no plan comes down to the limit.
+        """
+        target, limit, size = self.budget.target, self.budget.limit, self.view.size()
+        least = size
+        for goal in (target, (target + limit) // 2, limit):
+            found = self._mildest(goal)
+            if found.fits(goal):
+                return _if_it_pays(self._measured(found, goal), size, self.budget)
+            least = min(least, found.kept + found.texts)
+            if size <= limit:
+                return None
+        raise BudgetTooSmall(least, limit, culprit=largest_fixed(self.view))
 
-    def longest(self, asked: int, share: int) -> Plan:
-        """The plan with the longest tail that is asked for and fits."""
-        layout, starts = self.layout, _starts(self.layout)
+    # ---------------------------------------------------------- the cut
+
+    def _mildest(self, goal: int) -> _Split:
+        """Return the mildest way to the goal that leaves the tail its share, else the longest tail.
+
+        If no way comes down to the goal, return the one that comes nearest.
+        """
+        enough = _oldest(self.view, min(self._asked, self._share(goal)))
+        ways = (FOLD, ALL) if self._old == 0 or self._is_full() else (BESIDE, FOLD, ALL)
+        found = [self._longest(goal, way) for way in ways]
+        for split in found:
+            if split.start <= enough and split.fits(goal) and self._has_room(goal, split.way):
+                return split
+        fitting = [split for split in found if split.fits(goal)]
+        if fitting:
+            return min(fitting, key=lambda split: split.start)
+        return min(found, key=lambda split: split.kept + split.texts)
+
+    def _longest(self, goal: int, way: Way) -> _Split:
+        """Return the split with the longest tail that is asked for and fits."""
+        view, starts, asked = self.view, _starts(self.view), self._asked
         if not starts:
-            return self._at(len(layout.tokens), 0)
-        reserve = self._reserve(starts[-1])
-        at = bisect_left(starts, True, key=lambda s: self._at(s, reserve).expected <= self.goal)
-        fits = layout.span(starts[min(at, len(starts) - 1)], len(layout.tokens))
-        floor = share if asked >= share else 0
-        made = self._at(_cut(layout, min(asked, fits), floor), reserve)
-        if fits <= asked or self.budget.exact:
-            return made
-        # More is free than was asked for: summaries that took it would soon be folded.
-        jobs = (replace(job, words=min(job.words, reserve)) for job in made.jobs)
-        return replace(made, jobs=tuple(jobs))
+            return self._split(len(view.tokens), way, 0)
+        reserve = self._reserve(goal, way)
+        at = bisect_left(
+            starts, True, key=lambda start: self._split(start, way, reserve).fits(goal)
+        )
+        fits = _tail(view, starts[min(at, len(starts) - 1)])
+        share = self._share(goal)
+        cut = _cut(view, min(asked, fits), share if asked >= share else 0)
+        return self._split(cut, way, reserve)
 
-    @property
-    def _prose(self) -> int:
-        """Tokens to ask of a model."""
-        return self.budget.prose_for(self.layout.size())
+    def _split(self, start: int, way: Way, texts: int) -> _Split:
+        runs = runs_of(self.view, start, way)
+        least = SMALLEST_SUMMARY * len(runs)
+        return _Split(start, way, size_without(self.view, runs), max(least, texts), len(runs))
 
-    @property
+    # ---------------------------------------------------------- shares
+
+    @lazy
+    def _asked(self) -> int:
+        """Return the tokens that the tail asks for."""
+        asked = max(self.budget.tail, _turn_tokens(self.view, self.budget.recent_turns))
+        if self.budget.tail < PLENTY:
+            return asked
+        return max(asked, self._share(self.budget.target))
+
+    def _share(self, goal: int) -> int:
+        """Return the tail's share of the goal, in whole steps."""
+        share = int(self._beside_head(goal) * self.budget.tail_share)
+        sizes = (_tail(self.view, start) for start in reversed(_starts(self.view)))
+        return next((size for size in sizes if size >= share), share)
+
+    def _beside_head(self, goal: int) -> int:
+        return max(0, goal - self.view.span(0, self.view.head_end))
+
+    @lazy
     def _old(self) -> int:
-        """Tokens of the summaries that are there."""
-        return sum(segment.tokens for segment in self.layout.summaries())
+        """Return the tokens of the summaries that are there."""
+        return sum(segment.tokens for segment in self.view.summaries())
 
-    def _facts(self) -> int:
-        """Tokens of facts: a fold stands for all before it, so it may take what summaries may."""
-        return max(self.budget.facts, self.budget.fold if self.fold and self._old else 0)
+    @lazy
+    def _prose(self) -> int:
+        """Return the tokens to ask of a model."""
+        return self.budget.prose_for(self.view.size())
 
-    def _reserve(self, newest: int) -> int:
-        """Tokens that the tail leaves to what is written: half of what is free at most, and where
-        there are summaries so little that a fold and two more can stand beside each other."""
-        layout = self.layout
-        if self.budget.exact:
-            return 0 if self.thorough else self._prose + self._facts()
-        tail = layout.span(newest, len(layout.tokens))
-        spans = spans_of(layout, newest, fold=self.fold, thorough=self.thorough)
-        free = self.goal - size_without(layout, spans) + tail
-        return max(0, min(self._due(), free // 2))
+    def _is_full(self) -> bool:
+        """Return whether the next summary would stand beside more than summaries may take.
 
-    def _due(self) -> int:
-        """Tokens that are to be written, where nothing but head and tail stands beside them."""
-        beside = self.goal - self.layout.span(0, self.layout.head_end)
-        most = beside // ((5 if self.fold else 10) if self._old else 2)
-        return min(self._prose + self._facts(), most)
+        A fold may fill its share and its prose twice what was asked. The next summary must still
+        stand beside it, or each is a fold.
+        """
+        more = max(self._prose + self.budget.quotes, 2 * self._prose)
+        return self._old > self.budget.fold + more
 
-    def _at(self, tail_start: int, reserve: int) -> Plan:
-        layout, budget = self.layout, self.budget
-        spans = spans_of(layout, tail_start, fold=self.fold, thorough=self.thorough)
-        kept = size_without(layout, spans)
-        room = max(0, self.goal - kept)
-        most = max(self.goal, _between(budget, 0.5)) - kept
-        facts, taken = self._facts(), reserve
-        if budget.exact:
-            facts, taken = self.goal, room if self.thorough else reserve
+    def _due(self, goal: int, way: Way, quotes: int) -> int:
+        """Return the tokens of texts with so many quotes, if only head and tail stand beside them.
+
+        Where summaries are, little enough that a fold and two more can stand beside each other.
+        """
+        quotes = max(quotes, self.budget.fold if way.folds and self._old else 0)
+        share = (5 if way.folds else 10) if self._old else 1 / (1 - self.budget.tail_share)
+        return min(self._prose + quotes, int(self._beside_head(goal) / share))
+
+    def _free(self, goal: int, way: Way) -> int:
+        """Return the tokens that texts and tail share."""
+        starts = _starts(self.view)
+        runs = runs_of(self.view, starts[-1], way)
+        return goal - size_without(self.view, runs) + _tail(self.view, starts[-1])
+
+    def _reserve(self, goal: int, way: Way) -> int:
+        """Return the tokens that the tail leaves to texts; none where only the limit counts."""
+        if way is ALL and goal >= self.budget.limit:
+            return 0
+        most = int(self._free(goal, way) * (1 - self.budget.tail_share))
+        return max(0, min(self._due(goal, way, self.budget.most_quotes), most))
+
+    def _has_room(self, goal: int, way: Way) -> bool:
+        """Return whether the texts have the room that is due to them.
+
+        Small runs that stay beside a tail may leave next to nothing for a summary of hundreds of
+        messages.
+        """
+        starts = _starts(self.view)
+        return not starts or self._reserve(goal, way) >= self._due(goal, way, self.budget.quotes)
+
+    # ---------------------------------------------------------- the texts
+
+    def _measured(self, split: _Split, goal: int) -> Plan:
+        """Return the plan with the cut fixed: what the quotes do not need goes to the tail."""
+        needs = self._needs(split, goal - split.kept)
         prose = self._prose if self.by_model else 0
-        jobs = tuple(jobs_for(layout, spans, room, max(0, most), facts, prose))
-        return Plan(jobs, tail_start, kept + max(SMALLEST_SUMMARY * len(spans), taken))
+        # Of a shorter middle the quotes need no more.
+        split = self._lengthened(split, goal, sum(needs) + prose)
+        room = goal - split.kept
+        if prose and _tail(self.view, split.start) >= self._asked:
+            # Summaries that took all that is left would soon be folded.
+            room = min(room, self._due(goal, split.way, self.budget.most_quotes))
+        spare = max(goal, self.budget.between(0.5)) - split.kept - room
+        jobs = jobs_for(self.view, self._runs(split), needs, prose, room, max(0, spare))
+        return Plan(split.start, split.kept + min(room, sum(needs) + prose), jobs)
+
+    def _runs(self, split: _Split) -> list[Run]:
+        return runs_of(self.view, split.start, split.way)
+
+    def _needs(self, split: _Split, room: int) -> list[int]:
+        return [
+            self.measures.quotes(self.view, run, room, by_model=self.by_model)
+            for run in self._runs(split)
+        ]
+
+    def _lengthened(self, split: _Split, goal: int, need: int) -> _Split:
+        """Return the split with a longer tail where its texts need less than they are given."""
+        view, tail = self.view, _tail(self.view, split.start)
+        spare = goal - split.kept - need
+        if spare < LEFT_OVER * self.budget.target:
+            return split
+        room = min(self._asked, tail + spare)
+        # A tail that has what it asks for keeps its cut; another gains a step.
+        longer = self._split(
+            _cut(view, room, tail + 1 if room < self._asked else 0), split.way, need
+        )
+        is_longer = longer.start < split.start and longer.runs == split.runs
+        return longer if is_longer and longer.fits(goal) else split
+

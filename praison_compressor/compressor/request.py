@@ -1,0 +1,217 @@
+"""`Request`: what a caller asks of one compression, checked and budgeted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import Any, TypedDict, cast
+
+from ..config import CompressorConfig, whole
+from ..errors import ConfigError
+from ..ledger.segments import Segment, Session
+from ..messages import as_list
+from ..tokens.counter import TokenCounter
+from ..tokens.models import model_limits
+from ..view.budget import Budget
+from ..view.frame import pinned_message
+
+
+class Options(TypedDict, total=False):
+    """The keywords of `ContextCompressor.compress`, whose docstring explains them."""
+
+    protect_last_n_tokens: int | None
+    summary_target_tokens: int | None
+    auxiliary_model: str | None
+    session_id: str | None
+    parent_session_id: str | None
+    target_tokens: int | None
+    force: bool
+    overhead_tokens: int
+    extends: bool
+    tools: Sequence[Mapping[str, Any]] | None
+    pinned: Sequence[str] | None
+
+
+class Mode(Enum):
+    """How far a request goes on the way look -> plan -> write -> commit -> result."""
+
+    COMMIT = "commit"
+    """All the way; the caller waits for the model."""
+    BACKGROUND = "background"
+    """All the way, but summaries are written off the request path."""
+    FALLBACK = "fallback"
+    """Texts without a model, and no commit."""
+    PREVIEW = "preview"
+    """No further than the plan."""
+
+
+Key = tuple[str, str]
+"""Namespace and session."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request to compress."""
+
+    messages: Sequence[Any]
+    """The messages as they came."""
+    mode: Mode
+    config: CompressorConfig
+    budget: Budget
+    """Without the pinned texts, for which room is set aside."""
+    key: Key
+    parent_id: str | None = None
+    model: str | None = None
+    """The auxiliary model that this call names."""
+    has_model: bool = False
+    """A model is there to write prose."""
+    force: bool = False
+    tools: tuple[Mapping[str, Any], ...] | None = None
+    """The schemas that the agent's requests carry; None: unknown."""
+    pinned: Segment | None = None
+    """The framed message of the pinned texts."""
+
+    def budget_for(self, session: Session) -> Budget:
+        """Return the budget for a session as it is now.
+
+        After an undo, compress only when the window is full: the next turn would otherwise take
+        the undo back.
+        """
+        return self.at(self.budget.limit).budget if session.was_undone else self.budget
+
+    def at(self, trigger: int) -> Request:
+        """Return the request with another trigger."""
+        return replace(self, budget=replace(self.budget, trigger=trigger))
+
+    def instructed(self, words: str) -> Request:
+        """Return the request with more instructions to the model that summarizes."""
+        more = "\n".join(filter(None, (self.config.summary_instructions, words)))
+        return replace(self, config=replace(self.config, summary_instructions=more))
+
+
+def request_of(
+    messages: Sequence[Any],
+    options: Options,
+    config: CompressorConfig,
+    tokens: TokenCounter,
+    *,
+    session_id: str,
+    has_model: bool,
+    mode: Mode | None = None,
+) -> Request:
+    """Return the request that a call makes; `session_id` is used if the call names none.
+
+    Raises:
+        ConfigError: an option has a value that cannot work.
+        InvalidMessages: not a list of messages.
+        BudgetTooSmall: reserve, overhead and pinned texts leave nothing of the window.
+    """
+    found, model = config_of(options, config), options.get("auxiliary_model")
+    pinned = pinned_segment(options, config, tokens)
+    tools = options.get("tools")
+    asked_now = options.get("force", False) or options.get("target_tokens") is not None
+    has_model = has_model or bool(model or config.auxiliary_model)
+    if mode is None:
+        waits = asked_now or not (config.background and has_model)
+        mode = Mode.COMMIT if waits else Mode.BACKGROUND
+        mode = mode if options.get("extends", True) else Mode.FALLBACK
+    return Request(
+        messages=list(as_list(messages)),
+        mode=mode,
+        config=found,
+        budget=budget_of(options, found, tokens, pinned),
+        key=key_of(options, config, session_id),
+        parent_id=options.get("parent_session_id"),
+        model=model,
+        has_model=has_model,
+        force=options.get("force", False),
+        tools=None if tools is None else tuple(tools),
+        pinned=pinned,
+    )
+
+
+def key_of(options: Options, config: CompressorConfig, session_id: str) -> Key:
+    """Return namespace and session of a call."""
+    return config.namespace, options.get("session_id") or session_id
+
+
+def config_of(options: Options, config: CompressorConfig) -> CompressorConfig:
+    """Return the configuration with the values that a call names."""
+    tail, prose = options.get("protect_last_n_tokens"), options.get("summary_target_tokens")
+    return replace(
+        config,
+        protect_last_n_tokens=config.protect_last_n_tokens if tail is None else tail,
+        summary_target_tokens=config.summary_target_tokens if prose is None else prose,
+    )
+
+
+def pinned_segment(
+    options: Options, config: CompressorConfig, tokens: TokenCounter
+) -> Segment | None:
+    """Return the message of the configured and the call's pinned texts, or None if none are."""
+    texts = tuple(dict.fromkeys((*config.pinned, *(options.get("pinned") or ()))))
+    if not texts:
+        return None
+    message = pinned_message(texts)
+    return Segment("pinned", (), message, tokens.message(message), 0, "pinned")
+
+
+def budget_of(
+    options: Options,
+    config: CompressorConfig,
+    tokens: TokenCounter,
+    pinned: Segment | None = None,
+) -> Budget:
+    """Return the tokens that a view may take, by the window or by the size that a call asks for.
+
+    Raises:
+        ConfigError: a number of tokens that is none.
+        BudgetTooSmall: reserve, overhead and pinned texts leave nothing of the window.
+    """
+    beside = tokens.messages([]) + (pinned.tokens if pinned else 0)
+    target = options.get("target_tokens")
+    if target is not None:
+        return Budget.exactly(config, whole("target_tokens", target) - beside)
+    window = model_limits(config.model, config.context_window).window
+    overhead = whole("overhead_tokens", options.get("overhead_tokens", 0), 0)
+    return Budget.of(config, window, overhead + beside)
+
+
+# -------------------------------------------------------------- checks
+
+
+def checked(options: Options) -> Options:
+    """Return the options without those that are None.
+
+    Raises:
+        ConfigError: a value that cannot work.
+    """
+    unknown = sorted(set(options) - set(Options.__annotations__))
+    if unknown:
+        raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
+    given = {name: value for name, value in options.items() if value is not None}
+    check_name("session_id", options.get("session_id"))
+    check_name("parent_session_id", options.get("parent_session_id"))
+    model, tools = given.get("auxiliary_model", ""), given.get("tools", ())
+    pinned = given.get("pinned", ())
+    if not isinstance(model, str):
+        raise ConfigError(f"auxiliary_model={model!r}: expected the name of a model, or None")
+    if not isinstance(tools, (list, tuple)) or any(not isinstance(t, Mapping) for t in tools):
+        raise ConfigError(f"tools: {tools!r:.60}: expected a list of schemas, or None")
+    if not isinstance(pinned, (list, tuple)) or any(not isinstance(t, str) for t in pinned):
+        raise ConfigError(f"pinned: {pinned!r:.60}: expected a list of texts, or None")
+    for name in ("force", "extends"):
+        if not isinstance(given.get(name, False), bool):
+            raise ConfigError(f"{name}={given[name]!r}: expected True or False")
+    return cast("Options", given)
+
+
+def check_name(option: str, value: Any) -> None:
+    """Pass the name of a session, or None; "" would name all conversations without one.
+
+    Raises:
+        ConfigError: an empty name, or no text.
+    """
+    if value is not None and not (isinstance(value, str) and value):
+        raise ConfigError(f"{option}={value!r}: expected a name that is not empty, or None")

@@ -1,0 +1,122 @@
+"""`Texts`: masks and excerpts as they are sent, and the size of quotes; what a plan measures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ..config import CompressorConfig
+from ..ledger.outlines import outline
+from ..ledger.segments import Segment
+from ..messages import Message
+from ..messages.secrets import Redactor
+from ..quotes import QuoteOptions, read_quotes
+from ..tokens.counter import TokenCounter
+from .frame import frame
+from .jobs import Run
+from .masks import LIKE_A_NAME, excerpt, large_results, mask, maskable
+from .view import View
+
+Names = Mapping[int, str]
+"""References by the index of the message; "" where the archive has no room for the message."""
+
+
+class Texts:
+    """Renders what replaces tool results, as one model counts it; pure."""
+
+    def __init__(
+        self, config: CompressorConfig, tokens: TokenCounter, *, masks_secrets: bool
+    ) -> None:
+        self._config = config
+        self._tokens = tokens
+        self._redactor = Redactor(config.namespace) if masks_secrets else None
+
+    # ---------------------------------------------------------- rendered
+
+    def masked(self, view: View, names: Names | None = None) -> dict[int, Message]:
+        """Return each output that may be masked as its line; with `names` those named."""
+        messages = view.transcript.messages
+        found = {
+            index: mask(
+                calls,
+                messages[index],
+                LIKE_A_NAME if names is None else names[index],
+                host_prefixes=self._config.host_prefixes,
+            )
+            for index, calls in maskable(messages, view.tokens, self._config).items()
+            if names is None or index in names
+        }
+        return dict(zip(found, self._stored(list(found.values())), strict=True))
+
+    def shortened(
+        self, view: View, most: int | None, names: Names | None = None
+    ) -> dict[int, Message]:
+        """Return each result of more than `most` tokens as its first and last lines."""
+        if most is None or sum(view.tokens) <= most:
+            return {}
+        messages, steps = view.transcript.messages, view.transcript.steps
+        large = large_results(messages, view.tokens, steps, self._config, most)
+        done = {*view.replaced, *view.covered} if large else set()
+        found: dict[int, Message] = {}
+        for index in sorted(large.keys() - done):
+            # Secrets are masked before the text is cut: half a secret has no shape to know it by.
+            (message,) = self._stored([messages[index]])
+            name = LIKE_A_NAME if names is None else names.get(index, "")
+            tokens, reads = view.tokens[index], bool(self._config.recall)
+            short = excerpt(large[index], message, tokens, name, reads=reads)
+            if self._tokens.message(short) <= tokens // 2:
+                found[index] = short
+        return found
+
+    def _stored(self, messages: Sequence[Message]) -> Sequence[Message]:
+        """Return the messages as the store writes them: what is counted is what is sent."""
+        return messages if self._redactor is None else self._redactor.messages(messages).messages
+
+    # ---------------------------------------------------------- measured
+
+    def excerpts(self, view: View, most: int | None) -> dict[int, Segment]:
+        """Return the shortened form of each result that takes more than `most` tokens."""
+        return {
+            index: Segment(
+                kind="excerpt",
+                run=(view.digests[index],),
+                rendered=short,
+                tokens=self._tokens.message(short),
+                source_tokens=view.tokens[index],
+                method="static",
+            )
+            for index, short in self.shortened(view, most).items()
+        }
+
+    def masks(self, view: View, *, by_model: bool) -> dict[int, int]:
+        """Return the tokens of each output that may be masked, once it is.
+
+        Without a model a static summary is as cheap, and keeps more than masks do: then only a
+        policy masks.
+        """
+        if not (by_model or self._config.tool_policies):
+            return {}
+        return {index: self._tokens.message(line) for index, line in self.masked(view).items()}
+
+    def quotes(self, view: View, run: Run, room: int, *, by_model: bool) -> int:
+        """Return the tokens of a run's framed quotes within `room`, and of prose carried on."""
+        messages = view.transcript.messages[slice(*run)]
+        references: tuple[str, ...] = ()
+        if self._config.recall:
+            references = tuple(f"s99.{place}" for place, _ in enumerate(messages, 1))
+        framed = self._tokens.message({"role": "user", "content": _framed("", len(messages))})
+        folded = (s.tokens for start, end, s in view.tiles if run[0] <= start and end <= run[1])
+        carried = 0 if by_model else sum(folded)
+        text = read_quotes(messages, QuoteOptions.of(self._config)).text(
+            max(0, room - framed - carried),
+            self._tokens.text,
+            references=references,
+            beside_prose=by_model,
+            outline=()
+            if by_model or not references
+            else outline(messages, references, users=False),
+        )
+        return framed + carried + self._tokens.text(text)
+
+
+def _framed(text: str, count: int) -> str:
+    return frame(text, count=count, method="model", reference="s99", recall=True)

@@ -1,0 +1,275 @@
+"""`View`: a transcript with its counts, laid along the segments of a ledger; messages are read off.
+
+    view = head + summaries + tail
+
+Pure: from the same transcript and segments comes the same view, byte for byte.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import NamedTuple
+
+from ..ledger.segments import Segment, Session
+from ..messages import Message, Transcript
+from ..messages.forks import lazy
+from .masks import answered
+
+# -------------------------------------------------------------- laying
+
+
+class Tile(NamedTuple):
+    """A run of a transcript (`start` to `end`, exclusive) and the segment that replaces the run."""
+
+    start: int
+    end: int
+    segment: Segment
+
+
+def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]) -> list[Tile]:
+    """Lay summaries along a transcript by position, longest first.
+
+    A fold is longer than what it replaced; of equally long ones the newest is taken. `allowed[i]`
+    says whether a segment may replace message i. Each segment is used once.
+    """
+    newest_first = list(reversed(segments))
+    starting: dict[str, list[Segment]] = {}
+    for segment in sorted(newest_first, key=lambda segment: -len(segment.run)):
+        if segment.kind == "summary" and segment.run:
+            starting.setdefault(segment.run[0], []).append(segment)
+    tiles: list[Tile] = []
+    position = 0
+    while position < len(digests):
+        candidates = starting.get(digests[position], ())
+        fits = (s for s in candidates if _is_at(s, digests, position, allowed))
+        found = next(fits, None)
+        if found is None:
+            position += 1
+            continue
+        tiles.append(Tile(position, position + len(found.run), found))
+        position += len(found.run)
+        starting[found.run[0]].remove(found)
+    return tiles
+
+
+def _is_at(segment: Segment, digests: Sequence[str], at: int, allowed: Sequence[bool]) -> bool:
+    end = at + len(segment.run)
+    return tuple(digests[at:end]) == segment.run and all(allowed[at:end])
+
+
+def lay_masks(
+    digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]
+) -> dict[int, Segment]:
+    """Lay recorded masks and excerpts along a transcript by position; use each once.
+
+    A later result of the same words and id (ids are reused) is another one: the agent asked for it
+    again and must see it. An excerpt stays in the newest step too, until its result is masked.
+    """
+    waiting: dict[tuple[str, str], list[Segment]] = {}
+    for segment in segments:
+        if segment.kind in ("mask", "excerpt"):
+            waiting.setdefault((segment.kind, segment.run[0]), []).append(segment)
+    found: dict[int, Segment] = {}
+    for index, name in enumerate(digests if waiting else ()):
+        for kind in ("excerpt", "mask"):
+            if waiting.get((kind, name)) and (allowed[index] or kind == "excerpt"):
+                found[index] = waiting[kind, name].pop(0)
+    return found
+
+
+# -------------------------------------------------------------- the view
+
+
+@dataclass(frozen=True)
+class View:
+    """A transcript along its ledger: what is sent of it now."""
+
+    transcript: Transcript
+    digests: tuple[str, ...]
+    tokens: tuple[int, ...]
+    """Tokens of each original message."""
+    segments: tuple[Segment, ...]
+    """All segments of the ledger in their order; not all match this transcript."""
+    head_tokens: int
+    """Room for the first exchange."""
+    kept: frozenset[int] = frozenset()
+    """Messages that a tool policy keeps out of every summary."""
+    pinned: Segment | None = None
+    """The framed message of the pinned texts, sent once anything is replaced."""
+    own: Sequence[Message] = ()
+    """The caller's own messages, sent in place of the transcript's private copies."""
+    given: Sequence[Message] = ()
+    """The messages as they came, before repair: what the archive keeps."""
+    session: Session = Session("", "", "", None)
+    """The snapshot of the ledger that the segments are from."""
+
+    # ---------------------------------------------------------- what may be replaced
+
+    @lazy
+    def allowed(self) -> tuple[bool, ...]:
+        """Say of each message whether a segment may replace it.
+
+        Leading system messages, the task, the newest user message and the newest step stay.
+        """
+        transcript = self.transcript
+        fixed, users = set(range(transcript.leading)), transcript.users
+        if users:
+            fixed |= {*_step_of(users[0], transcript), *_step_of(users[-1], transcript)}
+            # A greeting before the task belongs to the first exchange where it fits.
+            greeting = range(transcript.leading, users[0])
+            if sum(self.tokens[i] for i in greeting) <= self.head_tokens:
+                fixed |= set(greeting)
+        if transcript.steps:
+            fixed |= set(transcript.steps[-1])
+        return tuple(index not in fixed for index in range(len(transcript.messages)))
+
+    @lazy
+    def head_end(self) -> int:
+        """Return the index after the head: system, task and, where it fits, the step after it."""
+        end, allowed = 0, self.allowed
+        while end < len(allowed) and not allowed[end]:
+            end += 1
+        if end == self.transcript.leading or any(tile.start == end for tile in self.tiles):
+            return end
+        room = self.head_tokens - sum(self.tokens[self.transcript.leading : end])
+        first = next((step for step in self.transcript.steps if step.start == end), range(end, end))
+        return first.stop if sum(self.tokens[i] for i in first) <= room else end
+
+    # ---------------------------------------------------------- what is replaced
+
+    @lazy
+    def tiles(self) -> tuple[Tile, ...]:
+        """Return the summaries that the view shows, in order."""
+        return tuple(lay(self.digests, self.segments, self.allowed))
+
+    @lazy
+    def replaced(self) -> dict[int, Segment]:
+        """Return the recorded mask or excerpt of each message that has one."""
+        return lay_masks(self.digests, self.segments, self.allowed)
+
+    def summaries(self) -> tuple[Segment, ...]:
+        """Return the summaries that the view shows, in order."""
+        return tuple(tile.segment for tile in self.tiles)
+
+    @lazy
+    def covered(self) -> frozenset[int]:
+        """Return the messages that summaries replace."""
+        return frozenset(index for tile in self.tiles for index in range(tile.start, tile.end))
+
+    @lazy
+    def standing(self) -> tuple[Tile, ...]:
+        """Return each replaced run with its segment, summaries and masks, in order."""
+        shorter = self.replaced.keys() - self.covered if self.replaced else ()
+        found = [Tile(index, index + 1, self.replaced[index]) for index in shorter]
+        return tuple(sorted([*self.tiles, *found], key=lambda tile: tile.start))
+
+    @lazy
+    def sent(self) -> tuple[Tile, ...]:
+        """Return the replaced runs, with the pinned texts before the first of them."""
+        if self.pinned is None or not self.standing:
+            return self.standing
+        before = _step_of(min(self.head_end, self.standing[0].start), self.transcript).start
+        return (Tile(before, before, self.pinned), *self.standing)
+
+    # ---------------------------------------------------------- sizes
+
+    def size(self) -> int:
+        """Return the tokens of the view without the pinned texts.
+
+        A budget sets the tokens of pinned texts aside beforehand.
+        """
+        summaries = sum(segment.tokens for segment in self.summaries())
+        hidden = sum(self.span(tile.start, tile.end) for tile in self.tiles)
+        return self.span(0, len(self.tokens)) - hidden + summaries
+
+    def span(self, start: int, end: int) -> int:
+        """Return the tokens of a run of messages as they are outside summaries."""
+        return self._sums[max(start, end)] - self._sums[start]
+
+    @lazy
+    def _sums(self) -> tuple[int, ...]:
+        # A plan asks for many runs: each costs a subtraction.
+        return (0, *accumulate(map(self.message_tokens, range(len(self.tokens)))))
+
+    def message_tokens(self, index: int) -> int:
+        """Return the tokens of one message as it is outside summaries."""
+        found = self.replaced.get(index)
+        return self.tokens[index] if found is None else found.tokens
+
+    def source(self, start: int, end: int) -> int:
+        """Return the tokens of a run's original messages."""
+        return sum(self.tokens[start:end])
+
+    def shown(self, start: int, end: int) -> int:
+        """Return the tokens that a run takes in the view; of a summary cut in two, nothing."""
+        total = self.span(start, end)
+        for first, last, segment in self.tiles:
+            total -= self.span(max(start, first), max(start, min(end, last)))
+            total += segment.tokens if start <= first and last <= end else 0
+        return total
+
+    def fixed(self) -> int:
+        """Return the tokens of the messages that cannot be dropped."""
+        return sum(self.message_tokens(i) for i, may_go in enumerate(self.allowed) if not may_go)
+
+    # ---------------------------------------------------------- messages
+
+    def messages(self) -> list[Message]:
+        """Return the messages to send.
+
+        Renderings are copies: a host may edit what it sends.
+        """
+        return shown(self.own or self.transcript.messages, self.sent)
+
+    def between(self, start: int, end: int) -> list[Message]:
+        """Return the view of a run of the transcript."""
+        inside = (tile for tile in self.sent if start <= tile.start < end or start < tile.end < end)
+        return shown(self.transcript.messages, inside, start, end)
+
+    def originals(self, start: int, end: int) -> Sequence[Message]:
+        """Return the messages of a run as they came, in the order in which they came."""
+        places = sorted(o for o in self.transcript.origins[start:end] if o is not None)
+        at = getattr(self.given, "at", None)  # keeps digests that are known
+        return at(places) if at else [self.given[place] for place in places]
+
+    def adding(self, segments: Iterable[Segment]) -> View:
+        """Return the view of the same transcript with these segments in its ledger too."""
+        return replace(self, segments=(*self.segments, *segments))
+
+
+def shown(
+    messages: Sequence[Message],
+    tiles: Iterable[tuple[int, int, Segment]],
+    start: int = 0,
+    stop: int | None = None,
+) -> list[Message]:
+    """Return the messages with each tile's rendering in place of its run."""
+    found: list[Message] = []
+    for begin, end, segment in tiles:
+        found += [*messages[start:begin], dict(segment.rendered)]
+        start = end
+    found += messages[start:stop]
+    return found
+
+
+def _step_of(index: int, transcript: Transcript) -> range:
+    """Return the step of a message: what a user says beside a result belongs to its call."""
+    at = bisect_right(transcript.steps, index, key=lambda step: step.start) - 1
+    return transcript.steps[at]
+
+
+def largest_fixed(view: View) -> str:
+    """Describe the largest message that cannot be dropped: index, tokens, role or tool."""
+    fixed = [index for index, may_go in enumerate(view.allowed) if not may_go]
+    if not fixed:
+        return ""
+    index = max(fixed, key=view.message_tokens)
+    messages = view.transcript.messages
+    who = f"of the role {messages[index].get('role')}"
+    for call in dict(answered(messages)).get(index, {}).values():
+        who = f"the result of {call.name}: a tool that answers in less would help"
+    place, tokens = view.transcript.origins[index], view.message_tokens(index)
+    return f"messages[{index if place is None else place}] with {tokens}, {who}"
