@@ -1,8 +1,7 @@
-"""A model's own text for a brief: in one call, or in parts that are merged where its window is too
-small.
+"""Draft a model's text: in one call, or in parts that are merged where the window is small.
 
-Every message is shown in exactly one part, and `Asker.parts` says how many were shown in each. One
-that is too long is shown by its head, its tail and the lines between that tell most.
+Every message is shown in exactly one part, and `Asker.parts` says how many were shown in each. Of
+a message that is too long the model reads the beginning and the end.
 """
 
 from __future__ import annotations
@@ -16,8 +15,6 @@ from typing import NamedTuple
 
 from ..config import Event
 from ..errors import SummarizerUnavailable, SummaryError
-from ..facts.identifiers import Classifier
-from ..facts.outcomes import errors_in
 from ..messages import Message, steps
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
@@ -28,38 +25,41 @@ from .retries import Asker
 
 logger = logging.getLogger(__name__)
 
-WINDOW_MARGIN = 0.9  # the summarizer may count tokens otherwise than we do
+WINDOW_MARGIN = 0.9
+"""Share of the summarizer's window that is used: its provider may count otherwise than we do."""
 
-LEAST_SPACE = 0.25  # of its window for the transcript: with less, parts become many and small
+LEAST_SPACE = 0.25
+"""Share of that window for the transcript; with less, parts become many and small."""
 
 LEAST_PROSE = 50  # tokens
 
 
 class Piece(NamedTuple):
-    """A text to be shown, how many messages it is, and its tokens: at most so many, 0 if nobody
-    has counted them."""
+    """A text to be shown to the model."""
 
     text: str
     messages: int = 1
+    """How many messages the text renders."""
     tokens: int = 0
+    """An upper bound; 0 means not counted."""
 
 
 SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
-"""Makes the chat messages that ask for a summary of what it is given."""
+"""Makes the chat messages that ask for a summary of the pieces."""
 
 
 @dataclass(frozen=True)
 class Drafter:
-    """Fits what a brief shows to the summarizer's window, and asks."""
+    """Fit a brief's messages to the summarizer's window, and ask."""
 
     asker: Asker
     tokens: TokenCounter
 
     async def draft(self, brief: Brief) -> str:
-        """The text. A refusal as too long is learned from, and the parts are cut smaller.
+        """Return the model's text; after a refusal as too long, ask in smaller parts.
 
         Raises:
-            SummaryError: there is none.
+            SummaryError: the model gave no usable text.
         """
         while True:
             window = self.asker.window
@@ -87,8 +87,10 @@ class Drafter:
         return await self._merged(texts, brief, tokens)
 
     def _counter(self) -> TokenCounter:
-        """What counts for the model that is asked: what was learned of the agent's own model is
-        about no other."""
+        """Return a counter for the summarizing model.
+
+        What was learned of the agent's own model holds for no other model.
+        """
         name, own = self.asker.model_name, self.tokens
         if _is_same_model(name, self.asker.config.model) or (name is None and own.ratio >= 1):
             return own
@@ -97,7 +99,7 @@ class Drafter:
     # -------------------------------------------------------------- on the live prefix
 
     async def _on_prefix(self, brief: Brief) -> str | None:
-        """The text, asked on the agent's live prefix; None: ask in the ordinary way."""
+        """Return the text, asked on the agent's live prefix, or None."""
         mine = _is_same_model(self.asker.model_name, self.asker.config.model)
         if (
             brief.prefix is None
@@ -124,11 +126,10 @@ class Drafter:
     def _in_parts(
         self, brief: Brief, tokens: TokenCounter
     ) -> tuple[Brief, SummaryRequest, list[list[Piece]]]:
-        """The brief asking for no more prose than the model's window has room for, what makes a
-        request, and the texts for each, as many as that window asks.
+        """Return the brief with prose that fits the window, the request maker, and the parts.
 
         Raises:
-            SummarizerUnavailable: no room, or calls that would show next to nothing of it all.
+            SummarizerUnavailable: the window has no room, or the calls would show next to nothing.
         """
         window, groups = self.asker.window, _by_step(brief.shown, tokens)
         make = self._request(brief, brief.folded or brief.earlier)
@@ -149,30 +150,12 @@ class Drafter:
         make = self._request(brief, brief.folded or brief.earlier)
         space = _room(window, make, tokens) - self.asker.most
         if space < window * LEAST_SPACE:
-            # Earlier summaries that leave no room: replaced ones are read like messages; the others
-            # stay in the view and need not be shown.
+            # Earlier summaries leave no room. Replaced ones are read like messages; the others stay
+            # in the view and need not be shown.
             groups = [*([Piece(text, messages=0)] for text in brief.folded), *groups]
             make, space = self._request(brief, ()), room - self.asker.most
         most = _affordable(self.asker.calls, (room - self.asker.most) // brief.prose)
         return brief, make, packed(groups, tokens.texts, longest=longest, space=space, most=most)
-
-    def in_one(self, brief: Brief, make: SummaryRequest) -> tuple[list[Message], bool]:
-        """One request that shows all messages, cut to what the model's window takes; and whether
-        they are shown in it as they are to one who summarizes.
-
-        Raises:
-            SummarizerUnavailable: there is no room for them.
-        """
-        tokens, window = self._counter(), self.asker.window
-        groups, longest = _by_step(brief.shown, tokens), self.asker.config.shown_message_tokens
-        [whole] = packed(groups, tokens.texts, longest=longest)
-        space = math.inf if window is None else _room(window, make, tokens) - self.asker.most
-        if window is None or sum(piece.tokens for piece in whole) <= space:
-            return make(whole), True
-        if space < window * LEAST_SPACE:
-            raise SummarizerUnavailable(f"no room in {window} tokens", kind="context")
-        [part] = packed(groups, tokens.texts, longest=longest, space=int(space))
-        return make(part), False
 
     def _request(self, brief: Brief, earlier: Sequence[str]) -> SummaryRequest:
         rolled, wish = bool(earlier and brief.folded), self._wish(brief)
@@ -184,7 +167,7 @@ class Drafter:
         return Wish(brief.prose, brief.instructions, self.asker.config.summary_prompt)
 
     async def _merged(self, texts: list[str], brief: Brief, tokens: TokenCounter) -> str:
-        """One summary out of consecutive partial ones, in rounds if they are many."""
+        """Return one summary out of partial ones, merged in rounds if there are many."""
         window, wish = self.asker.window, self._wish(brief)
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - self.asker.most
         while len(texts) > 1 and self.asker.calls:
@@ -197,43 +180,44 @@ class Drafter:
 
 
 def _room(window: int, make: SummaryRequest, tokens: TokenCounter) -> int:
-    """Tokens that the window has for what is shown and for the answer."""
+    """Return the window's tokens for the transcript and the answer."""
     return int(window * WINDOW_MARGIN) - tokens.messages(make([Piece("")]))
 
 
 def _affordable(calls: int, merged: int) -> int:
-    """How many parts that many calls can read, and merge where one call takes `merged` texts."""
+    """Return the parts that `calls` can read and merge, `merged` texts in a call."""
     merges = {n: -(-(n - 1) // (merged - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 
 
 def _is_same_model(one: str | None, other: str | None) -> bool:
-    """Whether two names, with or without their provider, mean one model."""
+    """Return whether two names, with or without provider, mean one model."""
     return bool(one and other and set(bare_names(one)) & set(bare_names(other)))
 
 
 # -------------------------------------------------------------- packing
 
 Count = Callable[[Sequence[str]], "list[int]"]
-"""Tokens of each of many texts."""
+"""Counts the tokens of each text."""
 
 JOINED = 2
-"""Tokens of what stands between two pieces."""
+"""Tokens between two pieces."""
 
 LEAST_SHOWN = 40
-"""Tokens of each message below which a summary would be written from scraps."""
+"""Tokens: a message cut shorter says too little."""
 
 FILLED = 0.9
-"""Share that a transcript fills of the parts it is cut for: they end between messages."""
-
+"""Share of the parts that a cut transcript fills: parts end between messages."""
 
 LABEL = 8
-"""Tokens that a message's text may have here beyond the message itself, for whose words it is."""
+"""Tokens of the label that names a message's speaker."""
 
 
 def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:
-    """The messages as text for a summarizer, those of one step in one group, with their tokens at
-    most: the messages' own were counted before, and no token is less than a byte."""
+    """Return the messages as pieces, those of one step in one group.
+
+    A piece's tokens are bounded by the message's own, which are cached, and by its bytes.
+    """
     counted = zip(rendering(messages), tokens.each(tokens.cache.all(messages)), strict=True)
     pieces = [
         Piece(text, tokens=min(size + LABEL, len(text.encode("utf-8", "replace"))))
@@ -250,14 +234,13 @@ def packed(
     space: int | None = None,
     most: int = 1,
 ) -> list[list[Piece]]:
-    """Pieces of text packed into at most `most` requests of `space` tokens (None: one, of any
-    number), in order.
+    """Return the pieces in order, in at most `most` parts of `space` tokens.
 
-    What stands in one group stays together where that makes hardly more parts than there must be.
-    No piece is shown at more than `longest` tokens, and at fewer where it must be.
+    A group stays in one part where that makes hardly more parts. A piece is cut to `longest`
+    tokens, and to fewer where the parts ask for it. `space` None means one part of any size.
 
     Raises:
-        SummarizerUnavailable: in so few parts next to nothing of each piece could be shown.
+        SummarizerUnavailable: the parts could show next to nothing of each piece.
     """
     every = [piece for group in groups for piece in group]
     sizes = [piece.tokens + JOINED for piece in every]
@@ -289,7 +272,7 @@ def packed(
 
 
 def _in_turn(groups: Sequence[Sequence[Piece]], space: int) -> list[list[Piece]]:
-    """Parts of whole groups, of whole pieces where a group is larger than the space."""
+    """Return parts of whole groups; a group larger than the space is parted by pieces."""
     parts: list[list[Piece]] = [[]]
     left = space
     for group in groups:
@@ -306,19 +289,11 @@ def _in_turn(groups: Sequence[Sequence[Piece]], space: int) -> list[list[Piece]]
 # -------------------------------------------------------------- messages that are too long
 
 SPARE = 0.95
-"""Of the characters that a text of even density could keep: lines with names are denser, and a
-second cut reads it all again."""
-
-EDGE = 3 / 8
-"""Share of an abridged text for its head, and as much for its tail."""
-
-LEAST_BETWEEN = 100  # characters: with less no line between is worth its place
-
-LINE_CHARS = 200
+"""Share of the characters that a text of even density could keep: a second cut reads it again."""
 
 
 def _level(sizes: Sequence[int], room: int) -> int:
-    """The largest size to which all are cut that fit the room together."""
+    """Return the largest size to which all are cut that fit the room together."""
     left = len(sizes)
     for size in sorted(sizes):
         if size * left > room:
@@ -337,33 +312,9 @@ def _cut(piece: Piece, longest: int, count: Count) -> Piece:
 
 
 def abridged(text: str, chars: int) -> str:
-    """The text in about so many characters: head, tail and what tells most of what is between."""
+    """Return the text's beginning and end, in about `chars` characters."""
     if len(text) <= chars:
         return text
-    edge = int(chars * EDGE)
-    middle = text[edge : len(text) - edge]
-    lines = _telling(middle, chars - 2 * edge)
-    left_out = f"{len(middle) - sum(map(len, lines))} characters left out"
-    between = [f"[… {left_out}; lines from them with errors and names: …]", *lines, "[…]"]
-    note = "\n".join(between) if lines else f"[… {left_out} …]"
-    return f"{text[:edge]}\n{note}\n{text[len(text) - edge :]}"
-
-
-def _telling(text: str, chars: int) -> list[str]:
-    """Lines with errors, then those with the most names that none before has; in their order."""
-    if chars < LEAST_BETWEEN:
-        return []
-    errors = {line.strip()[:LINE_CHARS] for line in errors_in(text)}
-    classifier, seen = Classifier(), set[str]()
-    worth: dict[str, tuple[bool, int]] = {}
-    for line in dict.fromkeys(line.strip()[:LINE_CHARS] for line in text.split("\n")):
-        names = classifier.names(line).keys() - seen
-        seen |= names
-        if line and (names or line in errors):
-            worth[line] = line in errors, len(names)
-    chosen = set()
-    for line in sorted(worth, key=worth.__getitem__, reverse=True):
-        if len(line) <= chars:
-            chosen.add(line)
-            chars -= len(line) + 1
-    return [line for line in worth if line in chosen]
+    edge = chars // 2
+    left_out = len(text) - 2 * edge
+    return f"{text[:edge]}\n[… {left_out} characters left out …]\n{text[len(text) - edge :]}"

@@ -112,7 +112,7 @@ class LiteLLMSummarizer:
         try:
             response = _complete(litellm, request)
         except Exception as error:
-            words = f"{type(error).__name__}: {str(error)[:400]}"
+            words = f"{type(error).__name__}: {words_of(error)[:400]}"
             if self._api_key:
                 words = words.replace(self._api_key, "***")
             raise SummarizerUnavailable(
@@ -313,6 +313,14 @@ def kind_of(error: BaseException) -> str:
     if overflow_of(error) is not None:
         return "context"
     return REFUSED if names & _REFUSALS else "provider"
+
+
+def words_of(error: BaseException) -> str:
+    """Return an error's text, also where its class cannot say it."""
+    try:
+        return str(error)
+    except Exception:
+        return "without a text"
 
 
 def retry_after(error: BaseException) -> float | None:

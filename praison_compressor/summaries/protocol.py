@@ -1,7 +1,7 @@
-"""The values that pass between the compressor, the writer and a summarizer.
+"""Define the values that pass between compressor, writer and summarizer.
 
-The compressor hands a `Brief` to the writer, the writer sends chat messages to a `Summarizer` and
-gets a `SummaryReply`, and the compressor gets what was `Written`.
+The compressor gives a `Brief` to the writer. The writer sends chat messages to a `Summarizer`,
+gets a `SummaryReply`, and returns a `Written`.
 """
 
 from __future__ import annotations
@@ -11,132 +11,73 @@ import functools
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ..errors import ConfigError
-from ..facts import Coverage, Facts
 from ..ledger.segments import Usage
 from ..messages import Message
-from .static import RuleList
 from .threads import begin
 
 
 @dataclass(frozen=True)
 class Prefix:
-    """What the agent's last request began with, up to the end of a range to be summarized."""
+    """The beginning of the agent's last request, up to the end of a segment."""
 
     messages: tuple[Message, ...]
     first: Message
-    """The message with which the range begins."""
+    """The segment's first message."""
     tools: tuple[Mapping[str, Any], ...] = ()
     rolled: bool = False
-    """Whether the range holds earlier summaries, which the new one replaces."""
+    """Whether the segment holds earlier summaries, which the new one replaces."""
 
 
 @dataclass(frozen=True)
 class Brief:
-    """What one summary is written from."""
+    """Everything that one summary is written from."""
 
     messages: tuple[Message, ...]
-    """All messages it stands for."""
+    """The segment's originals, in order."""
     shown: tuple[Message, ...]
-    """Those of them that no folded summary represents: what the model reads whole."""
+    """Those that no carried prose covers: the model reads them."""
     room: int
-    """Tokens that the framed message should take at most."""
-    most: int
-    """Tokens that it may take where a model's text alone is longer."""
-    tokens: int
-    """Of the messages that it stands for: whether a model that failed is worth another try."""
-    facts: int
-    """Tokens of facts beside a model's text."""
+    """Tokens of the framed message, at most."""
     prose: int
-    """Tokens asked of the model."""
-    words: int = 0
-    """Tokens that the facts may take where the user's words fill them."""
+    """Tokens of prose asked of the model."""
+    quotes: int
+    """Tokens of quotes beside prose. The quotes of a static text take the whole room."""
     by_model: bool = True
-    """False: not worth a call, the static summary will do."""
-    spare: int = 0
-    """Tokens of the view's tail that give way before a model's text is refused as too long."""
-    folded: tuple[str, ...] = ()
-    """Texts of summaries that this one replaces."""
-    earlier: tuple[str, ...] = ()
-    """Texts of summaries that stay in the view before it."""
-    visible: str = ""
-    """Text that stays verbatim in the view: it needs no room here."""
-    originals: tuple[Message, ...] = ()
-    """The whole transcript: a name in it is not made up, whether the model was shown it or not."""
-    tools: tuple[Mapping[str, Any], ...] = ()
-    """The schemas of the agent's tools, whose names are known too."""
+    """False: write the static text without asking a model."""
     reference: str = ""
-    """The name that its segment will have in the session; "" where it is recorded nowhere."""
+    """The segment's, as "s3"; "" where nothing is recorded."""
     references: tuple[str, ...] = ()
-    """By which the archive will read each of `messages`; empty where they are not archived, or the
-    reader has no tool that follows them."""
-    recall: bool = False
-    """Whether the recall tool, which reads the originals by that name, exists."""
+    """One per message, as "s3.14"; () where the reader has no recall tools."""
+    folded: tuple[str, ...] = ()
+    """Prose of the summaries that this one replaces."""
+    earlier: tuple[str, ...] = ()
+    """Prose of the summaries that stay in the view before this one."""
+    visible: str = ""
+    """Text that the view keeps verbatim: not quoted again."""
     instructions: str | None = None
-    """The user's own words to the model: of a domain, of this one compression."""
+    """The user's words to the model, added to the request."""
     prefix: Prefix | None = None
-    """What the agent's last request began with, where a summary may be asked on it."""
-    rules: RuleList = field(default_factory=RuleList)
-    """What binds of all that the view leaves out: it stands verbatim at the end of the text."""
-
-    @property
-    def longest(self) -> int:
-        """Tokens that a model's text may have, framed: less than its messages."""
-        return min(self.most + self.spare, self.tokens)
-
-
-class Doubt(NamedTuple):
-    """A claim of a summary that the originals contradict or do not bear out."""
-
-    claim: str
-    """The sentence or list item; "" where what is in doubt stands in a block of code."""
-    verdict: str
-    """`contradicted` or `unwitnessed`."""
-    kind: str
-    """`approval`, `quote`, `number`, `outcome`, `completion`, `negation`, `file` or `name`;
-    `judged` where a model says so."""
-    reason: str
-    """In a few words; of a contradiction the witness."""
-    source: str = ""
-    """The witness's reference, as s2.14; "" without one."""
-    at: int = 0
-    """Where in the model's text the claim ends, in characters."""
-
-    @property
-    def mark(self) -> str:
-        """What stands behind the claim in the summary."""
-        reason = " ".join(self.reason.split()).replace("[", "(").replace("]", ")")
-        if self.verdict != "contradicted":
-            return f"[unverified: {reason}]"
-        return f"[contradicted{f' by {self.source}' if self.source else ''}: {reason}]"
-
-    def told(self) -> str:
-        """The claim and its mark, in one line."""
-        return f"{self.claim} {self.mark}".strip()
+    """Where the model may be asked on the agent's live prefix."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A rendered summary and how it came to be."""
+    """A framed summary, the model's part of it, and its cost."""
 
     message: Message
     method: str
-    prose: str = ""
-    """The model's own text."""
+    """"model" or "static"."""
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
+    prose: str = ""
+    """The model's words; of a static text those that earlier summaries carried."""
     parts: tuple[int, ...] = ()
-    """How many messages each call of the model was shown; their sum is all that were to show."""
-    before: Coverage | None = None
-    """Facts that the model's own text held."""
-    after: Coverage | None = None
-    """Facts that the finished text holds."""
-    unverified: tuple[Doubt, ...] = ()
-    """Claims of the model's text that what it was written from does not bear out."""
-    facts: Facts | None = None
-    """What was found in the messages that the text stands for."""
+    """How many messages each call of the model was shown. Their sum is `len(brief.shown)`."""
+    source: tuple[Message, ...] = ()
+    """The messages that the summary replaces."""
 
 
 # -------------------------------------------------------------- the summarizer
@@ -144,22 +85,24 @@ class Written:
 
 @dataclass(frozen=True)
 class SummaryReply:
-    """What an auxiliary model answered."""
+    """An auxiliary model's answer."""
 
     text: str
     usage: Usage = field(default_factory=Usage)
     model: str | None = None
     finish_reason: str | None = None
+    """In the provider's spelling."""
 
 
 class Summarizer(Protocol):
-    """Writes summaries: an auxiliary model behind one method.
+    """Write summaries: an auxiliary model behind one method.
 
-    It may have `window`, the input tokens that the model can take (None, or without: any number),
-    or `window_for(model)`, if it asks several. One that is the agent's own model may have `model`,
-    its name, and `takes_tools = True`: `summarize` then has one keyword more, `tools`, the schemas
-    that the agent's requests carry, of which none may be called. An async method `ready` is awaited
-    before each call, and what it takes is no part of `timeout_seconds`.
+    Optional attributes:
+        window: the tokens that the model takes, or None for any number.
+        window_for: a method from a model's name to the same, for several models.
+        model, takes_tools: the name of the agent's own model, and True where `summarize` takes the
+            keyword `tools` with the schemas of the agent's requests. The model may call none.
+        ready: an async method awaited before each call, outside `timeout_seconds`.
     """
 
     async def summarize(
@@ -170,7 +113,7 @@ class Summarizer(Protocol):
         model: str | None,
         timeout_seconds: float,
     ) -> SummaryReply:
-        """The model's answer to a request for a summary.
+        """Return the model's answer to a request for a summary.
 
         Raises:
             SummarizerUnavailable: no answer came.
@@ -178,7 +121,7 @@ class Summarizer(Protocol):
 
 
 def as_summarizer(given: Any) -> Summarizer | None:
-    """A summarizer of our protocol, or a callable that takes messages and returns text."""
+    """Return `given` as a summarizer; wrap a callable that returns text."""
     if given is None or inspect.iscoroutinefunction(getattr(given, "summarize", None)):
         return given  # type: ignore[no-any-return]  # duck-typed by our protocol
     if not callable(given):
@@ -191,7 +134,7 @@ def as_summarizer(given: Any) -> Summarizer | None:
 
 
 class _Callable:
-    """An async (or plain) callable behind the protocol; it is given the keywords it names."""
+    """Adapt a plain or async callable to the protocol."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
@@ -200,13 +143,13 @@ class _Callable:
 
     @property
     def window(self) -> int | None:
-        """A callable may say how much it can read by an attribute `window`."""
+        """Return the callable's attribute `window`, or None."""
         return getattr(self._function, "window", None)
 
     async def summarize(self, messages: list[Message], **given: Any) -> SummaryReply:
-        """The answer; `given` as in `Summarizer.summarize`."""
+        """Call the function with the keywords that it accepts."""
         passed = {k: v for k, v in given.items() if self._accepted is None or k in self._accepted}
-        # In a thread, for it may block: of an async one only the making of its coroutine is.
+        # A plain function may block, so it runs in a thread.
         call = functools.partial(self._function, messages, **passed)
         answer = await asyncio.wrap_future(begin(call))
         if inspect.isawaitable(answer):
@@ -217,7 +160,7 @@ class _Callable:
 
 
 def _keywords(function: Callable[..., Any]) -> frozenset[str] | None:
-    """The keywords a callable accepts; None: any."""
+    """Return the keywords that a callable accepts, or None for any."""
     try:
         parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):

@@ -1,8 +1,7 @@
-"""Ask the auxiliary model until one text is accepted: tries, a circuit breaker for failing models,
-windows learned from refusals.
+"""Ask the auxiliary model until one text is accepted; rest failing models; learn windows.
 
-A table may not know a deployment: a proxy, a server started with a smaller context. What the
-provider says about it is believed for as long as the compressor lives.
+A table may not know a deployment: a proxy, a server started with a smaller context. What a refusal
+says about the window holds as long as the compressor lives.
 """
 
 from __future__ import annotations
@@ -24,9 +23,9 @@ from ..messages import Message
 from ..messages.forks import renewed
 from ..tokens.counter import TokenCounter
 from ..tokens.models import overflow_of
-from .litellm_client import REFUSED, kind_of, retry_after
+from .litellm_client import REFUSED, kind_of, retry_after, words_of
 from .protocol import SummaryReply
-from .validation import accept, is_about
+from .validation import accept
 
 logger = logging.getLogger(__name__)
 
@@ -35,9 +34,10 @@ T = TypeVar("T")
 Tools = Sequence[Mapping[str, Any]]
 
 MOST_CALLS = 16
-"""Requests for one compression, refused and repeated ones included: a summary is worth no more."""
+"""Requests for one compression, with the refused and the repeated ones."""
 
-REJECTED_TRIES = 2  # a second text from one model may be good, a third is paid for nothing
+REJECTED_TRIES = 2
+"""Texts asked of one model: a second one may be good."""
 
 _PASSING_ON_PREFIX = frozenset({"network", "quota"})
 _PASSING = _PASSING_ON_PREFIX | {"provider"}
@@ -46,8 +46,7 @@ _PASSING = _PASSING_ON_PREFIX | {"provider"}
 
 @dataclass
 class Asker:
-    """Puts the requests for one summary to a summarizer, learns its window, and knows what they
-    took so far, rejected texts included."""
+    """Ask a summarizer for one summary; sum up what its requests cost, rejected ones too."""
 
     config: CompressorConfig
     summarizer: Any
@@ -57,7 +56,7 @@ class Asker:
     calls: int = MOST_CALLS
     """Requests that may still be made."""
     model: str | None = None
-    """The one to ask; None: the summarizer's own."""
+    """The model to ask; None means the summarizer's own."""
     most: int = 0
     """Tokens at which the provider cuts the answer off."""
     usage: Usage = field(default_factory=Usage)
@@ -67,35 +66,38 @@ class Asker:
 
     @property
     def model_name(self) -> str | None:
-        """The model that answers, where it is known before."""
-        return self.model or getattr(self.summarizer, "model", None)
+        """Return the model that will answer, where its name is known."""
+        own = getattr(self.summarizer, "model", None)
+        return self.model or (own if isinstance(own, str) else None)
 
     @property
     def window(self) -> int | None:
-        """Tokens that this model reads and writes at most, as far as we know; None: any number."""
+        """Return the tokens that the model reads and writes, or None for any number."""
         if hasattr(self.summarizer, "window_for"):
             listed = self.summarizer.window_for(self.model)
         else:
             listed = getattr(self.summarizer, "window", None)
-        return self.windows.of(self.model_name, listed)
+        # A user's own summarizer may have an attribute of that name for something else.
+        known = isinstance(listed, int) and not isinstance(listed, bool) and listed > 0
+        return self.windows.of(self.model_name, listed if known else None)
 
     async def text(
         self, messages: list[Message], tokens: TokenCounter, tools: Tools | None = None
     ) -> str:
-        """One accepted text; with `tools` on the live prefix.
+        """Return one accepted text; with `tools`, asked on the live prefix.
 
-        From a refusal as too long the model's window is learned, in tokens as `tokens` counts.
+        A refusal as too long teaches the model's window, in tokens as `tokens` counts.
 
         Raises:
-            SummaryError: the last reason, after the tries that this kind of failure deserves.
+            SummaryError: the last failure, after the tries that its kind deserves.
         """
-        on_prefix = tools is not None  # what is no answer there may be one to an ordinary request
+        on_prefix = tools is not None  # the ordinary request may succeed where this one fails
         tries, passing = (1, _PASSING_ON_PREFIX) if on_prefix else (REJECTED_TRIES, _PASSING)
         rejected = failed = 0
         while True:
             try:
                 reply = await self.answer(messages, tools)
-                return await asyncio.to_thread(_accepted, reply, messages)
+                return await asyncio.to_thread(accept, reply, messages)
             except SummaryRejected:
                 rejected += 1
                 if rejected >= tries:
@@ -113,10 +115,10 @@ class Asker:
                 await asyncio.sleep(wait)
 
     async def answer(self, messages: list[Message], tools: Tools | None = None) -> SummaryReply:
-        """One answer as it comes; not asked for again.
+        """Return one answer as it comes, without a second try.
 
         Raises:
-            SummaryError: there is none.
+            SummarizerUnavailable: no answer came, or no request is left.
         """
         if self.calls <= 0:
             raise SummarizerUnavailable(
@@ -130,7 +132,7 @@ class Asker:
         return reply
 
     async def _reply(self, messages: list[Message], tools: Tools | None) -> SummaryReply:
-        """One answer; an event before it, and one after that tells what it took."""
+        """Return one answer; emit an event before it, and one after it with its cost."""
         seconds = self.config.timeout_seconds
         given = {"max_tokens": self.most, "model": self.model, "timeout_seconds": seconds}
         on_prefix = {} if tools is None else {"tools": tools}
@@ -158,37 +160,28 @@ class Asker:
             self.emit(Event("model_answered", self.session_id, told))
 
 
-def _accepted(reply: SummaryReply, asked: list[Message]) -> str:
-    text = accept(reply, asked)
-    if not is_about(text, asked):
-        raise SummaryRejected("unrelated", "it says nothing of what it was to summarize")
-    return text
-
-
 STARTING_UP = 60.0
-"""Seconds that a summarizer has to get ready: none of them are the model's."""
+"""Seconds in which a summarizer gets ready, outside the model's timeout."""
 
 CLEANING_UP = 2.0
-"""Seconds that work has to end when it is cancelled: to give a connection back."""
+"""Seconds in which cancelled work ends and gives its connection back."""
 
 
 async def _in_time(work: Callable[[], Awaitable[T]], seconds: float) -> T:
-    """Await a summarizer's work for at most so many seconds.
-
-    The work is cancelled where the time is over, and where we are cancelled ourselves.
+    """Await a summarizer's work for at most `seconds`; cancel it then, or when cancelled.
 
     Raises:
         SummaryError: the work's own, or the reason why it gave nothing.
     """
     task = asyncio.ensure_future(_contained(work))
-    # Nobody asks any more how work ended that was given up.
+    # The outcome of abandoned work is read, so that the loop does not log it.
     task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
     try:
         await asyncio.wait({task}, timeout=seconds)
     finally:
         given_up = task.cancel()
         if given_up:
-            # Not `wait_for`: it waits for as long as cancelled work likes to go on.
+            # Not `wait_for`: it waits until cancelled work ends, however late.
             await asyncio.wait({task}, timeout=CLEANING_UP)
     if given_up:
         raise SummarizerUnavailable(
@@ -204,10 +197,10 @@ async def _in_time(work: Callable[[], Awaitable[T]], seconds: float) -> T:
 
 
 async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
-    """Do the work; return what it raised as a value.
+    """Do the work; return its exception as a value.
 
-    Its SystemExit would end the loop that runs us; and who closes this coroutine throws
-    GeneratorExit into it too, which must not come out as another error.
+    A SystemExit of the work would end the loop. A GeneratorExit, thrown where this coroutine is
+    closed, must not leave it as another error.
     """
     try:
         return await work()
@@ -216,7 +209,7 @@ async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
     except SummaryError as error:
         return error
     except BaseException as error:
-        words, kind = f"{type(error).__name__}: {error}", kind_of(error)
+        words, kind = f"{type(error).__name__}: {words_of(error)}", kind_of(error)
         failure = SummarizerUnavailable(words, kind=kind, retry_after=retry_after(error))
         failure.__cause__ = error
         return failure
@@ -228,34 +221,34 @@ COOLDOWNS = (60.0, 300.0, 900.0)
 """Seconds after the first, second and every further failure in a row."""
 
 FIRST = {"quota": 1, "auth": 2}
-"""Kinds that no short wait mends start further on: 300 s for a quota, 900 s for a key."""
+"""The step at which kinds begin that no short wait mends: 300 s a quota, 900 s a key."""
 
 LASTING = {"auth", REFUSED}
-"""Kinds for which the time is waited for however much the conversation grows."""
+"""Kinds that growth does not release."""
 
 GROWTH = 1.5
-"""A conversation that has grown so much since another failure is worth another try."""
+"""Growth of a conversation since another failure that is worth another try."""
 
 REMEMBERED = 1_024
-"""Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
+"""Failures held; older ones are forgotten, so that a long-lived process does not grow."""
 
 
 class Breaker:
-    """Remembers failures per model and session; thread-safe. `clock` gives seconds."""
+    """Remember failures per model and session; thread-safe. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = renewed(threading.Lock())
-        # Until when it rests, the tokens that release it before, its step in the cooldowns.
+        # The time when the rest ends, the tokens that end it earlier, the step in COOLDOWNS.
         self._failures: dict[tuple[str, str | None], tuple[float, float, int]] = {}
 
     def allows(self, session_id: str, model: str | None, tokens: int) -> bool:
-        """Whether the model may be asked for a segment of that many tokens."""
+        """Return whether the model may be asked for a segment of `tokens`."""
         until, grown, _ = self._failures.get((session_id, model), (0.0, 0, 0))
         return self._clock() >= until or tokens >= grown
 
     def failed(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
-        """Note a failure; returns the seconds for which the model is left alone."""
+        """Note a failure; return the seconds for which the model rests."""
         key, now = (session_id, model), self._clock()
         with self._lock:
             *_, before = self._failures.pop(key, (-1,))
@@ -267,7 +260,7 @@ class Breaker:
             return COOLDOWNS[step]
 
     def succeeded(self, session_id: str, model: str | None) -> None:
-        """The model answers again."""
+        """Forget the failures of a model that answers again."""
         with self._lock:
             self._failures.pop((session_id, model), None)
 
@@ -275,30 +268,25 @@ class Breaker:
 # -------------------------------------------------------------- windows
 
 LEAST_WINDOW = 2_000
-"""Tokens below which the question and the answer leave no room for a part worth its call: a refusal
-that says so is about something else, or this model is of no use."""
+"""Tokens: a smaller window has no room for a part worth its call."""
 
 
 class LearnedWindows:
-    """The windows that refusals told of, by model."""
+    """Remember the windows that refusals named, by model."""
 
     def __init__(self) -> None:
         self._learned: dict[str | None, int] = {}
 
     def of(self, model: str | None, listed: int | None) -> int | None:
-        """Tokens that the model reads and writes at most; None: any number.
-
-        `listed` is what its table says.
-        """
+        """Return the smaller of the learned and the listed window; None for any number."""
         known = [window for window in (self._learned.get(model), listed) if window is not None]
         return min(known, default=None)
 
     def learn(self, model: str | None, error: Exception, *, sent: int, most: int) -> None:
-        """Take a smaller window from the refusal of a request that was too long.
+        """Learn a smaller window from the refusal of a request that was too long.
 
-        The one that it names, unless the request was within that, or that was known: then room for
-        half of what was sent. `sent` are the tokens that we counted in it, `most` those that its
-        answer might have.
+        The refusal's own number counts, unless the request was smaller or the number was known:
+        then half of the request. `sent` are the request's tokens, `most` those of its answer.
         """
         refused = overflow_of(error)
         if refused is None:

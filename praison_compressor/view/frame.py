@@ -1,4 +1,4 @@
-"""The frame round a summary: data, never instructions; nothing inside can close it."""
+"""Frame a summary as data, never instructions; nothing inside can close the frame."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _SOURCE, _EARLIER, _PARTS = "transcript", "earlier-summaries", "partial-summarie
 
 
 def escape(text: str) -> str:
-    """The text with every tag of ours defused, so that nothing inside can close a frame.
+    """Return the text with every tag of ours defused, so that nothing can close a frame.
 
-    However it is written: other cases, spaces, invisible and look-alike characters, entities. The
-    control words of chat templates go with them, because local servers obey them in any message.
+    A tag is recognized in other cases, with spaces, with invisible and look-alike characters, and
+    as entities. Control words of chat templates are defused too: local servers obey them anywhere.
     """
-    text = encodable(text)  # a fact may come from JSON that spells half a character
+    text = encodable(text)  # a quote may come from JSON that spells half a character
     # Looking for a character costs a hundredth of a search by these patterns.
     if "<" in text:
         text = _CONTROL.sub(_entity, text)
@@ -70,7 +70,7 @@ def _entity(found: re.Match[str]) -> str:
 
 
 def _opens_ours(found: re.Match[str]) -> bool:
-    """Whether what follows an opening bracket, or one written as an entity, reads as our tag."""
+    """Return whether an opening bracket, or its entity, begins a tag of ours."""
     text = found.string
     opening = _WRITTEN.match(text, found.start()) if found[0] == "&" else found
     if opening is None:
@@ -80,7 +80,7 @@ def _opens_ours(found: re.Match[str]) -> bool:
     spelled = ""
     for char in text[start : start + _REACH]:
         if char in _BRACKETS:
-            return False  # it is looked at by itself: no text is read twice
+            return False  # that bracket is looked at by itself: no text is read twice
         spelled += _plain_letters(char)
         if spelled in _TAGS:
             return True
@@ -96,14 +96,19 @@ def _plain_letters(char: str) -> str:
     return "".join(c for c in folded if c.isalnum())
 
 
-def frame(text: str, *, count: int, method: str, reference: str = "", recall: bool = False) -> str:
-    """The summary inside its frame: data for the reader, never instructions.
+def frame(
+    text: str, *, count: int, method: str, reference: str = "", recall: bool = False
+) -> str:
+    """Return the text inside a frame that marks it as reference material.
 
-    `count` is the number of messages it stands for, `reference` names its segment, so that no
-    other summary of the session reads the same; `recall`: the agent has the recall tools.
+    Args:
+        count: how many messages the text replaces.
+        method: "model" or "static".
+        reference: the segment's name, which keeps equal texts of one session apart.
+        recall: whether the agent has the recall tools.
     """
-    # Every token here is one less of what the summary is for.
-    how = "summarized" if method == "model" else "in facts, without a model"
+    # Every token here is taken from the summary.
+    how = "summarized" if method == "model" else "quoted without a model"
     named = f" ({reference})" if reference else ""
     more = IN_REACH.format(reference) if recall and reference else ""
     return (
@@ -131,17 +136,28 @@ def is_pinned(message: Mapping[str, Any]) -> bool:
     return isinstance(content, str) and content.startswith(f"{PINNED}\n")
 
 
+QUOTED = "Quoted from these messages:"
+"""The line between prose and quotes."""
+
+
+def prose_of(segment: Segment) -> str:
+    """Return a summary's prose without its quotes; "" where it has none."""
+    text = unframe(segment.rendered)
+    prose, line, _ = f"\n{text}\n".partition(f"\n{QUOTED}\n")
+    return prose.strip() if line or segment.method == "model" else ""
+
+
 IN_REACH = (
     " All of it is archived: before repeating work or acting on a detail that is not shown, "
     'search_conversation_archive, or read_conversation_archive("{}") for its outline.'
 )
-"""Ends a frame's first line where the agent has the recall tools."""
+"""Ends a frame's first line where the agent has the recall tools. "{}" is the segment's name."""
 
 _IN_REACH = re.compile(r"s\d+".join(map(re.escape, IN_REACH.split("{}"))) + r"\Z")
 
 
 LEFT_OUT = "[… lines {} to {} of {} left out, about {} tokens{} …]"
-"""Stands in a result that is too large for the lines between its first and its last."""
+"""Replaces the lines between the first and the last of a result that is too large."""
 
 READ_ON = ': read_conversation_archive("{}") reads them, search_conversation_archive finds a place'
 """In that line where the agent has the recall tools."""
@@ -150,7 +166,7 @@ _READ_ON = re.compile(r"s\d+\.\d+:\d+-\d+".join(map(re.escape, READ_ON.split("{}
 
 
 def unreferenced(segment: Segment) -> Segment:
-    """The segment with a rendering that names no recall tool; itself where it names none."""
+    """Return the segment with a rendering that names no recall tool."""
     content = segment.rendered.get("content")
     if segment.kind == "mask" or "read_conversation_archive(" not in str(content):
         return segment
@@ -166,7 +182,7 @@ def _unframed(summary: str) -> str:
 
 
 def _unreadable(content: Any) -> Any:
-    """An excerpt's content, or that of its blocks."""
+    """Return an excerpt's content, or that of its blocks, without the recall tools."""
     if isinstance(content, str):
         return _READ_ON.sub("", content)
     return [
@@ -178,11 +194,11 @@ def _unreadable(content: Any) -> Any:
 
 
 def is_framed(message: Mapping[str, Any]) -> bool:
-    """Whether a message looks like a summary: reference material, whoever wrote it."""
+    """Return whether a message looks like a summary, whoever wrote it."""
     return text_of(message).startswith(f"<{TAG}>")
 
 
 def unframe(message: Mapping[str, Any]) -> str:
-    """The text inside the frame of a summary message."""
+    """Return the text inside the frame of a summary message."""
     lines = text_of(message).split("\n")
     return "\n".join(lines[1:-1])

@@ -1,0 +1,17 @@
+"""What a segment's messages say, quoted: never what a sentence means or how a run ended.
+
+In the order in which data passes them:
+
+- `passages`: who wrote which text of a message; the user's words inside results; calls as text
+- `telling`: which words of an output are quoted
+- `exchanges`: calls with their results
+- `files`, `commands`, `plan`, `instructions`, `user`, `reports`: a section each
+- `rendering`: sections within a budget
+- `reading`: `read_quotes`, one pass over the messages; `Quotes.text`
+"""
+
+from .passages import QuoteOptions, call_line
+from .reading import Quotes, read_quotes
+from .telling import telling_line
+
+__all__ = ["QuoteOptions", "Quotes", "call_line", "read_quotes", "telling_line"]
