@@ -1,11 +1,11 @@
-"""The way of one request: parse -> project -> plan -> write -> commit -> result.
+"""The way of one request: look -> plan -> write -> commit -> result.
 
-- `context_compressor`: `ContextCompressor`, the public face; turns to which nothing has to be done
-- `call`: parse: the messages, options and budget of one request
-- `projection`: project: the transcript along its session's ledger; plan: what it lacks
-- `pipeline`: carries a request out, one compression of a session at a time; commits
-- `writing`: write: the texts that a plan asks for, by a model or without one
-- `result`: what comes back
+- `context_compressor`: `ContextCompressor`, the public face; turns that only add to the last one
+- `request`: `Request`: messages, options, budget and mode of one call
+- `projection`: look: the view of a transcript by its session's ledger; plan: what the view lacks
+- `pipeline`: the way itself, one compression of a session at a time
+- `writing`: write: the texts that a plan asks for, and their segments; the hook before them
+- `result`: `CompressResult`, and the event of a commit
 - `sessions`: what is remembered of sessions between turns, bounded in one place
 - `background`: leases across processes, and work off the request path
 - `preview`: what a compression would do, without doing it

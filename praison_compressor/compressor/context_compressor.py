@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import CompressorConfig, Event, Hook, Listener, whole
 from ..errors import CompressorError, ConfigError, LedgerError
-from ..facts import Domain, RuleReader
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, Store, undoing
@@ -22,10 +21,21 @@ from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
-from .call import CompressCall, Options, Reading, budget_of, check_name, checked, config_of
 from .pipeline import Pipeline, Planned
 from .preview import ContextUse, Preview, context_use_of, preview_of
-from .result import CompressResult, Origin
+from .request import (
+    Key,
+    Mode,
+    Options,
+    Request,
+    budget_of,
+    check_name,
+    checked,
+    key_of,
+    pinned_segment,
+    request_of,
+)
+from .result import CompressResult
 from .sessions import Sessions, added_to
 from .telemetry import Telemetry
 
@@ -85,18 +95,24 @@ class ContextCompressor:
         """What is being written off the request path."""
         self._without_ledger = False
 
-    # -------------------------------------------------------------- public
+    # -------------------------------------------------------------- views
 
     async def compress(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
-        """The view of `messages`: itself while it fits, else with its middle summarized.
+        """Return the view of `messages`: itself while it fits, else with its middle summarized.
 
-        An option left out or None means the configured value. `target_tokens` asks for a view of at
-        most that many tokens, in place of window, reserve, trigger and target; `force` compresses
-        although the trigger is not reached, and asks a model that is left alone after a failure;
-        `overhead_tokens` is what the request carries besides the messages (tool schemas), `tools`
-        those schemas, for `summarize_on_prefix`; `parent_session_id` makes a new session a fork of
-        that one; `extends=False` reads the ledger and never writes to it. `messages` is not
-        changed.
+        An option left out or None means the configured value. `messages` is not changed.
+
+        Args:
+            messages: the whole transcript, or a view of it.
+            options:
+                target_tokens: at most that many tokens, in place of window, reserve, trigger and
+                    target.
+                force: compress below the trigger too; ask models that rest after a failure too.
+                overhead_tokens: what the request has beside the messages (tool schemas).
+                tools: those schemas, for `summarize_on_prefix`.
+                parent_session_id: makes a new session a fork of that one.
+                extends: False reads the ledger and never writes to it.
+                pinned: texts added to the configured ones.
 
         Raises:
             ConfigError: an option has a value that cannot work.
@@ -107,34 +123,42 @@ class ContextCompressor:
         options = checked(options)
         started = await asyncio.to_thread(self._start, messages, options)
         if not isinstance(started, CompressResult):
-            started = await self._pipeline.compress(started)
+            started = await self._pipeline.carry_out(started)
         return self._billed(started, options)
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
-        """`compress` from anywhere, also from inside a running event loop."""
+        """Call `compress` from anywhere, also from inside a running event loop."""
         options = checked(options)
         started = self._start(messages, options)
         if not isinstance(started, CompressResult):
-            started = run(self._pipeline.compress(started))
+            started = run(self._pipeline.carry_out(started))
         return self._billed(started, options)
 
     def best_view(
-        self, messages: Sequence[Any], *, told: Exception | None = None, **options: Unpack[Options]
+        self,
+        messages: Sequence[Any],
+        *,
+        logged: Exception | None = None,
+        **options: Unpack[Options],
     ) -> list[Message]:
-        """The best valid view that needs no model and no store write; never raises.
+        """Return the best valid view without a model and without a store write; never raise.
 
         For a host whose turn must go on: what fits is as `compress` would send it, what cannot
-        fit is shortened, and messages that cannot be read come back as they are. `told` is the
-        failure that the caller has logged already: the log does not say it again.
+        fit is shortened, and messages that cannot be read come back as they are. `logged` is the
+        failure that the caller has logged already: it is not logged again.
         """
-        return self.best(messages, told=told, **options).messages
+        return self.best(messages, logged=logged, **options).messages
 
     def best(
-        self, messages: Sequence[Any], *, told: Exception | None = None, **options: Unpack[Options]
+        self,
+        messages: Sequence[Any],
+        *,
+        logged: Exception | None = None,
+        **options: Unpack[Options],
     ) -> CompressResult:
-        """`best_view` with its counts and status; never raises."""
+        """Return `best_view` with its counts and status; never raise."""
         try:
-            return self._best(replace(self._call(messages, options), extends=False), told)
+            return self._best(self._request(messages, options, Mode.FALLBACK), logged)
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
         except Exception:
@@ -146,50 +170,45 @@ class ContextCompressor:
         given: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
         return CompressResult(given, "full", size, size, self._key(options)[1], None, None)
 
-    def _best(self, call: CompressCall, told: Exception | None) -> CompressResult:
-        """The view and its counts; without the ledger while that cannot be read."""
+    def _best(self, request: Request, logged: Exception | None) -> CompressResult:
+        """Return the view and its counts; without the ledger while that cannot be read."""
         try:
-            session = self._pipeline.projector.open(call)
+            session = self._pipeline.projector.open(request)
             self._without_ledger = False
-            return self._pipeline.best(call, session)
+            return self._pipeline.best(request, session)
         except LedgerError as error:
             # Once, until the ledger is there again: a turn comes every few seconds.
-            is_news = not self._without_ledger and str(error) != str(told)
+            is_new = not self._without_ledger and str(error) != str(logged)
             self._without_ledger = True
-            level = logging.WARNING if is_news else logging.DEBUG
+            level = logging.WARNING if is_new else logging.DEBUG
             logger.log(level, "without the ledger for now: %s", error)
-            nothing = Session(*call.key, tip=call.key[1], parent=call.parent_id)
-            return self._pipeline.best(call, nothing)
+            nothing = Session(*request.key, tip=request.key[1], parent=request.parent_id)
+            return self._pipeline.best(request, nothing)
 
     def preview(self, messages: Sequence[Any], **options: Unpack[Options]) -> Preview:
-        """What `compress` would keep, mask and summarize, and why; nothing is asked or written.
+        """Return what `compress` would keep, mask and summarize, and why; nothing is written.
 
         Raises:
             CompressorError: as `compress` would.
         """
-        options = checked(options)
-        call = replace(self._call(messages, options), extends=False)
-        look = self._pipeline.projector.look(call)
-        plan = self._pipeline.projector.plan(look)
-        if plan is not None and plan.excerpts:
-            look = self._pipeline.drafted(look, plan)[0]
-            plan = self._pipeline.projector.plan(look)
-        if plan is not None and not call.pays:
-            # What a static text leaves over goes to the tail: how much, its writing alone tells.
-            plan = self._pipeline.writing.static(look, plan, recorded=True).plan
-        lines = self._pipeline.projector.masks(look) if plan and plan.masks else {}
-        return preview_of(look, plan, lines, self.tokens)
+        request = self._request(messages, checked(options), Mode.PREVIEW)
+        projector = self._pipeline.projector
+        view = projector.look(request)
+        plan = projector.plan(request, view)
+        return preview_of(request, view, plan, projector.texts, self.tokens)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
-        """What would fill the window if these messages were sent now, by part, and the largest of
-        them; nothing is asked or written.
+        """Return what would fill the window if these messages were sent now, by part.
 
         Raises:
             CompressorError: as `compress` would.
         """
         options = checked(options)
-        look = self._pipeline.projector.look(self._call(messages, options))
-        return context_use_of(look, self.tokens, options.get("overhead_tokens", 0))
+        request = self._request(messages, options, Mode.PREVIEW)
+        view = self._pipeline.projector.look(request)
+        return context_use_of(request, view, self.tokens, options.get("overhead_tokens", 0))
+
+    # -------------------------------------------------------------- transcripts
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
@@ -209,7 +228,8 @@ class ContextCompressor:
         session = self.store.open(self.config.namespace, name)
         given = list(as_list(messages))
         seen = self.tokens.cache.all(given)
-        expanded = self._pipeline.projector.expanded(given, seen, session)
+        pinned = pinned_segment({}, self.config, self.tokens)
+        expanded = self._pipeline.projector.expanded(given, seen, session, pinned)
         return [to_plain(message) for message in (given if expanded is None else expanded)]
 
     def resume(
@@ -233,10 +253,7 @@ class ContextCompressor:
             room = whole("token_budget", token_budget)
         if size <= room:
             session = self.store.open(self.config.namespace, session_id)
-            origin = Origin(messages, domain=Domain.of(self.config))
-            return CompressResult(
-                messages, "full", size, size, session.tip, session.parent, None, origin=origin
-            )
+            return CompressResult(messages, "full", size, size, session.tip, session.parent, None)
         return self.compress_sync(
             messages, session_id=session_id, target_tokens=token_budget, extends=False
         )
@@ -260,8 +277,9 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             LedgerError: the store cannot be written.
         """
-        call = replace(self._call(messages, {"session_id": self._named(session_id)}), extends=False)
-        return self._pipeline.save(call, self._pipeline.projector.open(call))
+        options: Options = {"session_id": self._named(session_id)}
+        request = self._request(messages, options, Mode.FALLBACK)
+        return self._pipeline.save(request, self._pipeline.projector.open(request))
 
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
@@ -334,9 +352,9 @@ class ContextCompressor:
                 continue
             try:
                 options: Options = {"session_id": sent.id}
-                call = replace(self._call(turn.known, options), extends=False)
-                session = self._pipeline.projector.open(call)
-                saved += session.is_as(sent) and self._pipeline.save(call, session)
+                request = self._request(turn.known, options, Mode.FALLBACK)
+                session = self._pipeline.projector.open(request)
+                saved += session.is_as(sent) and self._pipeline.save(request, session)
             except CompressorError as error:
                 logger.warning("session %s: its last turns are not saved: %s", sent.id, error)
         return saved
@@ -350,55 +368,45 @@ class ContextCompressor:
         self.save_all()
         self.store.close()
 
-    # -------------------------------------------------------------- reading
+    # -------------------------------------------------------------- requests
 
     def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Planned:
-        """The result, where nothing has to be waited for; else what to carry out."""
-        quiet = self._quiet(messages, options)
-        if quiet is not None:
-            return quiet
-        return self._pipeline.start(self._call(messages, options))
+        """Return the result if nothing has to be waited for, else what to carry out."""
+        request = self._request(messages, options)
+        return self._quiet(request) or self._pipeline.start(request)
 
-    def _quiet(self, messages: Sequence[Any], options: Options) -> CompressResult | None:
-        """The result of a turn that only adds to the last one, and still fits; None: any other."""
-        if options.get("force") or options.get("target_tokens") is not None:
+    def _quiet(self, request: Request) -> CompressResult | None:
+        """Return the result of a turn that only adds to the last one and fits; None: any other."""
+        last, budget = self.sessions.of(request.key).last_turn, request.budget
+        if last is None or request.force or budget.limit == budget.target:
             return None
-        key = self._key(options)
-        last = self.sessions.of(key).last_turn
-        budget = budget_of(options, config_of(options, self.config), self.tokens)
-        if last is None or not self.store.open(*key).is_as(last.session):
+        if not self.store.open(*request.key).is_as(last.session):
             return None
-        if self.background.busy(key) or last.session.was_undone:
-            # What is too much is being written, or was: the whole is sent while it fits.
-            budget = replace(budget, trigger=budget.limit)
+        trigger = request.budget_for(last.session).trigger
+        if self.background.busy(request.key):
+            # A summary is being written: the whole is sent while it fits.
+            trigger = budget.limit
         elif self.config.background:
-            budget = replace(budget, trigger=int(budget.trigger * self.config.soft_ratio))
-        found = added_to(last, messages, budget, self.tokens)
+            trigger = self._pipeline.soft_mark(request, last.session)
+        found = added_to(last, request, trigger, self.tokens)
         if found is None:
             return None
         turn, result = found
-        if options.get("extends", True):
-            self.sessions.of(key).last_turn = turn
+        if request.mode is not Mode.FALLBACK:
+            self.sessions.of(request.key).last_turn = turn
         return result
 
-    def _call(self, messages: Sequence[Any], options: Options) -> CompressCall:
-        """Parse: the call that these messages and keywords make."""
-        config, key = config_of(options, self.config), self._key(options)
-        model, tools = options.get("auxiliary_model"), options.get("tools")
-        extends = options.get("extends", True)
-        has_model = self._pipeline.writer.summarizer is not None
-        return CompressCall(
-            reading=Reading.of(list(as_list(messages)), self.tokens.cache),
-            config=config,
-            budget=budget_of(options, config, self.tokens),
-            key=key,
-            parent_id=options.get("parent_session_id"),
-            model=model,
-            force=options.get("force", False),
-            extends=extends,
-            pays=has_model or bool(model or config.auxiliary_model),
-            tools=None if tools is None else tuple(tools),
-            rules=self.sessions.of(key).rules if extends else RuleReader(),
+    def _request(
+        self, messages: Sequence[Any], options: Options, mode: Mode | None = None
+    ) -> Request:
+        return request_of(
+            messages,
+            options,
+            self.config,
+            self.tokens,
+            session_id=self.session_id,
+            has_model=self._pipeline.writer.summarizer is not None,
+            mode=mode,
         )
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:
@@ -412,8 +420,8 @@ class ContextCompressor:
         owed = self.sessions.take_owed(self._key(options))
         return replace(result, usage=result.usage + owed)
 
-    def _key(self, options: Options) -> tuple[str, str]:
-        return self.config.namespace, options.get("session_id") or self.session_id
+    def _key(self, options: Options) -> Key:
+        return key_of(options, self.config, self.session_id)
 
 
 def _check(config: Any, store: Any, tokens: Any, *functions: Any) -> None:

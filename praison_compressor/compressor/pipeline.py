@@ -1,7 +1,7 @@
-"""One request on its way: project -> plan -> write -> commit -> result.
+"""The one way of a request: look -> plan -> write -> commit -> result.
 
-Each step hands its value on: a call, a look at the ledger, a plan, a draft, the look after it, a
-result. Nothing is handed back: whoever loses a race begins again with the look.
+Each step gives its value to the next: a request, a view, a plan, texts, the view after them, a
+result. The request's mode says how far it goes. The loser of a race begins again with the look.
 """
 
 from __future__ import annotations
@@ -17,21 +17,22 @@ from typing import NamedTuple
 
 from ..config import CompressorConfig, Event, Hook
 from ..errors import BudgetTooSmall, LedgerConflict
-from ..ledger.segments import Segment, Session, Store, Usage, in_force
-from ..messages import Message, digest
+from ..ledger.segments import Session, Store, Usage, in_force
+from ..messages import digest
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.masks import shorten
-from ..view.plan import Plan, fixed_tokens, is_due
+from ..view.plan import Plan, is_due
+from ..view.view import View
 from .background import Background, leased
-from .call import CompressCall, Look, Reading
 from .projection import Projector, outline_of
-from .result import CompressResult, result_of
+from .request import Key, Mode, Request
+from .result import CompressResult, committed, result_of, usage_of
 from .sessions import Placeholder, Sessions, last_turn_of
-from .writing import Draft, Writing, asked, begun, is_asked_about
+from .writing import Recorded, Writing, asked, begun, is_asked_about
 
 logger = logging.getLogger(__name__)
 
@@ -41,11 +42,16 @@ MOST_CONFLICTS = 8
 FIXED, NO_GAIN, VETO = "fixed part", "no gain", "veto"
 """Why a compression is skipped."""
 
+SHORTENED_SHARE = 0.75
+"""Share of the window for what may not be dropped, where it has to be shortened: the rest is for
+a summary and a tail."""
+
 
 class Planned(NamedTuple):
-    """A look after which something has to be written."""
+    """What a request waits for: the view before and the plan to carry out."""
 
-    look: Look
+    request: Request
+    view: View
     plan: Plan
 
 
@@ -65,175 +71,332 @@ class Pipeline:
         self.sessions = sessions
         self.background = Background()
         self.projector = Projector(config, store, tokens)
-        on_disk = masks_secrets(store)
-        self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=on_disk)
-        self.writing = Writing(self.writer, tokens)
-        self._config = config
+        self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
+        self._writing = Writing(self.writer, self.projector.texts, tokens)
+        self._soft_ratio = config.soft_ratio
         self._store = store
         self._tokens = tokens
         self._emit = emit
         self._hook = hook
 
-    def start(self, call: CompressCall) -> CompressResult | Planned:
-        """The result, where nothing has to be waited for; else what to `compress`.
+    # -------------------------------------------------------------- look and plan
+
+    def start(self, request: Request) -> CompressResult | Planned:
+        """Return the result, or what to `carry_out` if a model or another writer is waited for.
 
         Raises:
+            InvalidMessages: not a list of chat messages.
             BudgetTooSmall: what cannot be dropped exceeds the limit.
             LedgerError: the store cannot be read or written.
         """
-        if call.parent_id is not None and self.sessions.is_news(call.key, "fork", call.parent_id):
-            self._tell_of_no_fork(call, call.parent_id)
-        if self._config.background and call.extends and call.pays and not call.is_asked_now:
-            return self._at_once(call)
-        look = self.projector.look(call)
-        plan = self._plan(look)
+        parent = request.parent_id
+        if parent is not None and self.sessions.is_first(request.key, "fork", parent):
+            self._log_no_fork(request, parent)
+        view = self.projector.look(request)
+        if request.mode is Mode.BACKGROUND:
+            return self._at_once(request, view)
+        plan = self._plan(request, view)
         if plan is None:
-            return self._as_it_is(look)
-        if not call.extends:
-            return self.uncommitted(look, plan)
-        if is_asked_about(look.key):  # a turn within the hook: it would wait for itself
-            return self._refused(look, plan)
-        return Planned(look, plan)
+            return self._unchanged(request, view)
+        if request.mode is not Mode.COMMIT:
+            return self.drafted(request, view, plan)
+        if is_asked_about(_key(view)):  # a turn within the hook: it would wait for itself
+            return self._vetoed(request, view, plan)
+        return Planned(request, view, plan)
 
-    async def compress(self, planned: Planned) -> CompressResult:
-        """The view after what the plan asks for has been written and committed, by whomever.
-
-        Raises:
-            BudgetTooSmall: what cannot be dropped exceeds the limit.
-            LedgerError: the store cannot be read or written.
-        """
-        look, call = planned.look, planned.look.call
-        plan: Plan | None = planned.plan
-        spent: list[Usage] = []
-        lost = masked = 0
-        while plan is not None:
-            key = look.key
-            flying = self.sessions.enter(key)
-            if flying is not None:
-                await asyncio.wrap_future(flying)
-                look, plan = await asyncio.to_thread(self._seen, call)
-                continue
-            try:
-                async with leased(self._store, look.session):
-                    # Another may have finished between our look and our turn.
-                    session = await asyncio.to_thread(self.projector.open, call)
-                    if not session.is_as(look.session):
-                        look, plan = await asyncio.to_thread(self._seen, call)
-                    if plan is None:
-                        break
-                    done = await self._carry_out(look, plan, spent)
-                    masked += done.newly_masked
-                    if done.vetoed or not plan.excerpts:
-                        return replace(done, newly_masked=masked)
-                    call = call.after_excerpts()
-            except LedgerConflict:
-                lost += 1
-                if lost >= MOST_CONFLICTS:
-                    raise
-            finally:
-                self.sessions.leave(key)
-            look, plan = await asyncio.to_thread(self._seen, call)
-        found = result_of(look, self._tokens)
-        return replace(found, usage=sum(spent, found.usage), newly_masked=masked)
-
-    def _seen(self, call: CompressCall) -> tuple[Look, Plan | None]:
-        look = self.projector.look(call)
-        return look, self.projector.plan(look)
-
-    async def _carry_out(self, look: Look, plan: Plan, spent: list[Usage]) -> CompressResult:
-        """`spent` is the bill of texts that lost a race: it goes on the next, as theirs goes to it.
-
-        Raises:
-            LedgerConflict: another has committed meanwhile.
-        """
-        event = begun(look, plan)
-        said = await asked(self._hook, event, look.key)
-        if said is False:
-            found = await asyncio.to_thread(self._refused, look, plan)
-            return replace(found, usage=sum(spent, found.usage))
-        look = replace(look, call=look.call.instructed(said)) if said else look
-        started = time.monotonic()
-        self._emit(event)
-        try:
-            look = await asyncio.to_thread(self.projector.with_room, look, plan)
-            draft = await self.writing.write(look, plan, spent)
-            spent[:] = [text.usage for text in draft.texts] or spent
-            after = await asyncio.to_thread(self._commit, look, draft)
-        except BaseException as error:
-            self._emit(Event("abandoned", look.session.id, {"error": type(error).__name__}))
-            raise
-        result = result_of(after, self._tokens, draft.texts)
-        summarized = sum(job.end - job.start for job in draft.plan.jobs)
-        masked = len(plan.masks + plan.excerpts)
-        result = replace(result, newly_masked=masked, newly_summarized=summarized)
-        self._emit(result.committed(look, seconds=time.monotonic() - started))
-        return result
-
-    def _refused(self, look: Look, plan: Plan) -> CompressResult:
-        """The view without the compression that a hook refused: the whole, where the window takes
-        it, else as it fits without a model and recorded nowhere."""
-        self._skip(look, VETO, look.session.tip)
-        fits = look.layout.size() <= look.budget.limit
-        found = result_of(look, self._tokens) if fits else self.uncommitted(look, plan)
-        return replace(found, vetoed=True, written=())
-
-    def _commit(self, look: Look, draft: Draft) -> Look:
-        self._tell_of_another(look)
-        entries = self._segments(look, draft)
-        layout = look.layout.adding([segment for segment, _ in entries])
-        outline = outline_of(replace(look, layout=layout))
-        session = self._store.commit(look.session, entries, outline)
-        self.projector.trim()
-        return self.projector.look(look.call, session)
-
-    def uncommitted(self, look: Look, plan: Plan, *, hold: bool = False) -> CompressResult:
-        """The view with what is missing written without a model, and recorded nowhere; with
-        `hold` the next turns add to it."""
-        shown, texts = self.drafted(look, plan)
-        if plan.excerpts:
-            more = self.projector.plan(shown)
-            if more is not None:
-                return self.uncommitted(shown, more, hold=hold)
-        if hold:
-            self._hold(shown)
-        return result_of(shown, self._tokens, texts)
-
-    def drafted(self, look: Look, plan: Plan) -> tuple[Look, Sequence[Written]]:
-        """The look as it would be after the plan, and the texts for it, without a model."""
-        draft = self.writing.static(look, plan)
-        segments = [segment for segment, _ in self._segments(look, draft)]
-        call = look.call.after_excerpts() if plan.excerpts else look.call
-        return replace(look, call=call, layout=look.layout.adding(segments)), draft.texts
-
-    def save(self, call: CompressCall, session: Session) -> bool:
-        """Record the transcript as it is now; False where nothing of it was ever compressed."""
-        if not session.entries or not call.reading.own:
-            return False
-        return self._store.keep(session, outline_of(self.projector.look(call, session)))
-
-    # -------------------------------------------------------------- nothing to do
-
-    def _plan(self, look: Look) -> Plan | None:
-        """The plan; told of once where there is none though one is due."""
-        fixed, budget, name = fixed_tokens(look.layout), look.budget, look.call.key[1]
-        is_stuck = fixed > budget.trigger and not self.projector.excerpts(look)
-        if is_stuck and self._skip(look, FIXED, ""):
+    def _plan(self, request: Request, view: View) -> Plan | None:
+        """Return the plan; log once if one is due but impossible."""
+        budget, plan = request.budget_for(view.session), self.projector.plan(request, view)
+        fixed, name = view.fixed(), request.key[1]
+        is_stuck = fixed > budget.trigger and not (plan and plan.excerpts)
+        if is_stuck and self._skip(request, view, FIXED, ""):
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
                 "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
                 *(name, fixed, budget.trigger),
             )
-        plan = self.projector.plan(look)
-        is_unmet = plan is None and not is_stuck and is_due(look.layout, budget)
+        is_unmet = plan is None and not is_stuck and is_due(view, budget)
         # Again only when there was a compression since.
-        if is_unmet and self._skip(look, NO_GAIN, look.session.tip):
+        if is_unmet and self._skip(request, view, NO_GAIN, view.session.tip):
             logger.info("session %s: compressing it now would free too little", name)
         return plan
 
-    def _tell_of_no_fork(self, call: CompressCall, parent: str) -> None:
-        """Log that a session shares nothing with the parent it is given: no error, for its own
-        messages are all there."""
-        session = self.projector.open(call)
+    def _unchanged(self, request: Request, view: View) -> CompressResult:
+        """Return the result of a view to which nothing is to be done; remember the view."""
+        result = result_of(request, view, self._tokens)
+        turn = last_turn_of(request, view, result, self._tokens)
+        if turn is not None:
+            self.sessions.of(request.key).last_turn = turn
+        return result
+
+    def _skip(self, request: Request, view: View, reason: str, epoch: str) -> bool:
+        """Emit "skipped" once per reason and epoch; return whether it was emitted."""
+        if request.mode in (Mode.FALLBACK, Mode.PREVIEW):
+            return False
+        if not self.sessions.is_first(request.key, reason, epoch):
+            return False
+        numbers = {"tokens": view.size(), "trigger": request.budget.trigger}
+        self._emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
+        return True
+
+    # -------------------------------------------------------------- write and commit
+
+    async def carry_out(self, planned: Planned) -> CompressResult:
+        """Write and commit what is due, or take what another has committed meanwhile.
+
+        Raises:
+            BudgetTooSmall: what cannot be dropped exceeds the limit.
+            LedgerError: the store cannot be read or written.
+        """
+        request, view = planned.request, planned.view
+        plan: Plan | None = planned.plan
+        key, bill, lost = _key(view), Usage(), 0
+        while plan is not None:
+            others = self.sessions.enter(key)
+            if others is not None:
+                await asyncio.wrap_future(others)
+                view, plan = await asyncio.to_thread(self._seen, request, view)
+                continue
+            try:
+                async with leased(self._store, view.session):
+                    # Another may have finished between our look and our turn.
+                    session = await asyncio.to_thread(self.projector.open, request)
+                    if not session.is_as(view.session):
+                        view, plan = await asyncio.to_thread(self._seen, request, view)
+                    if plan is None:
+                        break
+                    result, bill = await self._committed(request, view, plan, bill)
+            finally:
+                self.sessions.leave(key)
+            if result is not None:
+                return result
+            lost += 1
+            if lost >= MOST_CONFLICTS:
+                raise LedgerConflict(f"session {view.session.id}: its tip moved {lost} times")
+            view, plan = await asyncio.to_thread(self._seen, request, view)
+        found = result_of(request, view, self._tokens)
+        return replace(found, usage=found.usage + bill)
+
+    def _seen(self, request: Request, view: View) -> tuple[View, Plan | None]:
+        """Return the view by the ledger as it is now, and its plan."""
+        view = self.projector.again(view, self.projector.open(request))
+        return view, self.projector.plan(request, view)
+
+    async def _committed(
+        self, request: Request, view: View, plan: Plan, bill: Usage
+    ) -> tuple[CompressResult | None, Usage]:
+        """Ask the hook, write and commit; return the result, or None and the bill of a lost race.
+
+        `bill` is what was paid for texts that lost a race before.
+        """
+        event = begun(request, view, plan)
+        said = await asked(self._hook, event, _key(view))
+        if said is False:
+            found = await asyncio.to_thread(self._vetoed, request, view, plan)
+            return replace(found, usage=found.usage + bill), bill
+        request, started = request.instructed(said) if said else request, time.monotonic()
+        self._emit(event)
+        texts: Sequence[Written] = ()
+        try:
+            dropped = await asyncio.to_thread(self.projector.with_room, view, plan)
+            texts = await self._writing.write(request, view, plan, dropped)
+            entries = await asyncio.to_thread(
+                self._writing.segments, request, view, plan, texts, dropped, bill
+            )
+            after = await asyncio.to_thread(self._commit, view, entries)
+        except BaseException as error:
+            self._emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
+            if isinstance(error, LedgerConflict):
+                return None, bill + usage_of(texts)
+            raise
+        result = result_of(request, after, self._tokens, texts)
+        result = replace(
+            result,
+            usage=result.usage + bill,
+            newly_masked=len(entries) - len(texts),
+            newly_summarized=len(plan.summarized),
+        )
+        self._emit(committed(request, view, result, time.monotonic() - started))
+        return result, bill
+
+    def _commit(self, view: View, entries: Sequence[Recorded]) -> View:
+        """Append the segments; return the view after them.
+
+        Raises:
+            LedgerConflict: another has committed meanwhile.
+        """
+        self._log_another(view)
+        after = view.adding(segment for segment, _ in entries)
+        session = self._store.commit(view.session, entries, outline_of(after))
+        self.projector.trim()
+        return self.projector.again(view, session)
+
+    # -------------------------------------------------------------- without a commit
+
+    def with_texts(
+        self, request: Request, view: View, plan: Plan
+    ) -> tuple[View, Sequence[Written]]:
+        """Return the view as it would be after the plan, and the texts, without a model."""
+        texts = self._writing.static(request, view, plan)
+        entries = self._writing.segments(request, view, plan, texts, None)
+        return view.adding(segment for segment, _ in entries), texts
+
+    def drafted(self, request: Request, view: View, plan: Plan) -> CompressResult:
+        """Return the result with texts without a model, recorded nowhere."""
+        after, texts = self.with_texts(request, view, plan)
+        return result_of(request, after, self._tokens, texts)
+
+    def _vetoed(self, request: Request, view: View, plan: Plan) -> CompressResult:
+        """Return the view without the compression that a hook refused.
+
+        The window may not take the whole; then texts without a model make it fit.
+        """
+        self._skip(request, view, VETO, view.session.tip)
+        fits = view.size() <= request.budget.limit
+        if fits:
+            found = result_of(request, view, self._tokens)
+        else:
+            found = self.drafted(request, view, plan)
+        return replace(found, vetoed=True, written=())
+
+    def save(self, request: Request, session: Session) -> bool:
+        """Record the transcript as it is now; return whether any of it was ever compressed."""
+        if not session.entries or not request.messages:
+            return False
+        return self._store.keep(session, outline_of(self.projector.look(request, session)))
+
+    # -------------------------------------------------------------- in the background
+
+    def _at_once(self, request: Request, view: View) -> CompressResult:
+        """Return a view without waiting; begin what a model has to write off the request path."""
+        filled = self._filled(request, view)
+        plan = self._plan(request, view) if filled is None else None
+        newly_masked = 0
+        if plan is not None and (plan.masks or plan.excerpts):
+            done = self._shortened(request, view, plan)
+            if done is None:
+                return self.drafted(request, view, plan)
+            if done.vetoed or not plan.jobs:
+                return done
+            view = self.projector.again(view, self.projector.open(request))
+            plan, newly_masked = replace(plan, excerpts=()), done.newly_masked
+        if view.size() > self.soft_mark(request, view.session):
+            work = functools.partial(self._prepare, request, view)
+            self.background.start(_key(view), work)
+        if filled is not None:
+            return filled
+        if plan is None:
+            return self._unchanged(request, view)
+        if view.size() <= request.budget.limit:
+            # Above the trigger, but the provider takes it: nothing is lost and its cache stays
+            # warm until the text is there. Less than the whole is sent only where it must be.
+            return replace(result_of(request, view, self._tokens), newly_masked=newly_masked)
+        return replace(self._held(request, view, plan), newly_masked=newly_masked)
+
+    def soft_mark(self, request: Request, session: Session) -> int:
+        """Return the size above which a summary is prepared."""
+        budget = request.budget_for(session)
+        return int(budget.trigger * (1.0 if session.was_undone else self._soft_ratio))
+
+    def _shortened(self, request: Request, view: View, plan: Plan) -> CompressResult | None:
+        """Commit masks and excerpts: they need no model; return None if they are not recorded.
+
+        They are not while a summary is written: that one would lose the race, and its price.
+        """
+        if self.sessions.enter(_key(view)) is not None:
+            return None
+        try:
+            done, _ = run(self._committed(request, view, plan.shortened, Usage()))
+        finally:
+            self.sessions.leave(_key(view))
+        return done
+
+    async def _prepare(self, request: Request, view: View) -> None:
+        """Have a summary written before the trigger is reached.
+
+        A turn that needs one first finds a text without a model.
+        """
+        request = request.at(int(request.budget.trigger * self._soft_ratio))
+        request = replace(request, mode=Mode.COMMIT)
+        view, plan = await asyncio.to_thread(self._seen, request, view)
+        if plan is None:
+            return
+        if plan.jobs:
+            after, texts = await asyncio.to_thread(self.with_texts, request, view, plan)
+            self._hold(request, after, texts)
+        done = await self.carry_out(Planned(request, view, plan))
+        if done.usage != Usage():
+            self.sessions.owe(request.key, done.usage)
+
+    def _filled(self, request: Request, view: View) -> CompressResult | None:
+        """Return the view with the placeholder, or None if missing, unneeded or outgrown."""
+        found, limit = self.sessions.of(request.key).placeholder, request.budget.limit
+        if found is None or not view.session.is_as(found.session) or view.size() <= limit:
+            return None
+        after = view.adding(map(self.projector.recounted, found.segments))
+        if after.size() <= limit:
+            self._hold(request, after)
+            return result_of(request, after, self._tokens, found.unreported)
+        with contextlib.suppress(BudgetTooSmall):
+            more = self.projector.plan(request, after)
+            if more is not None:
+                return self._held(request, after, more)
+        return None
+
+    def _held(self, request: Request, view: View, plan: Plan) -> CompressResult:
+        """Return the result with texts without a model, to which the next turns add."""
+        after, texts = self.with_texts(request, view, plan)
+        self._hold(request, after)
+        return result_of(request, after, self._tokens, texts)
+
+    def _hold(self, request: Request, view: View, unreported: Sequence[Written] = ()) -> None:
+        added = view.segments[len(view.session.entries) :]
+        standing = {id(segment) for _, _, segment in view.standing}
+        used = tuple(segment for segment in added if id(segment) in standing)
+        held = Placeholder(view.session, used, tuple(unreported))
+        self.sessions.of(request.key).placeholder = held
+
+    # -------------------------------------------------------------- whatever fails
+
+    def best(self, request: Request, session: Session) -> CompressResult:
+        """Return the view for a turn that must go on, without a model or a commit.
+
+        Messages that may not be dropped are shortened where they do not fit.
+        """
+        view = self.projector.look(request, session)
+        try:
+            return self._fitting(request, view)
+        except BudgetTooSmall as error:
+            logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
+        limit, count = request.budget.limit, self._tokens.messages
+        kept = [m for m, may_go in zip(view.own, view.allowed, strict=True) if not may_go]
+        shorter = dict(
+            zip(map(id, kept), shorten(kept, int(limit * SHORTENED_SHARE), count), strict=True)
+        )
+        messages = [shorter.get(id(message), message) for message in view.own]
+        try:
+            short = self.projector.look(replace(request, messages=messages), session)
+            fit = self._fitting(request, short)
+        except BudgetTooSmall:
+            bare = shorten(kept, limit, count)
+            nothing = replace(view, segments=())
+            fit = replace(result_of(request, nothing, self._tokens), messages=bare)
+            fit = replace(fit, tokens_after=count(bare))
+        # A message that is cut in its middle says so, as a masked output does.
+        status = "summarized" if fit.segments else "masked"
+        return replace(fit, tokens_before=view.given_tokens, context_status=status)
+
+    def _fitting(self, request: Request, view: View) -> CompressResult:
+        plan = self.projector.plan(request, view)
+        if plan is None:
+            return result_of(request, view, self._tokens)
+        return self.drafted(request, view, plan)
+
+    # -------------------------------------------------------------- logged once
+
+    def _log_no_fork(self, request: Request, parent: str) -> None:
+        """Log that a session shares nothing with the parent it is given: its messages are all."""
+        session = self.projector.open(request)
         chain = self._store.lineage(session.namespace, session.id)
         parents = {epoch.id: epoch.parent_id for epoch in chain}
         if parent in parents and parent != session.id:
@@ -247,15 +410,17 @@ class Pipeline:
             "session %s: parent_session_id=%r shares nothing with it: %s", session.id, parent, why
         )
 
-    def _tell_of_another(self, look: Look) -> None:
-        """Log that two conversations go by one name, as far as that shows: this one has neither a
-        summary of the session's nor the task that it began with."""
-        session, layout = look.session, look.layout
-        if [*layout.standing()] or all(s.kind != "summary" for s in in_force(session.entries)):
+    def _log_another(self, view: View) -> None:
+        """Log that two conversations go by one name, as far as that shows.
+
+        It shows where a transcript has neither a summary of the session nor the session's task.
+        """
+        session = view.session
+        if view.standing or all(s.kind != "summary" for s in in_force(session.entries)):
             return
         said = (m for m in self._store.transcript(session) if m.get("role") == "user")
         task = next(map(digest, said), None)
-        if task not in (None, *layout.digests) and self.sessions.is_news(look.key, "another", ""):
+        if task not in (None, *view.digests) and self.sessions.is_first(_key(view), "another", ""):
             logger.warning(
                 "session %s: another conversation than was compressed under that name takes its "
                 "place; of the one before the archive keeps what was compressed, not its first and "
@@ -263,184 +428,7 @@ class Pipeline:
                 session.id,
             )
 
-    def _skip(self, look: Look, reason: str, since: str) -> bool:
-        """Tell of a skip, unless it was told `since`; whether it was news."""
-        call = look.call
-        if not call.extends or not self.sessions.is_news(call.key, reason, since):
-            return False
-        numbers = {"tokens": look.layout.size(), "trigger": call.budget.trigger}
-        self._emit(Event("skipped", look.session.id, {"reason": reason, **numbers}))
-        return True
 
-    def _as_it_is(self, look: Look) -> CompressResult:
-        """The view of a look to which nothing is to be done: the next turn may only add to it."""
-        result = result_of(look, self._tokens)
-        turn = last_turn_of(look, result, self._tokens)
-        if turn is not None:
-            self.sessions.of(look.call.key).last_turn = turn
-        return result
-
-    # -------------------------------------------------------------- without waiting
-
-    def _at_once(self, call: CompressCall) -> CompressResult:
-        """The view at once; what a model has to write for it is begun off the request path."""
-        look = self.projector.look(call)
-        sent = self._with_placeholder(look)
-        plan = None if sent is not None else self._plan(look)
-        if plan is not None and (plan.masks or plan.excerpts):
-            return self._mask(look, plan)
-        soft = 1.0 if look.session.was_undone else self._config.soft_ratio
-        if look.layout.size() > look.budget.trigger * soft:
-            self.background.start(look.key, functools.partial(self._prepare, call))
-        if sent is not None:
-            return sent
-        if plan is None:
-            return self._as_it_is(look)
-        if look.layout.size() <= call.budget.limit:
-            # Above the trigger, but the provider takes it: nothing is lost and its cache stays
-            # warm until the text is there. Less than the whole is sent only where it must be.
-            return result_of(look, self._tokens)
-        return self.uncommitted(look, plan, hold=True)
-
-    def _mask(self, look: Look, plan: Plan) -> CompressResult:
-        """Masks need no model: they are committed at once, unless a summary that is being written
-        would lose the race to them, and its price with it."""
-        done = None
-        if self.sessions.enter(look.key) is None:
-            try:
-                done = run(self._carry_out(look, plan, []))
-            except LedgerConflict:
-                logger.debug("session %s moved on: its masks are not recorded", look.key[1])
-            finally:
-                self.sessions.leave(look.key)
-        if done is None:
-            return self.uncommitted(look, plan)
-        if done.vetoed or not plan.excerpts:
-            return done
-        then = self._at_once(look.call.after_excerpts())
-        return replace(then, newly_masked=then.newly_masked + done.newly_masked)
-
-    async def _prepare(self, call: CompressCall) -> None:
-        """Have a summary written before the trigger is reached, and a text without a model at hand
-        should a turn need it first."""
-        soft = int(call.budget.trigger * self._config.soft_ratio)
-        call = replace(call, budget=replace(call.budget, trigger=soft))
-        look, plan = await asyncio.to_thread(self._seen, call)
-        if plan is None:
-            return
-        if plan.jobs:
-            shown, texts = await asyncio.to_thread(self.drafted, look, plan)
-            self._hold(shown, texts)
-        done = await self.compress(Planned(look, plan))
-        if done.usage != Usage():
-            self.sessions.owe(call.key, done.usage)
-
-    def _with_placeholder(self, look: Look) -> CompressResult | None:
-        """The view with what is at hand in its place; None where nothing is, where the whole is not
-        too much, or where that is too much by now and cannot be added to."""
-        found, limit = self.sessions.of(look.call.key).placeholder, look.budget.limit
-        if found is None or not look.session.is_as(found.session) or look.layout.size() <= limit:
-            return None
-        counted = [self.projector.recounted(segment) for segment in found.segments]
-        shown = replace(look, layout=look.layout.adding(counted))
-        if shown.layout.size() <= limit:
-            self._hold(shown)
-            return result_of(shown, self._tokens, found.untold)
-        with contextlib.suppress(BudgetTooSmall):
-            more = self.projector.plan(shown)
-            if more is not None:
-                return self.uncommitted(shown, more, hold=True)
-        return None
-
-    def _hold(self, shown: Look, untold: Sequence[Written] = ()) -> None:
-        added = shown.layout.segments[len(shown.session.entries) :]
-        standing = {id(segment) for _, _, segment in shown.layout.standing()}
-        used = tuple(segment for segment in added if id(segment) in standing)
-        held = Placeholder(shown.session, used, tuple(untold))
-        self.sessions.of(shown.call.key).placeholder = held
-
-    # -------------------------------------------------------------- whatever fails
-
-    def best(self, call: CompressCall, session: Session) -> CompressResult:
-        """The view for a turn that must go on: without a model or a write; shortened where what
-        may not be dropped does not fit."""
-        try:
-            return self._statically(call, session)
-        except BudgetTooSmall as error:
-            logger.info("shortened to go on: %s", error)  # each request; the caller says it once
-        look = self.projector.look(call, session)
-        pairs = zip(look.reading.own, look.layout.allowed, strict=True)
-        kept = [message for message, may_go in pairs if not may_go]
-        room = int(call.budget.limit * SHORTENED_SHARE)
-        count = self._tokens.messages
-        shorter = dict(zip(map(id, kept), shorten(kept, room, count), strict=True))
-        messages = [shorter.get(id(message), message) for message in call.reading.own]
-        whole = result_of(look, self._tokens)
-        try:
-            reading = Reading.of(messages, self._tokens.cache)
-            fit = self._statically(replace(call, reading=reading), session)
-        except BudgetTooSmall:
-            bare = shorten(kept, call.budget.limit, count)
-            fit = replace(
-                whole,
-                messages=bare,
-                tokens_after=count(bare),
-                summary_method=None,
-                segments=(),
-                masked=0,
-            )
-        # What is cut in its middle says so in its place, as a masked output does.
-        status = "summarized" if fit.segments else "masked"
-        # And may have been a rule.
-        origin = replace(whole.origin, hidden=frozenset(range(len(whole.origin.messages))))
-        return replace(fit, tokens_before=whole.tokens_before, context_status=status, origin=origin)
-
-    def _statically(self, call: CompressCall, session: Session) -> CompressResult:
-        look = self.projector.look(call, session)
-        plan = self.projector.plan(look)
-        if plan is None:
-            return result_of(look, self._tokens)
-        return self.uncommitted(look, plan)
-
-    # -------------------------------------------------------------- segments
-
-    def _segments(self, look: Look, draft: Draft) -> list[Recorded]:
-        """The draft's summaries and masks, each with the messages it stands for."""
-        layout, plan = look.layout, draft.plan
-
-        def made(kind: str, start: int, end: int, text: Written) -> Recorded:
-            segment = Segment(
-                kind=kind,
-                run=layout.digests[start:end],
-                rendered=text.message,
-                tokens=self._tokens.message(text.message),
-                source_tokens=layout.source(start, end),
-                method=text.method,
-                model=text.model,
-                usage=text.usage,
-                created=time.time(),
-                transcript_length=len(look.reading.given),
-            )
-            return segment, look.originals(start, end)
-
-        jobs = zip(plan.jobs, draft.texts, strict=True)
-        found = [made("summary", job.start, job.end, text) for job, text in jobs]
-        first = len(layout.segments) + len(found) + 1
-        names = {
-            index: f"s{number}.1"
-            if draft.recorded and layout.transcript.origins[index] not in look.dropped
-            else ""
-            for number, index in enumerate(sorted(plan.masks or plan.excerpts), first)
-        }
-        kind = "excerpt" if plan.excerpts else "mask"
-        shorter = self.projector.excerpts if plan.excerpts else self.projector.masks
-        lines = shorter(look, names) if names else {}
-        return found + [made(kind, n, n + 1, Written(line, "static")) for n, line in lines.items()]
-
-
-Recorded = tuple[Segment, Sequence[Message]]
-"""A segment and the messages that it stands for."""
-
-SHORTENED_SHARE = 0.75
-"""Share of the window for what may not be dropped, where it has to be shortened: the rest is for
-a summary and a tail."""
+def _key(view: View) -> Key:
+    """Return namespace and stable id: one compression of a session runs at a time."""
+    return view.session.namespace, view.session.id

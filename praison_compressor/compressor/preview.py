@@ -1,28 +1,26 @@
-"""What a compression would do, without doing it: each stretch of the transcript, and why; and what
-fills the window now.
-"""
+"""`Preview`: what a compression would do, without doing it; `ContextUse`: what fills the window."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ..facts import Domain, Facts, extract
 from ..ledger.segments import Segment
 from ..messages import Message, tool_calls_of
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
-from ..view.layout import Layout
 from ..view.masks import answered
 from ..view.plan import Plan
-from .call import Look
+from ..view.texts import Texts
+from ..view.view import View
+from .request import Request
 
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch of the transcript and what stands for it in the view."""
+    """A run of the transcript and what replaces it in the view."""
 
     name: str
     """ "head", "summary", "kept", "tail", or "all" where nothing is summarized."""
@@ -34,7 +32,7 @@ class Part:
     masked: int = 0
     """How many of its messages are represented by one line each."""
     segment: Segment | None = None
-    """The summary that stands for it, where one does."""
+    """The summary that replaces it, where one does."""
     to_write: bool = False
     """Would be summarized; `tokens_after` is then what the summary may take."""
     why: str = ""
@@ -63,19 +61,11 @@ class Preview:
     """How many outputs this compression would mask."""
     repaired: int
     """How many messages had to be repaired to be read."""
-    domain: Domain = field(default_factory=Domain)
 
     @property
     def would_write(self) -> int:
         """How many summaries would be written."""
         return sum(part.to_write for part in self.parts)
-
-    @property
-    def facts(self) -> Facts | None:
-        """What was found in the messages that would be summarized; None where none would."""
-        stretches = [(p.start, p.start + p.messages) for p in self.parts if p.to_write]
-        found = [message for start, end in stretches for message in self.messages[start:end]]
-        return extract(found, domain=self.domain) if found else None
 
     def fates(self) -> Iterator[tuple[int, str]]:
         """Each message's index, and "keep", "mask" or the name of the summary it goes into."""
@@ -127,51 +117,61 @@ class ContextUse:
         return self.window - self.parts["free"] - self.parts["reserve"]
 
 
-def context_use_of(look: Look, tokens: TokenCounter, overhead: int) -> ContextUse:
-    """What fills the window as a look finds it; `overhead` is what is sent beside messages."""
-    call, budget = look.call, look.budget
-    layout, messages = look.layout, look.layout.transcript.messages
+def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead: int) -> ContextUse:
+    """Return what fills the window; `overhead` is what a request has beside messages."""
+    budget, messages = request.budget, view.transcript.messages
     held: dict[str, list[int]] = {"system prompt": [], "head": []}
-    held |= {"summaries": [each.tokens for each in layout.summaries()]}
+    held |= {"summaries": [each.tokens for each in view.summaries()]}
     held |= {"masked outputs": [], "tail": []}
     verbatim: list[int] = []
-    for index in sorted(set(range(len(messages))) - layout.covered()):
-        name = "head" if index < layout.head_end else "tail"
-        if index < layout.transcript.leading:
-            name = "system prompt"
-        elif index in layout.replaced:
-            name = "masked outputs"
-        else:
+    for index in sorted(set(range(len(messages))) - view.covered):
+        name = _part_of(view, index)
+        if name in ("head", "tail"):
             verbatim.append(index)
-        held[name].append(layout.message_tokens(index))
-    verbatim.sort(key=layout.tokens.__getitem__, reverse=True)
-    answers = dict(answered(messages))
-
-    def tools(index: int) -> str:
-        """Whose results a message brings, and what it calls."""
-        calls = [*answers.get(index, {}).values(), *tool_calls_of(messages[index])]
-        return ", ".join(dict.fromkeys(call.name for call in calls))
-
-    window = model_limits(call.config.model, call.config.context_window).window
+        held[name].append(view.message_tokens(index))
+    aside = 0 if view.pinned is None else view.pinned.tokens - view.pinned_tokens
+    if view.pinned_tokens:
+        held["head"].append(view.pinned_tokens)
+    window = model_limits(request.config.model, request.config.context_window).window
     parts = {"tool schemas": overhead + tokens.messages([])}
     parts |= {name: sum(sizes) for name, sizes in held.items()}
-    parts["free"] = budget.limit - layout.size()
+    parts["free"] = budget.limit - view.size() + aside
     parts["reserve"] = window - sum(parts.values())
     return ContextUse(
-        model=call.config.model,
+        model=request.config.model,
         window=window,
         parts=parts,
         messages={name: len(sizes) for name, sizes in held.items()},
         trigger=budget.trigger,
-        largest=tuple(
-            LargeMessage(
-                layout.transcript.origins[index],
-                str(messages[index].get("role")),
-                tools(index),
-                layout.tokens[index],
-            )
-            for index in verbatim[:MOST_LISTED]
-        ),
+        largest=_largest(view, verbatim),
+    )
+
+
+def _part_of(view: View, index: int) -> str:
+    if index < view.transcript.leading:
+        return "system prompt"
+    if index in view.replaced:
+        return "masked outputs"
+    return "head" if index < view.head_end else "tail"
+
+
+def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
+    """Return the largest of the messages at these places."""
+    messages = view.transcript.messages
+    answers = dict(answered(messages))
+
+    def tools(index: int) -> str:
+        calls = [*answers.get(index, {}).values(), *tool_calls_of(messages[index])]
+        return ", ".join(dict.fromkeys(call.name for call in calls))
+
+    return tuple(
+        LargeMessage(
+            index=view.transcript.origins[index],
+            role=str(messages[index].get("role")),
+            tool=tools(index),
+            tokens=view.tokens[index],
+        )
+        for index in sorted(verbatim, key=view.tokens.__getitem__, reverse=True)[:MOST_LISTED]
     )
 
 
@@ -179,68 +179,73 @@ def context_use_of(look: Look, tokens: TokenCounter, overhead: int) -> ContextUs
 
 
 def preview_of(
-    look: Look, plan: Plan | None, lines: Mapping[int, Message], tokens: TokenCounter
+    request: Request, view: View, plan: Plan | None, texts: Texts, tokens: TokenCounter
 ) -> Preview:
-    """The preview of a plan; `lines` are what outputs would say that may be masked."""
-    call, layout = look.call, look.layout
-    runs = [("summary", job.start, job.end, job.room) for job in plan.jobs] if plan else []
-    masks = plan.masks if plan else ()
-    runs += [("mask", index, index + 1, tokens.message(lines[index])) for index in masks]
-    # Stand-ins for what would be written, laid along the transcript as it would be.
-    new = [Segment(kind, layout.digests[a:b], {}, size, 0, "") for kind, a, b, size in runs]
-    opening = tokens.messages([])
-    after = layout.adding(new)
+    """Return the preview of a plan."""
+    new = _unwritten(request, view, plan, texts, tokens) if plan else []
+    opening, after = tokens.messages([]), view.adding(new)
     return Preview(
-        parts=tuple(_parts(after, {id(segment) for segment in new}, call.budget)),
-        messages=tuple(look.reading.own),
-        message_tokens=layout.tokens,
+        parts=tuple(_parts(after, {id(segment) for segment in new}, request.budget)),
+        messages=tuple(view.own),
+        message_tokens=view.tokens,
         masks=frozenset(after.replaced),
-        budget=call.budget,
-        limits=model_limits(call.config.model, call.config.context_window),
+        budget=request.budget,
+        limits=model_limits(request.config.model, request.config.context_window),
         opening=opening,
-        tokens=layout.size() + opening,
+        tokens=view.size() + view.pinned_tokens + opening,
         would_compress=plan is not None,
-        new_masks=len(masks),
-        repaired=layout.transcript.repaired,
-        domain=Domain.of(call.config),
+        new_masks=len(plan.masks + plan.excerpted) if plan else 0,
+        repaired=view.transcript.repaired,
     )
 
 
-def _parts(after: Layout, new: set[int], budget: Budget) -> Iterator[Part]:
-    """The parts of a view, end to end; `new` are the ids of the segments that are to be written."""
-    summaries, told, length = len(after.tiles), 0, len(after.tokens)
+def _unwritten(
+    request: Request, view: View, plan: Plan, texts: Texts, tokens: TokenCounter
+) -> list[Segment]:
+    """Return a segment without text for each that the plan would write."""
+    short = texts.shortened(view, request.budget.large) if plan.excerpted else {}
+    lines = texts.masked(view) if plan.masks else {}
+    runs = [("summary", job.start, job.end, job.room) for job in plan.jobs]
+    runs += [("excerpt", n, n + 1, tokens.message(short[n])) for n in plan.excerpted]
+    runs += [("mask", n, n + 1, tokens.message(lines[n])) for n in plan.masks]
+    return [Segment(kind, view.digests[a:b], {}, size, 0, "") for kind, a, b, size in runs]
+
+
+def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
+    """Yield the parts of a view, end to end; `new` are the ids of segments to be written."""
+    summaries, named, length = len(after.tiles), 0, len(after.tokens)
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]
     gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]
-    for start, end, segment in sorted([*after.tiles, *gaps], key=lambda stretch: stretch[0]):
+    for start, end, segment in sorted([*after.tiles, *gaps], key=lambda run: run[0]):
         size, before = end - start, after.source(start, end)
         if segment is not None:
-            told += 1
-            name = f"summary {told}" if summaries > 1 else "summary"
+            named += 1
+            name = f"summary {named}" if summaries > 1 else "summary"
             is_new = id(segment) in new
             known = None if is_new else segment
             part = Part(name, start, size, before, segment.tokens, segment=known, to_write=is_new)
         else:
-            name = "tail" if end == length else "kept" if told else "head"
+            name = "tail" if end == length else "kept" if named else "head"
             masked = sum(index in after.replaced for index in range(start, end))
             name, left = name if summaries else "all", after.span(start, end)
             part = Part(name, start, size, before, left, masked)
         yield replace(part, why=_why(part, budget, after))
 
 
-def _why(part: Part, budget: Budget, layout: Layout) -> str:
+def _why(part: Part, budget: Budget, view: View) -> str:
     masked = f"; {part.masked} tool outputs become one line each" if part.masked else ""
     if part.to_write:
         return f"would be summarized, in at most {part.tokens_after:,} tokens"
     if part.segment is not None:
         return f"found in the ledger ({part.segment.method}): not paid for again"
     if part.name == "head":
-        step = "first exchange" if part.messages > layout.transcript.leading + 1 else "task"
+        step = "first exchange" if part.messages > view.transcript.leading + 1 else "task"
         return f"kept: system prompt and {step} (head_tokens {budget.head:,}){masked}"
     if part.name == "tail":
         return f"kept: the newest (protect_last_n_tokens {budget.tail:,}){masked}"
     if part.name == "all":
         return f"kept{masked}"
-    messages = layout.transcript.messages[part.start : part.start + part.messages]
+    messages = view.transcript.messages[part.start : part.start + part.messages]
     only_users = all(message.get("role") == "user" for message in messages)
-    kind = "the newest user message" if only_users else "pinned, or too small to gain"
+    kind = "the newest user message" if only_users else "kept by a policy, or too small to gain"
     return f"kept: {kind}{masked}"

@@ -1,41 +1,36 @@
 """What is remembered of sessions between turns: in memory, bounded and evicted in one place.
 
-A transcript comes back whole every turn. How it was laid out the last time is remembered, so that
-a turn to which nothing has to be done costs one comparison and its new messages; whatever is
-unusual takes the full way. All else that a turn leaves to the next is here too.
+A transcript comes back whole every turn. The last view is remembered, so that a turn to which
+nothing has to be done costs one comparison and its new messages; whatever is unusual takes the full
+way.
 """
 
 from __future__ import annotations
 
+import operator
 import threading
 from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from ..errors import InvalidMessages
-from ..facts import RuleReader
 from ..ledger.segments import Segment, Session, Usage
 from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
 from ..messages.forks import renewed
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
-from ..view.budget import Budget
-from ..view.layout import lay, lay_masks, shown
-from .call import Look
+from ..view.view import Tile, View, lay, lay_masks, shown
 from .projection import renderings
+from .request import Key, Mode, Request
 from .result import CompressResult
 
 REMEMBERED_SESSIONS = 64
 
-Key = tuple[str, str]
-"""Namespace and session."""
-
 
 @dataclass(frozen=True)
 class Placeholder:
-    """Texts that stand, uncommitted, for a part of a session while a model's are being written.
+    """Texts that fill in, uncommitted, while a model writes.
 
     They stay the same from turn to turn, so that the provider's cache stays warm, and go when the
     session is written to.
@@ -44,8 +39,8 @@ class Placeholder:
     session: Session
     """As it was when they were made."""
     segments: tuple[Segment, ...]
-    untold: tuple[Written, ...] = ()
-    """Its texts, until a result has told of them."""
+    unreported: tuple[Written, ...] = ()
+    """Texts not yet reported in a result."""
 
 
 @dataclass
@@ -53,13 +48,11 @@ class Memory:
     """What one session left to its next turn."""
 
     last_turn: LastTurn | None = None
-    """How its newest transcript was laid out."""
+    """The newest view to which nothing had to be done."""
     placeholder: Placeholder | None = None
-    """What stands for a part of it meanwhile."""
-    told: dict[str, str] = field(default_factory=dict)
-    """By the reason of a skip, since when it has been told."""
+    said: dict[str, str] = field(default_factory=dict)
+    """Subject -> epoch in which it was last reported."""
     owed: Usage = field(default_factory=Usage)
-    rules: RuleReader = field(default_factory=RuleReader)
 
 
 class Sessions:
@@ -75,7 +68,7 @@ class Sessions:
         self._flying = {}  # those at work are not in the child
 
     def of(self, key: Key) -> Memory:
-        """What is known of the session, which is the newest now."""
+        """Return the memory of a session, which is the newest now."""
         with self._lock:
             found = self._known.setdefault(key, Memory())
             self._known.move_to_end(key)
@@ -84,30 +77,30 @@ class Sessions:
             return found
 
     def knows(self, key: Key) -> bool:
-        """Whether the session was seen in this process and is remembered."""
+        """Return whether this process remembers the session."""
         with self._lock:
             return key in self._known
 
     def last_turns(self) -> list[LastTurn]:
-        """Those of all sessions that are remembered."""
+        """Return the last turns of all sessions that are remembered."""
         with self._lock:
             return [each.last_turn for each in self._known.values() if each.last_turn]
 
-    def is_news(self, key: Key, reason: str, since: str) -> bool:
-        """Whether the session has not been told this; from now on it has."""
+    def is_first(self, key: Key, subject: str, epoch: str) -> bool:
+        """Return True the first time in an epoch; remember it."""
         with self._lock:
-            told = self.of(key).told
-            is_news = told.get(reason) != since
-            told[reason] = since
-            return is_news
+            said = self.of(key).said
+            is_first = said.get(subject) != epoch
+            said[subject] = epoch
+            return is_first
 
     def owe(self, key: Key, usage: Usage) -> None:
-        """Have it on the bill of the session's next result."""
+        """Add the usage to the bill of the session's next result."""
         with self._lock:
             self.of(key).owed += usage
 
     def take_owed(self, key: Key) -> Usage:
-        """What is owed, once."""
+        """Return what is owed, once."""
         with self._lock:
             known = self.of(key)
             owed, known.owed = known.owed, Usage()
@@ -116,8 +109,10 @@ class Sessions:
     # -------------------------------------------------------------- at work
 
     def enter(self, key: Key) -> Future[None] | None:
-        """Return None if the caller now works on the session and must call `leave`, else the
-        future of whoever does: wait for it, then look again."""
+        """Return None if the caller now works on the session and must call `leave`.
+
+        Otherwise return the future of the one that does: wait for it, then look again.
+        """
         with self._lock:
             flying = self._flying.get(key)
             if flying is None:
@@ -140,38 +135,45 @@ class Sessions:
 
 @dataclass(frozen=True)
 class LastTurn:
-    """A layout under the trigger, to which the next turn need only add."""
+    """A view under the trigger, to which the next turn need only add."""
 
     session: Session
     known: list[Message]
     """Private copies of its messages."""
     counted: tuple[TokenCounter, float]
-    """By what, and the ratio by which it corrected its counts then."""
+    """The counter, and the ratio by which it corrected its counts then."""
     head_tokens: int
-    standing: tuple[tuple[int, int, Segment], ...]
-    """Stretches of the transcript, and what stands for them in the view."""
+    pinned: Segment | None
+    sent: tuple[Tile, ...]
+    """Runs of the transcript with what replaces them."""
     watched: frozenset[str]
     """Digests that a new message must not have: a segment of the ledger could begin with it."""
     result: CompressResult
-    """What the next one differs from in its messages and their tokens."""
+    """The next result differs from it in messages and tokens."""
 
 
-def last_turn_of(look: Look, result: CompressResult, tokens: TokenCounter) -> LastTurn | None:
-    """What to remember of a look with nothing to do; None where more than adding may happen,
-    or `==` with a copy does not find every edit."""
-    call = look.call
-    seen = call.reading.seen
-    if look.reading is not call.reading or not call.extends or not call.reading.is_as_given:
+def last_turn_of(
+    request: Request, view: View, result: CompressResult, tokens: TokenCounter
+) -> LastTurn | None:
+    """Return what to remember of a view with nothing to do.
+
+    None where the next turn may have to do more than add, or where `==` with a copy does not find
+    every edit.
+    """
+    own, given = view.own, request.messages
+    is_as_given = len(own) == len(given) and all(map(operator.is_, own, given))
+    if request.mode in (Mode.FALLBACK, Mode.PREVIEW) or not is_as_given:
         return None
-    watched = _watched(look, tokens.cache)
-    if watched is None or not all(entry.comparable for entry in seen):
+    watched = _watched(view, tokens.cache)
+    if watched is None or not view.given.comparable:
         return None
     return LastTurn(
-        session=replace(look.session, id=call.key[1]),
-        known=[entry.plain for entry in seen],
+        session=replace(view.session, id=request.key[1]),
+        known=list(view.transcript.messages),
         counted=(tokens, tokens.ratio),
-        head_tokens=call.budget.head,
-        standing=tuple(look.layout.standing()),
+        head_tokens=request.budget.head,
+        pinned=view.pinned,
+        sent=view.sent,
         watched=watched,
         result=replace(
             result, messages=[], summary_method="reused" if result.segments else None, written=()
@@ -180,16 +182,18 @@ def last_turn_of(look: Look, result: CompressResult, tokens: TokenCounter) -> La
 
 
 def added_to(
-    last: LastTurn, messages: Any, budget: Budget, tokens: TokenCounter
+    last: LastTurn, request: Request, trigger: int, tokens: TokenCounter
 ) -> tuple[LastTurn, CompressResult] | None:
-    """The turn with these messages and its result, where they are those of the last one and more.
+    """Return the turn and its result, if the messages are those of the last one and more.
 
-    None: read them in full. Nothing is assumed: every old message is compared.
+    None: read the messages in full. Nothing is assumed: every old message is compared.
     """
-    old = len(last.known)
+    messages, budget, old = request.messages, request.budget, len(last.known)
     if type(messages) is not list or len(messages) < old:
         return None
     if last.counted != (tokens, tokens.ratio) or last.head_tokens != budget.head:
+        return None
+    if last.pinned != request.pinned:
         return None
     try:
         # One comparison in C: the whole cost of a quiet turn.
@@ -209,41 +213,45 @@ def added_to(
         tokens_before=last.result.tokens_before + added,
         tokens_after=last.result.tokens_after + added,
     )
-    if result.tokens_after - tokens.messages([]) > budget.trigger:
+    if result.tokens_after - _beside(last, tokens) > trigger:
         return None
     known = [*last.known, *(entry.plain for entry in seen)]
-    # The view is built anew for every caller, from the messages of his call: his to edit.
-    view = shown(messages, last.standing)
-    result = replace(result, origin=replace(result.origin, messages=known))
+    # The view is built for every caller from the messages of the call: the caller may edit it.
+    view = shown(messages, last.sent)
     return replace(last, known=known, result=result), replace(result, messages=view)
 
 
-def _watched(look: Look, cache: MessageCache) -> frozenset[str] | None:
-    """What a new message must not be for the layout to stay; None: it may change anyway.
+def _beside(last: LastTurn, tokens: TokenCounter) -> int:
+    """Return the tokens of a result that its budget has set aside."""
+    pinned = last.pinned if last.pinned is not None and last.sent else None
+    return tokens.messages([]) + (pinned.tokens if pinned else 0)
+
+
+def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
+    """Return what a new message must not be for the view to stay; None: it may change anyway.
 
     It may where the newest messages hide a segment that shows when they are no longer the newest,
     or where they are the beginning of one.
     """
-    layout = look.layout
-    segments, users = layout.segments, layout.transcript.users
+    segments, users = view.segments, view.transcript.users
     if not users:
         return None
     # Up to the task what stays stays for good; after it only the newest does, for now.
-    fixed = layout.allowed[: users[0] + 1]
-    everywhere = [*fixed, *[True] * (len(layout.tokens) - len(fixed))]
-    if tuple(lay(layout.digests, segments, everywhere)) != layout.tiles:
+    fixed = view.allowed[: users[0] + 1]
+    everywhere = [*fixed, *[True] * (len(view.tokens) - len(fixed))]
+    if tuple(lay(view.digests, segments, everywhere)) != view.tiles:
         return None
-    if lay_masks(layout.digests, segments, everywhere) != layout.replaced:
+    if lay_masks(view.digests, segments, everywhere) != view.replaced:
         return None
-    laid = [tile.segment for tile in layout.tiles]
+    laid = [tile.segment for tile in view.tiles]
     unlaid = {found for s in segments if s not in laid for found in (*s.run, *s.aliases())}
-    if layout.digests[-1] in unlaid:
+    if view.digests[-1] in unlaid:
         return None
-    return frozenset(unlaid.union(renderings(look.session, cache)))
+    return frozenset(unlaid.union(renderings(view.session, cache)))
 
 
 def _is_sound(new: list[Message]) -> bool:
-    """Whether messages can be added as they are: valid, and no result of an earlier call."""
+    """Return whether messages can be added as they are: valid, and no result of an earlier call."""
     if new and is_result(new[0]):
         return False
     got = read(new)

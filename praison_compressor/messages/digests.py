@@ -154,6 +154,11 @@ class Originals(Sequence[Message]):
         """Those of them, in that order."""
         return Originals([self._seen[index] for index in indices])
 
+    @property
+    def comparable(self) -> bool:
+        """Return whether `==` finds every edit of them."""
+        return all(seen.comparable for seen in self._seen)
+
     def content_digests(self) -> list[str]:
         """By which they are archived."""
         return [seen.content_digest for seen in self._seen]

@@ -289,7 +289,7 @@ class AgentCompressor:
         self._notices(Event("failed", self.session_id, {"reason": cause}))
         try:
             overhead = self._engines.overhead(request)
-            return self._fitted(request, told=error, overhead_tokens=overhead)
+            return self._fitted(request, logged=error, overhead_tokens=overhead)
         except Exception:
             log.exception("agent %s: sent as it is", self._name())
             return request.messages

@@ -1,4 +1,4 @@
-"""The runs of the middle that a compression replaces, and a `Job` for each: one summary to write."""
+"""`Job`: one summary to write, and the run of the middle that the summary replaces."""
 
 from __future__ import annotations
 

@@ -59,6 +59,12 @@ class Plan:
         return frozenset(index for job in self.jobs for index in range(job.start, job.end))
 
     @property
+    def excerpted(self) -> tuple[int, ...]:
+        """The excerpts that neither a mask nor a summary of the plan hides."""
+        hidden = self.summarized.union(self.masks)
+        return tuple(index for index in self.excerpts if index not in hidden)
+
+    @property
     def shortened(self) -> Plan:
         """The part of the plan that needs no summary."""
         return replace(self, jobs=())
@@ -423,4 +429,3 @@ class _Summaries:
         )
         is_longer = longer.start < split.start and longer.runs == split.runs
         return longer if is_longer and longer.fits(goal) else split
-

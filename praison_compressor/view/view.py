@@ -8,13 +8,14 @@ Pure: from the same transcript and segments comes the same view, byte for byte.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import NamedTuple
 
 from ..ledger.segments import Segment, Session
 from ..messages import Message, Transcript
+from ..messages.digests import Originals
 from ..messages.forks import lazy
 from .masks import answered
 
@@ -83,6 +84,9 @@ def lay_masks(
 # -------------------------------------------------------------- the view
 
 
+NO_SESSION, NOTHING = Session("", "", "", None), Originals(())
+
+
 @dataclass(frozen=True)
 class View:
     """A transcript along its ledger: what is sent of it now."""
@@ -101,9 +105,11 @@ class View:
     """The framed message of the pinned texts, sent once anything is replaced."""
     own: Sequence[Message] = ()
     """The caller's own messages, sent in place of the transcript's private copies."""
-    given: Sequence[Message] = ()
+    given: Originals = NOTHING
     """The messages as they came, before repair: what the archive keeps."""
-    session: Session = Session("", "", "", None)
+    given_tokens: int = 0
+    """Tokens of the messages as they came, before renderings in them were expanded."""
+    session: Session = NO_SESSION
     """The snapshot of the ledger that the segments are from."""
 
     # ---------------------------------------------------------- what may be replaced
@@ -185,6 +191,11 @@ class View:
         hidden = sum(self.span(tile.start, tile.end) for tile in self.tiles)
         return self.span(0, len(self.tokens)) - hidden + summaries
 
+    @property
+    def pinned_tokens(self) -> int:
+        """Return the tokens of the pinned texts that the view shows."""
+        return 0 if self.pinned is None or not self.standing else self.pinned.tokens
+
     def span(self, start: int, end: int) -> int:
         """Return the tokens of a run of messages as they are outside summaries."""
         return self._sums[max(start, end)] - self._sums[start]
@@ -232,8 +243,7 @@ class View:
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return the messages of a run as they came, in the order in which they came."""
         places = sorted(o for o in self.transcript.origins[start:end] if o is not None)
-        at = getattr(self.given, "at", None)  # keeps digests that are known
-        return at(places) if at else [self.given[place] for place in places]
+        return self.given.at(places)
 
     def adding(self, segments: Iterable[Segment]) -> View:
         """Return the view of the same transcript with these segments in its ledger too."""

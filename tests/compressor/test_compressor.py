@@ -281,7 +281,7 @@ def test_a_ledger_that_is_gone_is_told_once_until_it_is_back(caplog, told):
     for times in (1, 2):
         store.is_gone = True
         for _ in range(2):
-            view = ours.best_view(messages, told=told)
+            view = ours.best_view(messages, logged=told)
             assert check(view) == []
             assert ours.tokens.messages(view) < ours.tokens.messages(messages)
         said = [record for record in caplog.records if "without the ledger" in record.message]
