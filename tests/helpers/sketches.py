@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from praison_compressor import Segment
 from praison_compressor.messages import Message, digest, read
 from praison_compressor.view.budget import Budget
-from praison_compressor.view.layout import Layout, arrange
 from praison_compressor.view.plan import Plan, plan
+from praison_compressor.view.view import View
 from tests.helpers.transcripts import call
 
 
@@ -26,8 +29,8 @@ def written(sketch: str) -> tuple[list[Message], list[int]]:
     return messages, [int(word[1:]) for word in sketch.split()]
 
 
-def laid(sketch: str, *segments: tuple[int, int, int], head: int = 0) -> Layout:
-    """The layout of a sketch; a segment is (start, end, tokens), of one message it is a mask."""
+def laid(sketch: str, *segments: tuple[int, int, int], head: int = 0) -> View:
+    """The view of a sketch; a segment is (start, end, tokens), of one message it is a mask."""
     messages, tokens = written(sketch)
     digests = [digest(message) for message in messages]
     recorded = [
@@ -41,17 +44,41 @@ def laid(sketch: str, *segments: tuple[int, int, int], head: int = 0) -> Layout:
         )
         for start, end, size in segments
     ]
-    return arrange(read(messages), digests, tokens, recorded, head)
+    return View(read(messages), tuple(digests), tuple(tokens), tuple(recorded), head)
 
 
 def budget(limit: int, trigger: int, target: int, **numbers: object) -> Budget:
     """A budget in which only what is named is more than nothing."""
-    nothing = {"tail": 0, "head": 0, "prose": 100, "facts": 0, "fold": 1_000_000, "min_gain": 0.0}
+    nothing = {"tail": 0, "head": 0, "prose": 100, "quotes": 0, "most_quotes": 0}
+    nothing |= {"fold": 1_000_000, "min_gain": 0}
     return Budget(limit, trigger, target, **{**nothing, **numbers})  # type: ignore[arg-type]
 
 
-def found(layout: Layout, given_budget: Budget, **options: object) -> Plan:
+class Sizes:
+    """What a plan measures, by numbers that a test writes down."""
+
+    def __init__(self, masks: Mapping[int, int] | None = None, quotes: int = 10**6) -> None:
+        self._masks = masks or {}
+        self._quotes = quotes
+
+    def excerpts(self, view: View, most: int | None) -> dict[int, Segment]:
+        return {}
+
+    def masks(self, view: View, *, by_model: bool) -> Mapping[int, int]:
+        return self._masks
+
+    def quotes(self, view: View, run: tuple[int, int], room: int, *, by_model: bool) -> int:
+        return min(room, self._quotes)
+
+
+def planned(view: View, given: Budget, **options: Any) -> Plan | None:
+    """The plan, or None; `masks` and `quotes` are what is measured, the rest are its options."""
+    sizes = Sizes(options.pop("masks", None), options.pop("quotes", 10**6))
+    return plan(view, given, sizes, **options)
+
+
+def found(view: View, given: Budget, **options: Any) -> Plan:
     """The plan, which must be one."""
-    made = plan(layout, given_budget, **options)  # type: ignore[arg-type]
+    made = planned(view, given, **options)
     assert made is not None
     return made

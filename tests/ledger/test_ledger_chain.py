@@ -15,7 +15,7 @@ from praison_compressor import (
 )
 from praison_compressor.ledger import memory
 from praison_compressor.ledger.segments import FORGOTTEN, GENESIS, Entry, chain_faults, seal
-from praison_compressor.view.layout import lay
+from praison_compressor.view.view import lay
 from tests.helpers.talks import NAMESPACE, segment, talk, verify
 
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
 from praison_compressor.messages import check, text_of
-from praison_compressor.view.layout import Layout
-from praison_compressor.view.plan import Plan, plan
+from praison_compressor.view.plan import Plan
+from praison_compressor.view.view import View
 from tests.helpers.compressing import Model
-from tests.helpers.sketches import budget, laid
+from tests.helpers.sketches import budget, laid, planned
 from tests.helpers.transcripts import transcripts
 from tests.view.test_masks import outputs
 
@@ -22,12 +22,12 @@ from tests.view.test_masks import outputs
 TALK = "s10 u20 " + "c50 r450 a100 " * 10 + "u30 a40"
 
 
-def keeping(layout: Layout, *starts: int) -> Layout:
+def keeping(layout: View, *starts: int) -> View:
     return replace(layout, kept=frozenset(i for start in starts for i in (start, start + 1)))
 
 
-def planned_for(layout: Layout, limit: int, trigger: int, target: int) -> Plan | None:
-    return plan(layout, budget(limit, trigger, target))
+def planned_for(layout: View, limit: int, trigger: int, target: int) -> Plan | None:
+    return planned(layout, budget(limit, trigger, target))
 
 
 def summarized(found: Plan | None) -> list[tuple[int, int]]:

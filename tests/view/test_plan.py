@@ -12,28 +12,29 @@ from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompress
 from praison_compressor.messages import digest, read, steps
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.jobs import SMALLEST_SUMMARY
-from praison_compressor.view.layout import Layout, arrange
-from praison_compressor.view.plan import Plan, _cut, plan
+from praison_compressor.view.plan import Plan
+from praison_compressor.view.view import View
+from tests.helpers import sketches
 from tests.helpers.sketches import budget, found, laid
 from tests.helpers.transcripts import session, step, transcripts
 
 
-def lay_out(messages, segments=(), head_tokens=600) -> Layout:
+def lay_out(messages, segments=(), head_tokens=600) -> View:
     """A layout in which a message costs a token for four characters."""
     got = read(messages)
     tokens = [4 + len(str(message)) // 4 for message in got.messages]
     digests = [digest(message) for message in got.messages]
-    return arrange(got, digests, tokens, list(segments), head_tokens)
+    return View(got, tuple(digests), tuple(tokens), tuple(segments), head_tokens)
 
 
 def exactly(target: int, **options) -> Budget:
     return Budget.exactly(CompressorConfig(**options), target)
 
 
-def planned(layout: Layout, budget: Budget) -> Plan | None:
+def planned(view: View, budget: Budget) -> Plan | None:
     """The plan, or None also where no plan can be made."""
     try:
-        return plan(layout, budget)
+        return sketches.planned(view, budget)
     except BudgetTooSmall:
         return None
 
@@ -70,7 +71,7 @@ def test_the_marks_are_those_of_the_table():
     assert budget.trigger == int(usable * 0.8)
     assert budget.target == int(budget.trigger * 0.6)
     assert budget.head == usable // 10
-    assert budget.facts == budget.target // 10
+    assert budget.quotes == budget.target // 10
     assert budget.fold == int(budget.target * 0.28)
     assert (budget.tail, budget.prose) == (20_000, 750)
     # The reserve shrinks with the window; the floor holds the trigger up.
@@ -83,7 +84,7 @@ def test_a_segment_never_hides_the_task_or_the_newest_words():
     messages = session(10)
     segment = summary_of(messages, 4, 20)
     cut_off = messages[:20]
-    assert lay_out(cut_off, [segment]).view() == cut_off
+    assert lay_out(cut_off, [segment]).messages() == cut_off
 
 
 def test_a_doubled_message_does_not_take_the_place_of_a_longer_segment():
@@ -104,7 +105,7 @@ def test_a_doubled_message_does_not_take_the_place_of_a_longer_segment():
 def test_facts_have_three_thousand_tokens_where_an_eighth_of_the_target_allows_them() -> None:
     """A tenth of the target in large windows, an eighth in small ones, 3,000 in between."""
     config = CompressorConfig()
-    assert [Budget.exactly(config, t).facts for t in (8_000, 24_000, 26_000, 30_000, 40_000)] == [
+    assert [Budget.exactly(config, t).quotes for t in (8_000, 24_000, 26_000, 30_000, 40_000)] == [
         1_000,
         3_000,
         3_000,
@@ -153,15 +154,15 @@ MIDDLE = "s10 u20 a500 a500 a500 u30 a40"
 
 def test_at_the_trigger_nothing_is_planned_and_one_token_above_it_is() -> None:
     """The trigger is the most that a view may have without a compression."""
-    assert plan(laid(MIDDLE), budget(5_000, 1_600, 800)) is None
-    assert plan(laid(MIDDLE), budget(5_000, 1_599, 800)) is not None
+    assert sketches.planned(laid(MIDDLE), budget(5_000, 1_600, 800)) is None
+    assert sketches.planned(laid(MIDDLE), budget(5_000, 1_599, 800)) is not None
 
 
 def test_the_marks_move_up_where_what_cannot_be_dropped_takes_most_of_the_trigger() -> None:
     """Room for a quarter of the trigger above it, or for half of what the limit leaves."""
     sketch = "u7501 a1000 a{} u10 a10"  # 7,521 cannot be dropped
     crowded = budget(14_000, 10_000, 6_000)
-    assert plan(laid(sketch.format(1_500)), crowded) is None  # 10,021 = 7,521 + 10,000 / 4
+    assert sketches.planned(laid(sketch.format(1_500)), crowded) is None  # 10,021 = 7,521 + 10,000 / 4
     job = found(laid(sketch.format(1_501)), crowded).jobs[0]
     assert job.room == 2_500 * 3 // 10
     # At three quarters of the trigger nothing moves: the smallest summary is all there is room for.
@@ -169,17 +170,17 @@ def test_the_marks_move_up_where_what_cannot_be_dropped_takes_most_of_the_trigge
     assert job.room == SMALLEST_SUMMARY
     # Half of what is left below the limit, where that is less.
     near = budget(8_321, 7_600, 6_000)
-    assert plan(laid("u7501 a100 a300 u10 a10"), near) is None  # 7,921 = 7,521 + 800 / 2
-    assert plan(laid("u7501 a100 a301 u10 a10"), near) is not None
+    assert sketches.planned(laid("u7501 a100 a300 u10 a10"), near) is None  # 7,921 = 7,521 + 800 / 2
+    assert sketches.planned(laid("u7501 a100 a301 u10 a10"), near) is not None
 
 
 def test_what_cannot_be_dropped_is_counted_whole() -> None:
     """System, task, newest user message, newest step: 10 + 20 + 30 + 40."""
     with pytest.raises(BudgetTooSmall) as caught:
-        plan(laid(MIDDLE), budget(99, 99, 99))
+        sketches.planned(laid(MIDDLE), budget(99, 99, 99))
     assert (caught.value.needed, caught.value.budget) == (100, 99)
     with pytest.raises(BudgetTooSmall) as caught:
-        plan(laid(MIDDLE), budget(100, 100, 100))
+        sketches.planned(laid(MIDDLE), budget(100, 100, 100))
     assert caught.value.needed > caught.value.budget
     assert found(laid(MIDDLE), budget(300, 300, 300)).expected <= 300
 
@@ -189,10 +190,10 @@ def test_a_compression_must_free_its_share_of_the_view() -> None:
     layout = laid(MIDDLE)
     gain = layout.size() - found(layout, budget(5_000, 1_599, 800)).expected
     enough = gain / layout.size()
-    assert plan(layout, budget(5_000, 1_599, 800, min_gain=enough)) is not None
+    assert sketches.planned(layout, budget(5_000, 1_599, 800, min_gain=enough)) is not None
     for limit in (5_000, layout.size()):
-        assert plan(layout, budget(limit, 1_599, 800, min_gain=enough + 0.001)) is None
-    assert plan(layout, budget(1_599, 1_599, 800, min_gain=enough + 0.001)) is not None
+        assert sketches.planned(layout, budget(limit, 1_599, 800, min_gain=enough + 0.001)) is None
+    assert sketches.planned(layout, budget(1_599, 1_599, 800, min_gain=enough + 0.001)) is not None
 
 
 def test_asked_for_it_is_done_below_the_trigger_too_and_frees_two_fifths() -> None:
