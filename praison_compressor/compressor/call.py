@@ -9,7 +9,6 @@ from typing import Any, TypedDict, cast
 
 from ..config import CompressorConfig, whole
 from ..errors import ConfigError
-from ..facts import Domain, Rule, RuleReader
 from ..ledger.segments import Session
 from ..messages import Message, Transcript, read
 from ..messages.digests import MessageCache, Originals, Seen
@@ -86,8 +85,6 @@ class CompressCall:
     """Whether a model is there to be paid for a summary."""
     tools: tuple[Mapping[str, Any], ...] | None = None
     """The schemas sent along; None: not told, so that nothing can be asked on the prefix."""
-    rules: RuleReader = field(default_factory=RuleReader)
-    """Of the session: it reads only what is new in a transcript."""
 
     def after_excerpts(self) -> CompressCall:
         """The call once its large results are dealt with."""
@@ -117,12 +114,6 @@ class Look:
     """What results would say that may be masked, by index; empty until somebody asks."""
     dropped: frozenset[int] = frozenset()
     """Places in the list as it came of messages that the archive had no room for."""
-
-    @lazy
-    def rules(self) -> tuple[Rule, ...]:
-        """The rules of the transcript: masks and every text that is written ask for them."""
-        messages, domain = self.layout.transcript.messages, Domain.of(self.call.config)
-        return self.call.rules.rules(messages, domain)
 
     @property
     def key(self) -> tuple[str, str]:

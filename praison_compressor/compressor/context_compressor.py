@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import CompressorConfig, Event, Hook, Listener, whole
 from ..errors import CompressorError, ConfigError, LedgerError
-from ..facts import Domain, RuleReader
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, Store, undoing
@@ -233,7 +232,7 @@ class ContextCompressor:
             room = whole("token_budget", token_budget)
         if size <= room:
             session = self.store.open(self.config.namespace, session_id)
-            origin = Origin(messages, domain=Domain.of(self.config))
+            origin = Origin(messages)
             return CompressResult(
                 messages, "full", size, size, session.tip, session.parent, None, origin=origin
             )
@@ -398,7 +397,6 @@ class ContextCompressor:
             extends=extends,
             pays=has_model or bool(model or config.auxiliary_model),
             tools=None if tools is None else tuple(tools),
-            rules=self.sessions.of(key).rules if extends else RuleReader(),
         )
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from ..facts import Domain, Facts, extract
 from ..ledger.segments import Segment
 from ..messages import Message, tool_calls_of
 from ..tokens.counter import TokenCounter
@@ -63,19 +62,11 @@ class Preview:
     """How many outputs this compression would mask."""
     repaired: int
     """How many messages had to be repaired to be read."""
-    domain: Domain = field(default_factory=Domain)
 
     @property
     def would_write(self) -> int:
         """How many summaries would be written."""
         return sum(part.to_write for part in self.parts)
-
-    @property
-    def facts(self) -> Facts | None:
-        """What was found in the messages that would be summarized; None where none would."""
-        stretches = [(p.start, p.start + p.messages) for p in self.parts if p.to_write]
-        found = [message for start, end in stretches for message in self.messages[start:end]]
-        return extract(found, domain=self.domain) if found else None
 
     def fates(self) -> Iterator[tuple[int, str]]:
         """Each message's index, and "keep", "mask" or the name of the summary it goes into."""
@@ -202,7 +193,6 @@ def preview_of(
         would_compress=plan is not None,
         new_masks=len(masks),
         repaired=layout.transcript.repaired,
-        domain=Domain.of(call.config),
     )
 
 

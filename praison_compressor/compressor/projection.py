@@ -150,9 +150,6 @@ class Projector:
         # As the store would write them, so that the plan counts what will be sent.
         found = dict(zip(found, self._stored(list(found.values())), strict=True))
         if names is None:
-            # One line would hide what binds: it goes with a summary, which tells it verbatim.
-            bind = {rule.since for rule in look.rules}
-            found = {index: line for index, line in found.items() if index not in bind}
             look.lines.update(found)
         return found
 

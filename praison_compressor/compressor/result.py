@@ -9,16 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..config import Event
-from ..facts import GENERAL, Coverage, Domain, Rule, coverage, rules_in
 from ..ledger.segments import Segment, Usage
 from ..ledger.tools import SCHEMAS
-from ..messages import Message, result_text
-from ..messages.forks import lazy
-from ..summaries.prompts import rendering
-from ..summaries.protocol import Doubt, Written
+from ..messages import Message
+from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..tokens.models import cached_input_price, input_price
-from ..view.frame import escape
 from .call import Look
 
 
@@ -29,7 +25,6 @@ class Origin:
     messages: Sequence[Message] = ()
     hidden: frozenset[int] = frozenset()
     """Positions of the messages that do not stand in the view as they are."""
-    domain: Domain = GENERAL
 
 
 @dataclass(frozen=True)
@@ -77,23 +72,7 @@ class CompressResult:
 
     def __getstate__(self) -> dict[str, Any]:
         # Tools hold a store: a process that a result is handed to has its own.
-        told = {"rules": self.rules, "dropped_rules": self.dropped_rules}
-        return {**vars(self), "recall_tools": (), "origin": Origin(), **told}
-
-    @lazy
-    def rules(self) -> tuple[Rule, ...]:
-        """The rules of the whole conversation, as they were said; those lifted have an `until`."""
-        return rules_in(self.origin.messages, domain=self.origin.domain)
-
-    @lazy
-    def dropped_rules(self) -> tuple[Rule, ...]:
-        """The rules that hold and stand nowhere in the view: there was no room for them."""
-        shown = " ".join(" ".join(map(result_text, self.messages)).split())
-        return tuple(
-            rule
-            for rule in self.rules
-            if rule.holds and rule.since in self.origin.hidden and escape(rule.text) not in shown
-        )
+        return {**vars(self), "recall_tools": (), "origin": Origin()}
 
     @property
     def recall_schemas(self) -> list[dict[str, Any]]:
@@ -119,24 +98,6 @@ class CompressResult:
         """The same where the provider's prompt cache would have served those tokens: the least."""
         return _priced(self.tokens_saved, cached_input_price(self.model))
 
-    @property
-    def unverified(self) -> tuple[Doubt, ...]:
-        """Claims of what a model wrote now that the originals contradict or do not bear out.
-
-        The summary bears a mark at each.
-        """
-        return tuple(doubt for text in self.written for doubt in text.unverified)
-
-    def coverage_in_view(self, written: Written) -> Coverage | None:
-        """Facts of what a summary stands for that the view as a whole holds.
-
-        Much of it stands verbatim in the newest messages or in another summary, and is left out of
-        this one for that reason. None where no facts were looked for.
-        """
-        if written.facts is None:
-            return None
-        return coverage(written.facts, "\n".join(rendering(self.messages)))
-
     def committed(self, look: Look, *, seconds: float) -> Event:
         """The event of this result; `look` is what was before it, `seconds` what it took."""
         return Event(
@@ -150,7 +111,6 @@ class CompressResult:
                 "model": next((text.model for text in self.written if text.model), None),
                 "masked": self.masked,
                 "secrets": self.masked_secrets,
-                "unverified": len(self.unverified),
                 "epoch": self.session_id,
                 "parent": self.parent_session_id,
                 "prompt_tokens": self.usage.prompt_tokens,
@@ -191,7 +151,6 @@ def result_of(look: Look, tokens: TokenCounter, written: Sequence[Written] = ())
         origin=Origin(
             layout.transcript.messages,
             frozenset(n for start, end, _ in layout.standing() for n in range(start, end)),
-            Domain.of(call.config),
         ),
     )
 

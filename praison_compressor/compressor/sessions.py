@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import InvalidMessages
-from ..facts import RuleReader
 from ..ledger.segments import Segment, Session, Usage
 from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
@@ -59,7 +58,6 @@ class Memory:
     told: dict[str, str] = field(default_factory=dict)
     """By the reason of a skip, since when it has been told."""
     owed: Usage = field(default_factory=Usage)
-    rules: RuleReader = field(default_factory=RuleReader)
 
 
 class Sessions:

@@ -5,28 +5,22 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-import re
 from collections.abc import Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from ..config import Event, Hook
-from ..errors import SummaryError
-from ..facts import Rule
-from ..facts.passages import passages
-from ..facts.wording import AGREES
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Brief, Prefix, Written
-from ..summaries.static import RuleList, carried_on, without_added
 from ..summaries.threads import begin
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
-from ..view.frame import unframe
+from ..view.frame import prose_of
 from ..view.jobs import SMALLEST_SUMMARY, Job, view_tokens
-from ..view.plan import Plan, tail_to_give, with_longer_tail, with_shorter_tail
+from ..view.plan import Plan
 from .call import Look
 
 logger = logging.getLogger(__name__)
@@ -68,44 +62,9 @@ class Writing:
         return self._refitted(look, Draft(plan, texts, recorded=recorded))
 
     def _refitted(self, look: Look, draft: Draft) -> Draft:
-        """The draft with a longer tail, where its texts did not fill their room.
-
-        How long a text gets is known only when it is written. A model's prose stays as it is, and
-        no model is asked again; the facts beside it are read anew.
-        """
-        budget = look.budget
-        over = self._size(look, draft) - budget.limit
-        if over > 0 and draft.plan.jobs:
-            return self._given_way(look, draft, over)
-        for _ in range(ROUNDS if draft.plan.jobs else 0):
-            spare = budget.target - self._size(look, draft)
-            if spare < LEFT_OVER * budget.target:
-                break
-            *others, last = draft.texts
-            size = self.tokens.message(last.message)
-            plan = with_longer_tail(look.layout, budget, draft.plan, spare, size)
-            if plan is None:
-                break
-            try:
-                brief = briefs_for(look, plan, recorded=draft.recorded)[-1]
-                text = self.writer.again(brief, last, look.call.model)
-            except SummaryError:
-                break
-            wider = replace(draft, plan=plan, texts=[*others, replace(text, usage=last.usage)])
-            if self._size(look, wider) > budget.target:
-                break
-            draft = wider
-        return draft
-
-    def _given_way(self, look: Look, draft: Draft, over: int) -> Draft:
-        """The draft with a shorter tail, whose text is too long by so much; static where the tail
-        has nothing that may go."""
-        plan = with_shorter_tail(look.layout, draft.plan, over)
-        if plan is not None:
-            small = briefs_for(look, plan, recorded=draft.recorded)[-1]
-            shorter = replace(draft, plan=plan, texts=[*draft.texts, self.writer.static(small)])
-            if self._size(look, shorter) <= look.budget.limit:
-                return shorter
+        """Return the draft; static where its texts are too long."""
+        if not draft.plan.jobs or self._size(look, draft) <= look.budget.limit:
+            return draft
         briefs = briefs_for(look, draft.plan, recorded=draft.recorded)
         paid = zip(map(self.writer.static, briefs), draft.texts, strict=True)
         return replace(draft, texts=[replace(text, usage=old.usage) for text, old in paid])
@@ -115,12 +74,6 @@ class Writing:
         gone = sum(view_tokens(look.layout, job.start, job.end) for job in draft.plan.jobs)
         texts = sum(self.tokens.message(text.message) for text in draft.texts)
         return look.layout.size() - gone + texts
-
-
-ROUNDS = 3
-
-LEFT_OVER = 0.02
-"""Share of the target that is not worth another round."""
 
 
 # -------------------------------------------------------------- the hook before it
@@ -187,103 +140,8 @@ def briefs_for(look: Look, plan: Plan, *, recorded: bool = True) -> list[Brief]:
     messages = look.layout.transcript.messages
     outside = (*messages[: look.layout.head_end], *messages[plan.tail_start :])
     visible = "\n".join(rendering(outside))
-    spare = tail_to_give(look.layout, plan)
     names = [f"s{n}" if recorded else "" for n in range(first, first + len(plan.jobs))]
-    return [
-        _brief(look, job, name, visible, spare, rules)
-        for job, name, rules in zip(plan.jobs, names, _rule_lists(look, plan, names), strict=True)
-    ]
-
-
-def _rule_lists(look: Look, plan: Plan, names: Sequence[str]) -> list[RuleList]:
-    """The rules that each text carries: the last with room for them all that the view leaves out
-    up to its end, so that they stand together; one behind it those of its own stretch.
-
-    A text of the present turn's steps carries them only where it is alone: a host may drop those
-    steps when the turn ends, and the text goes with them.
-    """
-    messages = look.layout.transcript.messages
-    found = look.rules
-    turn = max(look.layout.transcript.users, default=0)
-    large = [job for job in plan.jobs if job.room >= 2 * SMALLEST_SUMMARY] or [*plan.jobs]
-    lasting = [job for job in large if job.start < turn] or large
-    carrier = max(lasting, key=lambda job: job.end, default=None)
-    references = _all_references(look, plan, names) if look.call.config.recall else {}
-    lists = []
-    for job in plan.jobs:
-        if carrier is None or job.end < carrier.end:
-            lists.append(RuleList())
-            continue
-        own = range(look.layout.head_end if job is carrier else job.start, job.end)
-        request, asked = _open_request(messages, found) if job is carrier else ("", 0)
-        said = request if asked in own else ""
-        # What may not be dropped stands as it is.
-        left_out = {index for index in own if look.layout.allowed[index]}
-        lists.append(RuleList(_told(found, left_out), references, said, asked))
-    return lists
-
-
-GO_ON_WORDS = 4
-UNSPACED_CHARS = 12
-"""Of "yes, please go on": what is to be done, a message before says."""
-REQUEST_CHARS = 800
-MOST_SHORT = 3
-"""Short messages that do not merely say to go on: behind more of "Now part 7." lies no open one."""
-GOES_ON = re.compile(
-    r"\W*(?:please\W+|bitte\W+)?(?:continue|go on|keep going|carry on|resume|next\W*$|more\W*$|"
-    r"(?:mach )?weiter|poursui|sigue|continú|prossig|继续|続け)",
-    re.I,
-)
-
-
-def _open_request(messages: Sequence[Message], rules: Sequence[Rule]) -> tuple[str, int]:
-    """What the user asked for last, and where, if the newest message only says to go on.
-
-    A message of nothing but rules asks for nothing.
-    """
-    is_newest, others = True, 0
-    users = (n for n in reversed(range(len(messages))) if messages[n].get("role") == "user")
-    for at, passage in ((n, p) for n in users for p in reversed([*passages([messages[n]])])):
-        if passage.source != "user":
-            continue
-        asked = text = " ".join(passage.text.split())
-        for rule in rules:
-            asked = asked.replace(rule.text, "").replace(rule.lifted_by or rule.text, "")
-        if len(asked.split()) > GO_ON_WORDS or (
-            not asked.isascii() and len(asked) > UNSPACED_CHARS
-        ):
-            return ("", 0) if is_newest or len(text) > REQUEST_CHARS else (text, at)
-        is_newest = False
-        others += not (AGREES.match(asked) or GOES_ON.match(asked))
-        if others > MOST_SHORT:
-            break
-    return "", 0
-
-
-def _told(rules: Sequence[Rule], left_out: set[int]) -> tuple[Rule, ...]:
-    """The rules that a list tells for these messages: those that hold, and the newest that do not:
-    their words may stand above it as if they did."""
-    newest = [rule for rule in rules if rule.until in left_out][-MOST_LIFTED:]
-    return tuple(r for r in rules if r in newest or (r.holds and r.since in left_out))
-
-
-MOST_LIFTED = 8
-
-
-def _all_references(look: Look, plan: Plan, names: Sequence[str]) -> dict[int, str]:
-    """By which the archive reads each message that the view leaves out after the plan."""
-    numbers = {id(segment): n for n, segment in enumerate(look.layout.segments, 1)}
-    runs = [
-        (start, end, f"s{numbers[id(segment)]}")
-        for start, end, segment in look.layout.standing()
-        if id(segment) in numbers
-    ]
-    runs += [(job.start, job.end, name) for job, name in zip(plan.jobs, names, strict=True) if name]
-    return {
-        index: named
-        for start, end, name in runs
-        for index, named in enumerate(_references(look, start, end, name), start)
-    }
+    return [_brief(look, job, name, visible) for job, name in zip(plan.jobs, names, strict=True)]
 
 
 def _references(look: Look, start: int, end: int, name: str) -> tuple[str, ...]:
@@ -302,14 +160,11 @@ def _references(look: Look, start: int, end: int, name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _brief(
-    look: Look, job: Job, reference: str, visible: str, spare: int, rules: RuleList
-) -> Brief:
+def _brief(look: Look, job: Job, reference: str, visible: str) -> Brief:
     call = look.call
     layout, messages = look.layout, look.layout.transcript.messages
     # A static text is written anew from the originals; only a model's prose is carried on.
     carried = [segment for segment in job.folds if segment.method == "model"]
-    prose_of = (carried_on(unframe(segment.rendered), segment.method) for segment in job.folds)
     covered = {i for t in layout.tiles if t.segment in carried for i in range(t.start, t.end)}
     kept = [segment for segment in layout.summaries() if segment not in job.folds]
     # A fold carries more than one segment did.
@@ -317,31 +172,19 @@ def _brief(
     return Brief(
         messages=messages[job.start : job.end],
         shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
-        room=job.room,
-        most=job.most,
-        # A text that was paid for is worth more than the oldest steps of the tail.
-        spare=spare if job.by_model else 0,
-        tokens=job.source_tokens,
-        facts=job.facts,
-        words=job.words,
+        room=job.room if not job.by_model else job.most,
+        quotes=job.facts,
         prose=max(1, min(prose, int(job.room * PROSE_SHARE))),
         by_model=job.by_model,
-        folded=tuple(filter(None, prose_of)),
-        # The facts beside an earlier text stand in the view; read anew with each stretch they would
-        # cost more than all the summaries do.
-        earlier=tuple(without_added(unframe(segment.rendered)) for segment in kept),
+        folded=tuple(filter(None, map(prose_of, job.folds))),
+        earlier=tuple(filter(None, map(prose_of, kept))),
         visible=visible,
-        originals=messages,
-        tools=call.tools or (),
         reference=reference,
-        # Who cannot follow them has the room for facts instead: a third of a summary, on each fact.
         references=_references(look, job.start, job.end, reference)
         if reference and call.config.recall
         else (),
-        recall=bool(call.config.recall),
         instructions=call.config.summary_instructions,
         prefix=_prefix(look, job),
-        rules=rules,
     )
 
 

@@ -71,7 +71,7 @@ class Budget:
     def _with_target(
         cls, config: CompressorConfig, limit: int, trigger: int, target: int
     ) -> Budget:
-        head, facts = config.head_tokens, config.facts_budget_tokens
+        head, facts = config.head_tokens, config.quotes_budget_tokens
         return cls(
             limit=limit,
             trigger=trigger,

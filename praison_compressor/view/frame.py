@@ -96,9 +96,7 @@ def _plain_letters(char: str) -> str:
     return "".join(c for c in folded if c.isalnum())
 
 
-def frame(
-    text: str, *, count: int, method: str, reference: str = "", recall: bool = False
-) -> str:
+def frame(text: str, *, count: int, method: str, reference: str = "", recall: bool = False) -> str:
     """Return the text inside a frame that marks it as reference material.
 
     Args:
