@@ -8,7 +8,6 @@ import ast
 import inspect
 import itertools
 import os
-import re
 import string
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -24,9 +23,6 @@ STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
 
 KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
 """The host's own, for its `EncryptedSessionStore`."""
-
-FILE_ACTIONS = ("read", "created", "edited", "deleted", "moved")
-OTHER_ACTIONS = ("command", "search", "fetch", "none")
 
 _MAY_BE_NONE = ("summary_target_tokens", "large_result_share")
 
@@ -75,9 +71,11 @@ class CompressorConfig:
     """Length asked of the model's prose; twice that is the hard cap sent to the provider.
     None: 5 % of the segment, between 750 and 8,000."""
 
-    facts_budget_tokens: int | None = None
-    """Room for the deterministic facts beside the prose. None: a tenth of the target, or 3,000
-    where an eighth of the target allows that."""
+    quotes_budget_tokens: int | None = None
+    """Room for quotes beside the model's prose. None: a tenth of the target."""
+
+    pinned: tuple[str, ...] = ()
+    """Texts that stand in every compressed view, word for word."""
 
     fold_ratio: float = 0.28
     """Summaries that together pass this share of the target by more than one new summary are
@@ -107,27 +105,15 @@ class CompressorConfig:
     those of a tool with "keep" stay whole, and those below `token_floor` where two fit. None: every
     result does, until it is old."""
 
-    fact_tools: Mapping[str, str] = field(default_factory=dict)
-    """What your own tools do, by name or pattern, for the facts beside each summary: "read",
-    "created", "edited", "deleted" or "moved" (a file or document), "command", "search", "fetch",
-    or "none". "edited:sheet" says that the argument `sheet` names it. The usual tools are known."""
-
-    fact_patterns: Mapping[str, str] = field(default_factory=dict)
-    """Identifiers of your domain: a kind and the regular expression that finds it, such as
-    {"order": "ORD [0-9]{4}"}. They come before all others in the facts."""
-
     host_prefixes: tuple[str, ...] = ()
     """How texts begin that your application writes in the user's role, or below a tool's output:
     not the user's words, nor the tool's. Those of well-known hosts ("<system-reminder") are
     known."""
 
     rule_sources: tuple[str, ...] = ()
-    """Documents whose rules bind your agent, by path, file name or pattern ("policies/*.md"), and
-    tools whose results do ("get_policy"). Those that user, system or host tell it to follow, and a
-    project's own AGENTS.md and its like, are known; nothing else that a tool returns ever binds."""
-
-    pinned: tuple[str, ...] = ()
-    """Texts that stand in every compressed view, word for word."""
+    """Documents that your agent follows as instructions, by path, file name or pattern
+    ("policies/*.md"), and tools that return such ("get_policy"). Their newest content is quoted.
+    AGENTS.md and its like are known."""
 
     recall: bool | None = None
     """The agent has the recall tools: each summary and each masked output says how to read its
@@ -158,10 +144,9 @@ class CompressorConfig:
     """Models tried in order when the auxiliary model fails, before the static summary."""
 
     shown_message_tokens: int = 4_000
-    """Tokens of one message that the summarizer is shown at most. Of a longer one, a tool result
-    most often, it reads the head, the tail and the lines between that carry errors and names, and
-    how much is left out. Less where the auxiliary model reads less at once, or would need more than
-    16 calls."""
+    """Tokens of one message that the summarizer is shown at most. Of a longer message the
+    summarizer reads the beginning and the end. Less where the auxiliary model reads less at once,
+    or would need more than 16 calls."""
 
     summary_instructions: str | None = None
     """A domain's own words added to the request for a summary."""
@@ -172,11 +157,6 @@ class CompressorConfig:
     summaries and what to do with them, often empty. {instructions}: `summary_instructions`, the
     focus of `/compact` and what a hook adds. {words}: how many to write at most. Braces of your own
     are doubled."""
-
-    verify_with: str | None = None
-    """Who judges what a summary claims, beside the rules. "model": the model that wrote it is asked
-    once more which claims that no rule doubts are false; a line that stands in the originals
-    corrects them. That request is about as long as the summary's own. None: rules alone."""
 
     redact_secrets: bool | None = None
     """Mask keys and tokens in what a summary is written from. None: where the auxiliary model is
@@ -209,8 +189,6 @@ class CompressorConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "tool_policies", _policies(self.tool_policies))
-        object.__setattr__(self, "fact_tools", _fact_tools(self.fact_tools))
-        object.__setattr__(self, "fact_patterns", _fact_patterns(self.fact_patterns))
         for name in ("fallback_models", "host_prefixes", "rule_sources", "pinned"):
             object.__setattr__(self, name, _texts(name, getattr(self, name)))
         ratios = "trigger_ratio target_ratio fold_ratio soft_ratio large_result_share"
@@ -224,7 +202,7 @@ class CompressorConfig:
             self._require(name, "a positive whole number", lambda v: _is_whole(v, 1))
         counts = (
             "token_floor protect_last_n_tokens summary_max_retries mask_above_tokens "
-            "output_reserve head_tokens facts_budget_tokens keep_recent_turns "
+            "output_reserve head_tokens quotes_budget_tokens keep_recent_turns "
             "mask_keep_recent_tokens"
         )
         for name in counts.split():
@@ -237,7 +215,6 @@ class CompressorConfig:
             self._require(name, "a text", lambda v: isinstance(v, str))
         for name in _SWITCHES:
             self._require(name, "True or False", lambda v: True, switch=True)
-        self._require("verify_with", '"model" or None', lambda v: v == "model")
         _check_prompt(self.summary_prompt)
         self._require("store_url", STORES, os.fspath)
         self._require("namespace", "a name that is not empty", lambda v: bool(v.strip()))
@@ -375,35 +352,6 @@ def _policies(given: Any) -> dict[str, str]:
             '"mask", "summarize" or "keep", or one of "keep_all", "keep_none"'
         )
     return {str(name): value for name, value in given.items()}
-
-
-def _fact_tools(given: Any) -> dict[str, str]:
-    """What tools do, as a dictionary, checked."""
-    known = (*FILE_ACTIONS, *OTHER_ACTIONS)
-    sound = isinstance(given, Mapping) and all(
-        isinstance(rule, str) and rule.partition(":")[0] in known and not rule.endswith(":")
-        for rule in given.values()
-    )
-    if not sound:
-        raise ConfigError(
-            f"fact_tools={given!r}: expected a mapping of tool names or patterns to one of "
-            f'{", ".join(known)}, with ":" and the argument that names it where it is unusual'
-        )
-    return {str(name): rule for name, rule in given.items()}
-
-
-def _fact_patterns(given: Any) -> dict[str, str]:
-    """Kinds of identifiers with their expressions, checked."""
-    if not isinstance(given, Mapping):
-        raise ConfigError(f"fact_patterns={given!r}: expected a mapping of kinds to expressions")
-    for kind, pattern in given.items():
-        try:
-            matches_nothing = re.compile(pattern).match("") is not None
-        except (re.error, TypeError) as error:
-            raise ConfigError(f"fact_patterns: {kind!r}: {pattern!r}: {error}") from error
-        if matches_nothing:
-            raise ConfigError(f"fact_patterns: {kind!r}: {pattern!r} also finds the empty text")
-    return {str(kind): str(pattern) for kind, pattern in given.items()}
 
 
 def _check_prompt(given: Any) -> None:

@@ -6,10 +6,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ..facts.outcomes import outcome_of
-from ..facts.passages import argument_values, arguments_of
 from ..messages import Message, ToolCall, is_result, result_text, steps, text_of, tool_calls_of
 from ..messages.display import excerpt
+from ..quotes import telling_line
+from ..quotes.passages import argument_values, arguments_of
 
 __all__ = ["in_order", "outline"]
 
@@ -90,12 +90,11 @@ def _named(calls: Sequence[ToolCall]) -> str:
 
 
 def _ended(messages: Sequence[Message]) -> str:
-    """How the stretch ended: its newest failure, else the assistant's last words."""
-    for message in reversed(messages):
-        if is_result(message):
-            outcome = outcome_of(result_text(message))
-            if outcome.is_bad:
-                return f"{outcome.status}: {excerpt(outcome.detail, SAID_CHARS)}"
+    """Return the assistant's last words, else what the newest result says."""
     spoken = (m for m in reversed(messages) if m.get("role") == "assistant" and text_of(m).strip())
     last = next(spoken, None)
-    return f'said: "{excerpt(text_of(last), SAID_CHARS)}"' if last is not None else ""
+    if last is not None:
+        return f'said: "{excerpt(text_of(last), SAID_CHARS)}"'
+    results = (result_text(m) for m in reversed(messages) if is_result(m))
+    told = telling_line(None, next(results, ""))
+    return f'result: "{excerpt(told, SAID_CHARS)}"' if told else ""

@@ -39,15 +39,14 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     protect_last_n_tokens: int = CompressorConfig.protect_last_n_tokens
     head_tokens: int | None = None
     summary_target_tokens: int | None = CompressorConfig.summary_target_tokens
-    facts_budget_tokens: int | None = None
+    quotes_budget_tokens: int | None = None
+    pinned: tuple[str, ...] = ()
     fold_ratio: float = CompressorConfig.fold_ratio
     min_gain_ratio: float = CompressorConfig.min_gain_ratio
     tool_policies: Mapping[str, str] = field(default_factory=dict)
     mask_above_tokens: int = CompressorConfig.mask_above_tokens
     mask_keep_recent_tokens: int | None = None
     large_result_share: float | None = CompressorConfig.large_result_share
-    fact_tools: Mapping[str, str] = field(default_factory=dict)
-    fact_patterns: Mapping[str, str] = field(default_factory=dict)
     host_prefixes: tuple[str, ...] = ()
     rule_sources: tuple[str, ...] = ()
     recall: bool | None = None
@@ -61,7 +60,6 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     shown_message_tokens: int = CompressorConfig.shown_message_tokens
     summary_instructions: str | None = None
     summary_prompt: str | None = None
-    verify_with: str | None = None
     summary_max_retries: int = CompressorConfig.summary_max_retries
     timeout_seconds: float = CompressorConfig.timeout_seconds
     store_url: str | None = None

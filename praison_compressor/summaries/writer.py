@@ -233,9 +233,7 @@ class SummaryWriter:
 
     # -------------------------------------------------------------- both
 
-    def _filled(
-        self, brief: Brief, quotes: Quotes, prose: str, method: str, room: int
-    ) -> Message:
+    def _filled(self, brief: Brief, quotes: Quotes, prose: str, method: str, room: int) -> Message:
         """Return the framed text with as many quotes as the room takes."""
         base = self._framed(brief, _joined(prose, "-", method), method)
         budget = room - self.tokens.message(base)

@@ -99,7 +99,7 @@ class Budget:
     def _with_target(
         cls, config: CompressorConfig, limit: int, trigger: int, target: int
     ) -> Budget:
-        head, quotes = config.head_tokens, config.facts_budget_tokens
+        head, quotes = config.head_tokens, config.quotes_budget_tokens
         recent = config.mask_keep_recent_tokens
         tail = config.protect_last_n_tokens
         if quotes is None:

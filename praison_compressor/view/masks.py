@@ -1,6 +1,7 @@
-"""Texts made shorter without a model: old tool outputs as one line each, results that are too large
-as their first and last lines, and as the last resort messages that no window can take, cut in their
-middle.
+"""Shorten texts without a model.
+
+An old tool output becomes one line. A result that is too large keeps its first and last lines. As
+the last resort, messages that no window takes are cut in their middle.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
-from ..facts.commands import call_outcome
-from ..facts.passages import call_text, said_by, without_notes
 from ..ledger.passages import lines_of
 from ..messages import (
     Message,
@@ -29,40 +28,48 @@ from ..messages import (
 )
 from ..messages.display import in_words
 from ..messages.shapes import encodable
+from ..quotes import call_line, telling_line
+from ..quotes.passages import cut, said_by, without_notes
 from .frame import LEFT_OUT, READ_ON
 
-# -------------------------------------------------------------- static
+# -------------------------------------------------------------- the line
 
 
-MASK_CHARS = 160
+CALL_CHARS = 100
+TELLING_CHARS = 120
 
 
-def mask_line(call: ToolCall, text: str, own: str) -> str:
-    """One line for an old tool output: tool, arguments, size, outcome, how it begins and ends.
+def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
+    """Return one line for an old output: the call, its size, what decides, the reference.
 
-    `text` is the whole output, `own` what of it the tool itself has written.
+    Args:
+        text: the whole output.
+        own: the output without the host's notes.
+        reference: names the whole in the archive; "" where none can be read.
+
+    >>> mask_line(ToolCall("c", "bash", '{"command": "cat a.py"}'), "x = 1\\n" * 99, "", "s2.1")
+    '[masked] bash cat a.py: 100 lines, 594 characters; s2.1'
     """
-    outcome = call_outcome(call, own)
-    said = " ".join(call_text(call).split())
-    if len(said) > MASK_CHARS:
-        said = said[: MASK_CHARS - 1] + "…"
     lines = text.count("\n") + 1 if text else 0
-    told = outcome.detail[:MASK_CHARS]
-    detail = (f": {told}" if told else "") + _ends(own, told)
-    return f"[masked] {said} -> {outcome.status}, {lines} lines, {len(text)} chars{detail}"
+    size = f"{lines:,} line{'s' if lines != 1 else ''}, {len(text):,} characters"
+    told = " ".join(telling_line(call, own).split())
+    parts = [f"[masked] {call_line(call, CALL_CHARS)}: {size}"]
+    if told and len(told) < len(text):
+        parts.append(f'"{cut(told, TELLING_CHARS)}"')
+    return "; ".join([*parts, reference] if reference else parts)
 
 
 # -------------------------------------------------------------- masks
 
 
 Calls = Mapping[str, ToolCall]
-"""Calls by the ids that their results name."""
+"""Call id, as a result names it → call."""
 
 MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
 
 
 def policy_of(tool: str, config: CompressorConfig, default: str = MASK) -> str:
-    """ "mask", "summarize" or "keep" for a tool: by its name, else the first pattern that fits."""
+    """Return a tool's policy: by its name, else by the first pattern that fits."""
     policies = config.tool_policies
     if tool in policies:
         return policies[tool]
@@ -71,7 +78,7 @@ def policy_of(tool: str, config: CompressorConfig, default: str = MASK) -> str:
 
 
 def answered(messages: Sequence[Message]) -> Iterator[tuple[int, Calls]]:
-    """Each message with results and the calls they answer; ids count only within their step."""
+    """Yield each message with results, and their calls; ids count only within a step."""
     calls: dict[str, ToolCall] = {}
     for index, message in enumerate(messages):
         ids = _answers(message)
@@ -83,7 +90,7 @@ def answered(messages: Sequence[Message]) -> Iterator[tuple[int, Calls]]:
 
 
 def _answers(message: Message) -> list[str]:
-    """The ids that the results in a message name."""
+    """Return the call ids that a message's results name."""
     if is_result(message):
         return [str(message.get("tool_call_id") or "")]
     return [str(block.get("tool_use_id") or "") for block in result_blocks(message)]
@@ -92,8 +99,10 @@ def _answers(message: Message) -> list[str]:
 def maskable(
     messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
 ) -> dict[int, Calls]:
-    """The messages whose results may become one line each, by index, with the calls of those
-    results: large, and of a tool that allows it."""
+    """Return the calls whose results may become one line each, by their message's index.
+
+    Such a result is large, and its tool's policy allows it.
+    """
     found: dict[int, Calls] = {}
     for index, calls in answered(messages):
         if tokens[index] > config.mask_above_tokens:
@@ -106,27 +115,27 @@ def maskable(
 def masked_by_policy(
     messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
 ) -> tuple[Message, ...]:
-    """The messages with each large output as its line whose tool `tool_policies` says to mask.
+    """Return the messages with the large outputs that a policy names for masking as lines.
 
-    A tool that no policy names is masked to save a call: where one is made its outputs are read.
+    Outputs of tools that no policy names stay: the summarizer reads them.
     """
     shown = list(messages)
     for index, calls in maskable(messages, tokens, config).items():
         named = {id: call for id, call in calls.items() if policy_of(call.name, config, "")}
         if named:
-            # Without a reference: what reads it writes a summary, whose frame has one for all.
+            # The summary's frame has one reference for all.
             shown[index] = mask(named, messages[index], host_prefixes=config.host_prefixes)
     return tuple(shown)
 
 
 LIKE_A_NAME = "s999.1"
-"""A reference of as many tokens as most have."""
+"""A reference of typical length, to count a mask before its name is known."""
 
 
 def kept_steps(
     messages: Sequence[Message], steps: Sequence[range], config: CompressorConfig
 ) -> frozenset[int]:
-    """The messages of steps that call a tool whose outputs are to stay verbatim."""
+    """Return the messages of steps that call a tool with the policy "keep"."""
     if KEEP not in config.tool_policies.values():
         return frozenset()
     return frozenset(
@@ -144,27 +153,26 @@ def mask(
     *,
     host_prefixes: tuple[str, ...] = (),
 ) -> Message:
-    """The message with the results of these calls replaced by one line each; all else stays.
+    """Return the message with the results of these calls as one line each.
 
-    `reference` names the whole in the archive; "" where it is not recorded.
-    What begins with one of the `host_prefixes` below a result is not the tool's own word.
+    Args:
+        reference: names the whole in the archive; "" where none can be read.
+        host_prefixes: how the host's own notes begin below an output.
     """
-    again = WHOLE.format(reference) if reference else " | whole: call again"
 
     def line_of(call: ToolCall, result: Message, _: Sequence[Any]) -> str:
         text = result_text(result) if is_result(result) else said_by(result)
-        own = without_notes(text, host_prefixes)
-        return mask_line(call, text, own) + again
+        return mask_line(call, text, without_notes(text, host_prefixes), reference)
 
     return _rewritten(calls, message, line_of)
 
 
 Rewrite = Callable[[ToolCall, Message, Sequence[Any]], str]
-"""What stands for the result of a call: it is a message, or a block after those that are given."""
+"""Returns the replacement for a call's result: a message, or a block after the given ones."""
 
 
 def _rewritten(calls: Calls, message: Message, rewrite: Rewrite) -> Message:
-    """The message with the results of these calls as they are rewritten; all else stays."""
+    """Return the message with the results of these calls rewritten."""
     if is_result(message):
         text = rewrite(calls[str(message.get("tool_call_id") or "")], message, ())
         # Plain, because it is stored: a host may hang objects of its own on a message.
@@ -174,47 +182,25 @@ def _rewritten(calls: Calls, message: Message, rewrite: Rewrite) -> Message:
         call = calls.get(str(part.get("tool_use_id") or "")) if is_answer_block(part) else None
         if call is not None:
             text = rewrite(call, part, message["content"][:place])
-            # Beside a large result a small one is shorter than what would stand for it.
+            # A small result beside a large one is shorter than its replacement.
             if len(text) < len(str(part.get("content") or "")):
                 blocks[place] = {**part, "content": text}
     return encodable(to_plain({**message, "content": blocks}))
-
-
-WHOLE = " | whole: {} in the archive, or call again"
-
-
-def _ends(text: str, told: str) -> str:
-    """How a long text begins and ends, without the lines that are told already: there a result most
-    often says what it is and concludes."""
-    flat = " ".join(text.split())
-    if len(flat) <= 240:
-        return ""
-    for line in told.split(" … "):
-        words = " ".join(line.split())
-        if len(words) > LEAST_TOLD:
-            flat = flat.replace(words, "…")
-    ends = {"begins": flat[:80], "ends": flat[80:][-80:]}
-    return "".join(f" | {name}: {part}" for name, part in ends.items() if part.strip("… "))
-
-
-LEAST_TOLD = 8
-"""Characters of what may stand twice: "ok" also stands within other words."""
 
 
 # -------------------------------------------------------------- excerpts
 
 
 class TooLarge(NamedTuple):
-    """A message with results that take too much of the window."""
+    """The results of a message that are too large."""
 
     calls: Calls
-    """Those that the results answer."""
     keep: int
-    """Tokens of the message that stay."""
+    """Tokens that stay."""
 
 
 EXCERPT_SHARE = 0.25
-"""Of what a result may take, so much of a larger one stays."""
+"""Share of the largest allowed size that stays of a larger result."""
 
 
 def large_results(
@@ -224,10 +210,10 @@ def large_results(
     config: CompressorConfig,
     most: int,
 ) -> dict[int, TooLarge]:
-    """The messages whose results are too large to stay whole, by index; `spans` are the steps.
+    """Return the results that are too large, by their message's index; `spans` are the steps.
 
-    One alone may take `most` tokens, several of one step together twice that. Those that a policy
-    keeps stay, and so do pictures and files: an archive is read in words.
+    One result may take `most` tokens, the results of one step together twice that. Results with the
+    policy "keep" stay, and so do pictures and files: the archive is read in words.
     """
     found: dict[int, TooLarge] = {}
     for span in spans:
@@ -253,10 +239,10 @@ def large_results(
 def excerpt(
     found: TooLarge, message: Message, tokens: int, reference: str, *, reads: bool
 ) -> Message:
-    """The message of so many tokens with each result as its first and last lines, word for word.
+    """Return the message with each result as its first and last lines, word for word.
 
-    Between them stands what is left out and, where the agent `reads` the archive by tools, by which
-    `reference` to the message it does; "" where it is not recorded.
+    Between them stands the size of what is left out and, where the agent `reads` the archive by
+    tools, the `reference` to it. `tokens` are the message's.
     """
     whole = in_words(message)
     density = len(whole) / max(1, tokens)
@@ -281,13 +267,13 @@ def excerpt(
 
 
 def _within(lines: Sequence[str], chars: int) -> int:
-    """How many of the first lines take at most so many characters; one at least."""
+    """Return how many of the first lines fit `chars`; at least one."""
     sizes = accumulate(len(line) + 1 for line in lines)
     return max(1, sum(1 for _ in takewhile(lambda size: size <= chars, sizes)))
 
 
 def _place(text: str, lines: Sequence[str]) -> int:
-    """Where these first lines of a text end in it; not each ends with a break: long ones wrap."""
+    """Return where the first lines of a text end; a wrapped line ends without a break."""
     at = 0
     for line in lines:
         at += len(line)
@@ -304,11 +290,10 @@ LEAST_CHARS = 200
 
 
 def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Message]:
-    """The messages with their longest texts cut in the middle until they count at most `limit`.
+    """Return the messages with their longest texts cut until they count at most `limit`.
 
-    Tool results and the user's words after the task are cut first where that is enough; else
-    everything but system messages and the newest, else all. The shortest possible list is returned
-    where even that does not fit.
+    Tool results and the user's words after the task are cut first; then everything but system
+    messages and the newest; then all. Where nothing fits, the shortest possible list is returned.
     """
     every = range(len(messages))
     users = [index for index in every if messages[index].get("role") == "user"]
@@ -325,7 +310,7 @@ def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Messa
 def _level(
     messages: list[Message], targets: Sequence[int], limit: int, count: Count
 ) -> list[Message]:
-    """Every target cut to one common length: the largest for which the list fits."""
+    """Return the list with every target cut to the largest common length that fits."""
     longest = max((len(str(messages[i].get("content") or "")) for i in targets), default=0)
     low, high = LEAST_CHARS, max(LEAST_CHARS, longest)
     best = _cut_all(messages, targets, low)

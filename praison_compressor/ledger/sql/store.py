@@ -19,7 +19,7 @@ from . import writing
 from .archive import Archive, Codec, codec_of
 from .audit import Fault, audit, export_session, import_session
 from .database import Database
-from .erasure import Erased, erase_message, erase_session, reclaim
+from .erasure import Erased, erase_message, erase_session, reclaim, stored_message
 from .schema import check_names
 
 _MOST = 256
@@ -187,6 +187,10 @@ class SqlStore:
         done = self._database.write(lambda a: erase(a, namespace, target))
         self._unread()
         return replace(done, pages_cleared=self.clear_pages())
+
+    def check_message(self, namespace: str, digest: str) -> None:
+        """Raise `SessionNotFound` where `forget` would for a message."""
+        self._database.read(lambda a: stored_message(a, namespace, digest))
 
     def clear_pages(self) -> bool:
         """Clear the pages that a `forget` could not; False where something keeps them still."""
