@@ -217,6 +217,10 @@ def _cut(view: View, room: int, floor: int) -> int:
 LEFT_OVER = 0.02
 """Share of the target that is not worth a longer tail."""
 
+LEAST_SAID = 40
+"""Tokens in which a message of the user is quoted by its beginning
+(tests/compressor/test_tails.py)."""
+
 
 def _yielding(whole: _Summaries) -> Plan | None:
     """Return the plan for which the fewest of the kept messages yield, the oldest first.
@@ -347,6 +351,12 @@ class _Summaries:
         return sum(segment.tokens for segment in self.view.summaries())
 
     @lazy
+    def _said(self) -> int:
+        """Return how many messages of the user summaries may have to quote."""
+        view = self.view
+        return sum(view.allowed[n] and n not in view.covered for n in view.transcript.users)
+
+    @lazy
     def _prose(self) -> int:
         """Return the tokens to ask of a model."""
         return self.budget.prose_for(self.view.size())
@@ -360,14 +370,21 @@ class _Summaries:
         more = max(self._prose + self.budget.quotes, 2 * self._prose)
         return self._old > self.budget.fold + more
 
+    def _text(self, way: Way, quotes: int) -> int:
+        """Return the tokens of prose and so many quotes.
+
+        Each message of the user gets room for its beginning; a fold takes what summaries may.
+        """
+        folded = self.budget.fold if way.folds and self._old else 0
+        return self._prose + max(quotes, LEAST_SAID * self._said, folded)
+
     def _due(self, goal: int, way: Way, quotes: int) -> int:
-        """Return the tokens of texts with so many quotes, if only head and tail stand beside them.
+        """Return the tokens of a text, if only head and tail stand beside it.
 
         Where summaries are, little enough that a fold and two more can stand beside each other.
         """
-        quotes = max(quotes, self.budget.fold if way.folds and self._old else 0)
         share = (5 if way.folds else 10) if self._old else 1 / (1 - self.budget.tail_share)
-        return min(self._prose + quotes, int(self._beside_head(goal) / share))
+        return min(self._text(way, quotes), int(self._beside_head(goal) / share))
 
     def _free(self, goal: int, way: Way) -> int:
         """Return the tokens that texts and tail share."""
@@ -395,17 +412,17 @@ class _Summaries:
 
     def _measured(self, split: _Split, goal: int) -> Plan:
         """Return the plan with the cut fixed: what the quotes do not need goes to the tail."""
-        needs = self._needs(split, goal - split.kept)
+        # Texts that took all that is left would soon be folded.
+        most = self._text(split.way, self.budget.most_quotes)
+        needs = self._needs(split, min(most, goal - split.kept))
         prose = self._prose if self.by_model else 0
+        need = min(most, sum(needs) + prose)
         # Of a shorter middle the quotes need no more.
-        split = self._lengthened(split, goal, sum(needs) + prose)
-        room = goal - split.kept
-        if prose and _tail(self.view, split.start) >= self._asked:
-            # Summaries that took all that is left would soon be folded.
-            room = min(room, self._due(goal, split.way, self.budget.most_quotes))
+        split = self._lengthened(split, goal, need)
+        room = min(most, goal - split.kept)
         spare = max(goal, self.budget.between(0.5)) - split.kept - room
         jobs = jobs_for(self.view, self._runs(split), needs, prose, room, max(0, spare))
-        return Plan(split.start, split.kept + min(room, sum(needs) + prose), jobs)
+        return Plan(split.start, split.kept + min(room, need), jobs)
 
     def _runs(self, split: _Split) -> list[Run]:
         return runs_of(self.view, split.start, split.way)

@@ -13,7 +13,7 @@ from praison_compressor import (
     SummaryReply,
     TokenCounter,
 )
-from praison_compressor.compressor.call import Options
+from praison_compressor.compressor.request import Options
 from praison_compressor.messages import text_of
 from praison_compressor.praisonai import CompressorContext
 from tests.helpers.compressing import SMALL, Model, compressor

@@ -24,30 +24,29 @@ class Watched:
         self.full = self.quiet = 0
         self.differences = []
 
-    def start(self, call):
+    def start(self, request):
         self.full += 1
-        return self._start(call)
+        return self._start(request)
 
-    def quietly(self, messages, options):
-        found = self._quiet(messages, options)
+    def quietly(self, request):
+        found = self._quiet(request)
         if found is not None:
             self.quiet += 1
-            self.differences += self._compared(found, messages, options)
+            self.differences += self._compared(found, request)
         return found
 
-    def _compared(self, found, messages, options):
+    def _compared(self, found, request):
         """What the full way, with nothing remembered, sees otherwise."""
-        call = self.ours._call(messages, options)
         projector = Projector(self.ours.config, self.ours.store, self.ours.tokens)
-        look = projector.look(call)
+        view = projector.look(request)
         count = self.ours.tokens.messages
         pairs = [
-            (found.messages, look.layout.view()),
-            (found.tokens_before, count(messages)),
-            (found.tokens_after, count(look.layout.view())),
-            (found.segments, look.layout.summaries()),
-            (found.masked, len(list(look.layout.standing())) - len(found.segments)),
-            (None, projector.plan(look)),
+            (found.messages, view.messages()),
+            (found.tokens_before, count(request.messages)),
+            (found.tokens_after, count(view.messages())),
+            (found.segments, view.summaries()),
+            (found.masked, len(view.standing) - len(found.segments)),
+            (None, projector.plan(request, view)),
         ]
         return [pair for pair in pairs if pair[0] != pair[1]]
 

@@ -384,7 +384,9 @@ def test_a_large_result_is_no_burden_whichever_way_it_is_asked(options):
     ours = ContextCompressor(config(recall=True, background=background), summarizer=Model())
     messages = [*outputs(14), *asked(lines(4_000))]
     if options.pop("preview", False):
-        assert ours.preview(messages).tokens < 8_000
+        seen = ours.preview(messages)
+        assert seen.would_compress
+        assert sum(part.tokens_after for part in seen.parts) < 8_000
         assert ours.store.open("default", ours.session_id).entries == ()
         return
     result = ours.compress_sync(messages, **options)

@@ -161,8 +161,10 @@ def test_at_the_trigger_nothing_is_planned_and_one_token_above_it_is() -> None:
 def test_the_marks_move_up_where_what_cannot_be_dropped_takes_most_of_the_trigger() -> None:
     """Room for a quarter of the trigger above it, or for half of what the limit leaves."""
     sketch = "u7501 a1000 a{} u10 a10"  # 7,521 cannot be dropped
-    crowded = budget(14_000, 10_000, 6_000)
-    assert sketches.planned(laid(sketch.format(1_500)), crowded) is None  # 10,021 = 7,521 + 10,000 / 4
+    crowded = budget(14_000, 10_000, 6_000, most_quotes=5_000)
+    assert (
+        sketches.planned(laid(sketch.format(1_500)), crowded) is None
+    )  # 10,021 = 7,521 + 10,000 / 4
     job = found(laid(sketch.format(1_501)), crowded).jobs[0]
     assert job.room == 2_500 * 3 // 10
     # At three quarters of the trigger nothing moves: the smallest summary is all there is room for.
@@ -170,7 +172,9 @@ def test_the_marks_move_up_where_what_cannot_be_dropped_takes_most_of_the_trigge
     assert job.room == SMALLEST_SUMMARY
     # Half of what is left below the limit, where that is less.
     near = budget(8_321, 7_600, 6_000)
-    assert sketches.planned(laid("u7501 a100 a300 u10 a10"), near) is None  # 7,921 = 7,521 + 800 / 2
+    assert (
+        sketches.planned(laid("u7501 a100 a300 u10 a10"), near) is None
+    )  # 7,921 = 7,521 + 800 / 2
     assert sketches.planned(laid("u7501 a100 a301 u10 a10"), near) is not None
 
 
@@ -199,7 +203,7 @@ def test_a_compression_must_free_its_share_of_the_view() -> None:
 def test_asked_for_it_is_done_below_the_trigger_too_and_frees_two_fifths() -> None:
     """`force` aims at three fifths of the view where the target is above it."""
     for trigger in (5_000, 1_600):
-        made = found(laid(MIDDLE), budget(5_000, trigger, 1_500, prose=1), force=True)
+        made = found(laid(MIDDLE), budget(5_000, trigger, 1_500, most_quotes=5_000), force=True)
         assert made.expected <= 960
         assert made.jobs[0].room == 960 - 100
 
@@ -227,9 +231,8 @@ def test_the_first_step_stays_with_the_task_where_both_fit() -> None:
 def test_the_tail_is_filled_to_the_token() -> None:
     """The newest steps that fit; one token less of room is one step less."""
     layout = laid("s10 u20 a500 a100 a100 a100")
-    assert _cut(layout, 300, 0) == 3
-    assert _cut(layout, 299, 0) == 4
-    assert _cut(layout, 0, 0) == 5
+    starts = [found(layout, budget(900, 800, 600, tail=n)).tail_start for n in (300, 299, 0)]
+    assert starts == [3, 4, 5]
 
 
 def test_recent_turns_widen_the_tail() -> None:
@@ -240,12 +243,15 @@ def test_recent_turns_widen_the_tail() -> None:
     assert found(layout, replace(wide, recent_turns=1)).tail_start == 5
 
 
-def test_beside_a_large_head_the_tail_leaves_a_model_half_of_the_rest() -> None:
-    """Head 600 of an exact 1,000: a quarter of it is 250, half of the rest 200."""
-    layout = laid("s500 u100 a1000 a1000 " + "a50 " * 20 + "u20 a30")
-    tight = budget(1_000, 1_000, 1_000, tail=1_000, exact=True)
-    assert found(layout, tight).tail_start == len(layout.tokens) - 6
-    assert found(layout, tight, by_model=True).tail_start == len(layout.tokens) - 5
+def test_what_quotes_do_not_need_goes_to_the_tail() -> None:
+    """They are measured before the cut is fixed; a model's prose keeps its room."""
+    layout = laid("s10 u20 " + "a100 " * 40 + "u20 a30")
+    wide = budget(3_000, 2_500, 2_000, tail=5_000, prose=200, quotes=800, most_quotes=800)
+    tails = [
+        sum(layout.tokens[found(layout, wide, quotes=n, by_model=by_model).tail_start :])
+        for n, by_model in ((800, False), (300, False), (300, True))
+    ]
+    assert tails == [1_150, 1_650, 1_450]
 
 
 # ---------------------------------------------------------------- jobs
@@ -260,7 +266,7 @@ def test_a_model_is_asked_for_the_largest_stretch_and_of_equal_ones_for_the_newe
 ) -> None:
     """A compression is one call: what else is replaced is told without a model."""
     layout = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
-    made = found(layout, budget(9_000, 1_900, 1_500))
+    made = found(layout, budget(9_000, 1_900, 1_500), by_model=True)
     assert [job.by_model for job in made.jobs] == by_model
 
 
