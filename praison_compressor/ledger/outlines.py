@@ -6,15 +6,16 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ..facts.outcomes import outcome_of
-from ..facts.passages import argument_values, arguments_of
 from ..messages import Message, ToolCall, is_result, result_text, steps, text_of, tool_calls_of
 from ..messages.display import excerpt
+from ..quotes import telling_line
+from ..quotes.passages import argument_values, arguments_of
+from ..quotes.telling import is_bad, looks
 
 __all__ = ["in_order", "outline"]
 
 STEPS_A_LINE = 8
-"""Steps that one line tells of: an agent may work for hundreds without a word from the user."""
+"""Steps of one line at most: an agent may work for hundreds without a word from the user."""
 SAID_CHARS = 110
 NAMED = 4
 """Files or arguments that a line names at most."""
@@ -25,7 +26,7 @@ _FILE = re.compile(r"[\w./~@-]*[\w-]\.[a-zA-Z]\w{0,4}\b")
 def outline(
     messages: Sequence[Message], references: Sequence[str], *, users: bool = True
 ) -> list[str]:
-    """What the user asked, what was done and how it ended, a line each with its reference.
+    """Return a line for each user's message and each stretch of work, with its reference.
 
     `references` are those of the messages, "" for one that leads nowhere; without `users` their
     words are left out.
@@ -37,17 +38,17 @@ def outline(
             where = named[0]
             if len(named) > 1:
                 where += "-" + named[-1].rpartition(".")[2]
-            lines.append(f"{where} {_told([messages[i] for i in stretch])}")
+            lines.append(f"{where} {_line([messages[i] for i in stretch])}")
     return lines
 
 
 def in_order(segment: int, messages: Sequence[Message]) -> list[str]:
-    """The references of a segment's originals."""
+    """Return the references of a segment's originals."""
     return [f"s{segment}.{number}" for number in range(1, len(messages) + 1)]
 
 
 def _stretches(messages: Sequence[Message]) -> Iterator[range]:
-    """Runs of steps that one line tells of: each user's message alone, then the work after it."""
+    """Yield runs of steps: each user's message alone, then the work behind it."""
     start, held = 0, 0
     for step in steps(messages):
         is_user = messages[step.start].get("role") == "user"
@@ -63,39 +64,44 @@ def _stretches(messages: Sequence[Message]) -> Iterator[range]:
         yield range(start, len(messages))
 
 
-def _told(messages: Sequence[Message]) -> str:
-    first = messages[0]
+def _line(messages: Sequence[Message]) -> str:
+    """Return a stretch on one line: its tools, what they name, and its most telling words."""
     calls = [call for message in messages for call in tool_calls_of(message)]
     if not calls:
         said = messages[-1]
         return f"{said.get('role')}: {excerpt(text_of(said), SAID_CHARS)}"
     used = Counter(call.name for call in calls)
     tools = ", ".join(name + (f" ×{n}" if n > 1 else "") for name, n in used.items())
-    about = _named(calls)
-    text = f"{first.get('role')}: {tools}" + (f" ({about})" if about else "")
-    ended = _ended(messages)
-    return f"{text}; {ended}" if ended else text
+    about, quoted = _named(calls), _quoted(messages, calls)
+    text = f"{messages[0].get('role')}: {tools}" + (f" ({about})" if about else "")
+    return f"{text}; {quoted}" if quoted else text
 
 
 def _named(calls: Sequence[ToolCall]) -> str:
-    """The files that the calls name, else the beginnings of what they ask for."""
-    values = [value for call in calls for value in argument_values(arguments_of(call))]
+    """Return the files that calls name, else the beginnings of their arguments.
+
+    Those of changing calls come first; a file's folder is named where two files look alike.
+    """
+    ordered = sorted(calls, key=looks)
+    values = [value for call in ordered for value in argument_values(arguments_of(call))]
     found = (path for value in values if len(value) < 300 for path in _FILE.findall(value))
-    named = list(dict.fromkeys(found)) or [
-        excerpt(value, NAME_CHARS) for value in values if value.strip()
-    ]
-    shown = list(dict.fromkeys(name.rpartition("/")[2] or name for name in named))
+    paths = list(dict.fromkeys(found))
+    names = Counter(path.rpartition("/")[2] for path in paths)
+    shown = [path if names[last := path.rpartition("/")[2]] > 1 else last for path in paths]
+    shown = shown or list(dict.fromkeys(excerpt(v, NAME_CHARS) for v in values if v.strip()))
     more = f", {len(shown) - NAMED} more" if len(shown) > NAMED else ""
-    return ", ".join(shown[-NAMED:]) + more
+    return ", ".join(shown[:NAMED]) + more
 
 
-def _ended(messages: Sequence[Message]) -> str:
-    """How the stretch ended: its newest failure, else the assistant's last words."""
+def _quoted(messages: Sequence[Message], calls: Sequence[ToolCall]) -> str:
+    """Return the newest result's words of an error's form, else the assistant's last words."""
+    made = {call.id: call for call in calls}
     for message in reversed(messages):
         if is_result(message):
-            outcome = outcome_of(result_text(message))
-            if outcome.is_bad:
-                return f"{outcome.status}: {excerpt(outcome.detail, SAID_CHARS)}"
+            call = made.get(str(message.get("tool_call_id") or ""))
+            line = telling_line(call, result_text(message))
+            if is_bad(line) and not (call and looks(call)):
+                return f'{call.name if call else "result"} -> "{excerpt(line, SAID_CHARS)}"'
     spoken = (m for m in reversed(messages) if m.get("role") == "assistant" and text_of(m).strip())
     last = next(spoken, None)
     return f'said: "{excerpt(text_of(last), SAID_CHARS)}"' if last is not None else ""

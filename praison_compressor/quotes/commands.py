@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..messages import Message, ToolCall, tool_calls_of
 from .passages import call_line, call_text, command_of, cut, without_notes
 from .rendering import TITLES, Line, Section
-from .telling import exit_code, opened, telling_line
+from .telling import lists, looks, telling_line
 
 NO_RESULT = "no result was recorded"
 COMMAND_CHARS = 200
@@ -74,10 +73,10 @@ class Newest:
         if not one.is_answered:
             return NO_RESULT
         output = without_notes(one.text, self.host_prefixes)
-        said, code = telling_line(one.call, output), exit_code(opened(output))
-        if code == "0" and not re.search(r"\bexit|\bcode\b", said):
-            said = f"exit code 0: {said}" if said else "exit code 0"
-        return said or size(output)
+        said = telling_line(one.call, output)
+        if not said:
+            return size(output)
+        return f"{said} {size(output)}" if lists(one.call) and "\n" in output.strip() else said
 
 
 def size(output: str) -> str:
@@ -117,7 +116,7 @@ def section(found: Sequence[Newest], budget: int) -> Section:
 
 def most_entries(budget: int) -> int:
     """Return how many entries of calls a budget can hold at most."""
-    return max(4, budget // 16)
+    return max(8, budget // 24)
 
 
 def times(one: Newest) -> str:
@@ -126,26 +125,8 @@ def times(one: Newest) -> str:
 
 
 def _rank(one: Newest) -> tuple[int, ...]:
-    return looks(one.exchange.call), -one.exchange.at
+    return int(looks(one.exchange.call)), -one.exchange.at
 
 
 def _said(call: ToolCall) -> str:
     return cut(command_of(call), COMMAND_CHARS) or call_line(call, COMMAND_CHARS)
-
-
-_LOOKS = re.compile(
-    r"^(?:read|view|get|list|ls|search|grep|find|glob|cat|fetch|open|look|show|query|web|describe|"
-    r"think|browse|download|scrape)",
-    re.I,
-)
-_LOOKING_COMMAND = re.compile(
-    r"^(?:cd [^&;]*(?:&&|;)\s*)?(?:cat|ls|head|tail|grep|rg|find|sed -n|pwd|which|wc|tree|curl|wget|"
-    r"git (?:log|show|diff|status|branch))\b"
-)
-
-
-def looks(call: ToolCall) -> int:
-    """Return 1 for a call that by its first word only looks at something, else 0."""
-    line = command_of(call).strip()
-    pattern, name = (_LOOKING_COMMAND, line) if line else (_LOOKS, call.name.rpartition("__")[2])
-    return int(pattern.match(name) is not None)

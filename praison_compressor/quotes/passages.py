@@ -37,7 +37,7 @@ class Spoken(NamedTuple):
     """One text of a message in the user's role."""
 
     source: str
-    """`user`, `host` (a note or another speaker), `machine` (an environment) or `result`."""
+    """`user`, `host` (a note, another speaker, an environment) or `result`."""
     text: str
     how: str = ""
     """Where the protocol put the words, if not simply in the message."""
@@ -120,10 +120,8 @@ def speakers(text: str, host_prefixes: tuple[str, ...] = ()) -> Iterator[Spoken]
     own, notes = _parted(text)
     if answer := _ANSWER.match(own):
         yield Spoken("result", own[answer.end("heading") :].strip() if answer["heading"] else own)
-    elif own.lstrip().startswith((*HOST_PREFIXES, *host_prefixes)):
+    elif own.lstrip().startswith((*HOST_PREFIXES, *host_prefixes)) or is_machine_text(own):
         yield Spoken("host", own, ROLE)
-    elif is_machine_text(own):
-        yield Spoken("machine", own, ROLE)
     elif own.strip():
         yield Spoken("user", _WRAPPING.sub("", own).strip() if "<" in own else own)
     for note in notes:
@@ -186,10 +184,15 @@ def is_machine_text(text: str) -> bool:
     >>> is_machine_text("Why?\\n" + "2026-01-01 10:00:00 GET /\\n" * 20)
     False
     """
-    if _MACHINE_OPENS.match(text) or _PROMPT.search(text[-60:]):
+    if _MACHINE_OPENS.match(text):
         return True
     lines = [line for line in text.splitlines() if line.strip()]
     return len(lines) >= MACHINE_LINES and all(map(MACHINE_LINE.match, (*lines[:40], lines[-1])))
+
+
+def is_observation(text: str) -> bool:
+    """Return whether a text that answers an agent without native calls is its environment's."""
+    return _PROMPT.search(text[-60:]) is not None or is_machine_text(text)
 
 
 # -------------------------------------------------------------- the user's words in results

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ from .passages import (
     asks_the_user,
     call_line,
     command_of,
+    is_observation,
     said_by,
     spoken,
     without_notes,
@@ -22,6 +24,7 @@ from .passages import (
 )
 from .plan import Plan, is_plan_tool
 from .rendering import Count, Renderer
+from .telling import looks
 from .user import Said
 
 
@@ -82,6 +85,9 @@ def read_quotes(messages: Sequence[Message], options: QuoteOptions | None = None
     return reader.quotes()
 
 
+_TAGS = re.compile(r"<[^>]*>")
+
+
 class _Reader:
     """One pass over the messages."""
 
@@ -113,7 +119,7 @@ class _Reader:
         if one.block is not None:
             key, flagged = str(one.block.get("tool_use_id") or ""), said_by(one.block) != one.text
             self._answered(key, one.text, at, flagged)
-        elif one.source in ("result", "machine") and self._last is not None:
+        elif self._last is not None and (one.source == "result" or is_observation(one.text)):
             # An agent without native calls: its text is the call.
             call = ToolCall("", "assistant", self._last[1])
             self._pairs.made.append(Exchange(self._last[0], call, one.text, at))
@@ -121,7 +127,7 @@ class _Reader:
         elif one.source == "user":
             self._end_turn()
             self._said.append(Said(at, one.text, one.how))
-        elif one.source != "result" and one.text.strip():
+        elif one.source == "host" and _TAGS.sub("", one.text).strip():
             self._said.append(Said(at, one.text, one.how, by_user=False))
 
     def _answered(self, key: str, text: str, at: int, is_error: bool) -> None:
@@ -132,8 +138,9 @@ class _Reader:
             if text.strip():
                 self._said.append(Said(at, text, f"answering {call_line(one.call)}"))
         # What a fetched page or a file opens with is nobody's decision about a call.
-        elif one is not None and (is_error or not commands.looks(one.call)):
-            if words := words_in_result(text):
+        elif one is not None and (words := words_in_result(text)):
+            # What a fetched page or a file opens with is nobody's decision about a call.
+            if is_error or not looks(one.call):
                 self._said.append(Said(at, words, f"in the result of {call_line(one.call, 80)}"))
 
     def _end_turn(self) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from .passages import MACHINE_LINE
@@ -58,74 +58,93 @@ class _Filled(NamedTuple):
     is_complete: bool
 
 
-_LINE_BREAK = 1
 NOTE_TOKENS = 20
 """Tokens of the line that counts what is left out."""
 
 
 @dataclass
 class Renderer:
-    """Prints sections for one reader."""
+    """Prints sections for one reader.
+
+    Entries are measured by their bytes, and only whole sections are counted: a count of each entry
+    would take as long as a tokenization of the transcript.
+    """
 
     count: Count
     references: Sequence[str] = ()
-    _costs: dict[str, int] = field(default_factory=dict)
+    ratio: float = 0.3
+    """Tokens a byte; corrected by each section that is counted."""
 
     def render(self, sections: Sequence[Section], budget: int) -> str:
         """Return the sections' text of at most `budget` tokens."""
         wanted = [section for section in sections if section.lines]
-        needs = [self._need(section, budget) for section in wanted]
-        rooms = shares(needs, [section.share for section in wanted], budget)
+        self._calibrate(wanted)
+        rooms = shares([self._need(s) for s in wanted], [s.share for s in wanted], budget)
         filled = [self._fill(s, room) for s, room in zip(wanted, rooms, strict=True)]
         spare = budget - sum(one.tokens for one in filled)
         for n, section in enumerate(wanted):
-            if not filled[n].is_complete and spare > 0:
+            if not filled[n].is_complete and spare > SPARE_TOKENS:
                 again = self._fill(section, filled[n].tokens + spare)
-                spare += filled[n].tokens - again.tokens
-                filled[n] = again
+                if again.tokens > filled[n].tokens:
+                    spare += filled[n].tokens - again.tokens
+                    filled[n] = again
         return self._within([one.text for one in filled if one.text], budget)
 
     def _within(self, texts: list[str], budget: int) -> str:
-        """Return the joined texts, without the last lines where they exceed the budget after all.
-
-        The sum of the lines' tokens is not exactly that of the text.
-        """
+        """Return the joined texts, without the last lines where they exceed the budget after all."""
         lines = "\n".join(texts).split("\n") if texts else []
         while lines and (lines[-1].startswith(HEADING) or self.count("\n".join(lines)) > budget):
             del lines[-1]
         return "\n".join(lines)
 
-    # ---------------------------------------------------------- one section
+    # ---------------------------------------------------------- measuring
 
-    def _need(self, section: Section, budget: int) -> int:
-        """Return the tokens of the whole section, estimated where it is far above the budget."""
-        chars = sum(len(line.body) + len(line.lead) + 12 for line in section.lines)
-        if chars > 6 * budget:
-            return max(budget, chars // 4)
-        return self._cost(HEADING + section.title) + sum(map(self._whole, section.lines))
+    def _calibrate(self, sections: Sequence[Section]) -> None:
+        lines = (line for section in sections for line in section.lines[:4])
+        sample = "\n".join(self._entry(line, line.body[:200]) for line in lines)
+        if sample:
+            self.ratio = (self.count(sample) + 1) / len(sample.encode("utf-8", "replace"))
+
+    def _estimate(self, line: Line) -> int:
+        return 1 + int((_bytes(line.body) + _bytes(line.lead) + REFERENCE_BYTES) * self.ratio)
+
+    def _need(self, section: Section) -> int:
+        return (
+            int(NOTE_TOKENS * (section.unlisted > 0))
+            + HEADING_TOKENS
+            + sum(map(self._estimate, section.lines))
+        )
+
+    # ---------------------------------------------------------- one section
 
     def _fill(self, section: Section, room: int) -> _Filled:
         """Return the section within `room` tokens: the best ranks, long entries cut alike."""
-        nothing = _Filled("", 0, False)
-        room -= self._cost(HEADING + section.title) + _LINE_BREAK
-        ranked = sorted(section.lines, key=lambda line: line.rank)
-        chosen = ranked[: max(0, room // 4)]
-        costs = [self._whole(line) for line in chosen]
-        complete = len(chosen) == len(ranked) and sum(costs) <= room and not section.unlisted
-        if not complete:
+        for _ in range(TRIES):
+            text, is_complete = self._printed(section, room)
+            tokens = self.count(text) + 1 if text else 0
+            if tokens <= room:
+                return _Filled(text, tokens, is_complete)
+            self.ratio *= min(2.0, 1.02 * tokens / room)
+        return _Filled("", 0, False)
+
+    def _printed(self, section: Section, room: int) -> tuple[str, bool]:
+        """Return a section's text of about `room` tokens, and whether all of it is there."""
+        room -= HEADING_TOKENS
+        chosen = sorted(section.lines, key=lambda line: line.rank)
+        costs = [self._estimate(line) for line in chosen]
+        is_complete = sum(costs) <= room and not section.unlisted
+        if not is_complete:
             room -= NOTE_TOKENS
             fitting = _fitting(costs, room, section.least)
             chosen, costs = chosen[:fitting], costs[:fitting]
         if not chosen:
-            return nothing
+            return "", False
         level = _level(costs, room)
-        printed = {
-            id(x): self._printed(x, cost, level) for x, cost in zip(chosen, costs, strict=True)
-        }
-        left = [line for line in section.lines if id(line) not in printed]
-        texts = [printed[id(line)] for line in section.lines if id(line) in printed]
-        text = "\n".join([HEADING + section.title, *texts, *self._left_out(section, left)])
-        return _Filled(text, self._cost(text) + _LINE_BREAK, complete)
+        texts = {id(x): self._cut(x, c, level) for x, c in zip(chosen, costs, strict=True)}
+        printed = [texts[id(line)] for line in section.lines if id(line) in texts]
+        left = [line for line in section.lines if id(line) not in texts]
+        lines = [HEADING + section.title, *printed, *self._left_out(section, left)]
+        return "\n".join(lines), is_complete
 
     def _left_out(self, section: Section, left: Sequence[Line]) -> list[str]:
         """Return the line that counts the entries left out, with their references."""
@@ -135,16 +154,12 @@ class Renderer:
         told = f"({number:,} more {section.noun} not shown{f': {where}' if where else ''})"
         return [told] if number else []
 
-    def _whole(self, line: Line) -> int:
-        return self._cost(self._entry(line, line.body)) + _LINE_BREAK
-
-    def _printed(self, line: Line, cost: int, level: int) -> str:
-        """Return an entry of at most `level` tokens where its lead allows that."""
-        text, chars = self._entry(line, line.body), len(line.body) * level // max(1, cost)
-        while cost > level and chars > LEAST_CHARS:
-            text = self._entry(line, ends(line.body, chars))
-            cost, chars = self._cost(text) + _LINE_BREAK, int(chars * 0.88)
-        return text
+    def _cut(self, line: Line, cost: int, level: int) -> str:
+        """Return an entry of about `level` tokens at most."""
+        if cost <= level:
+            return self._entry(line, line.body)
+        chars = len(line.body) * level // cost - CUT_CHARS
+        return self._entry(line, ends(line.body, max(LEAST_CHARS, chars)))
 
     def _entry(self, line: Line, body: str) -> str:
         """Return an entry as it is printed; its further lines are indented."""
@@ -155,15 +170,18 @@ class Renderer:
     def _reference(self, at: int) -> str:
         return self.references[at] if 0 <= at < len(self.references) else ""
 
-    def _cost(self, text: str) -> int:
-        if text not in self._costs:
-            # A text far beyond any room need not be counted exactly.
-            self._costs[text] = len(text) // 3 if len(text) > LONG_CHARS else self.count(text)
-        return self._costs[text]
 
-
+TRIES = 4
+HEADING_TOKENS = 14
+SPARE_TOKENS = 30
 LEAST_CHARS = 30
-LONG_CHARS = 60_000
+CUT_CHARS = 34
+"""Characters of the words that say how much is left out."""
+REFERENCE_BYTES = 14
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 def shares(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:
@@ -219,7 +237,7 @@ def ends(text: str, most: int) -> str:
     """
     if len(text) <= most:
         return text
-    thin = thinned(text)
+    thin = thinned(text) if text.count("\n") > BLOCK_LINES else text
     if len(thin) <= most:
         return thin
     first = most * 3 // 5
@@ -234,7 +252,7 @@ def ends(text: str, most: int) -> str:
 def thinned(text: str) -> str:
     """Return a text whose pasted blocks keep their first and last two lines.
 
-    >>> thinned("Why?\\n" + "{'a': 1}\\n" * 20).splitlines()[3]
+    >>> thinned("Why?\\n" + "{'a': 1}\\n" * 20 + "Please mend it.").splitlines()[3]
     '[… 16 lines …]'
     """
     out: list[str] = []

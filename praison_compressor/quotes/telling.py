@@ -17,37 +17,40 @@ from .passages import command_of, cut, key_of, loaded, named_arguments
 LINE_CHARS = 150
 WHOLE_CHARS = 200
 """An output of at most this many characters is quoted whole."""
-EDGE_CHARS = 6_000
+HEAD_CHARS = 300
+"""Characters of a line whose form is looked at."""
+EDGE_CHARS = 4_000
 """Characters at each end of an output that are searched line by line."""
 
 # -------------------------------------------------------------- the forms of lines
 
 
+_MARKS = ("http/", "status", "e: ", "e  ", "! [")
 _BAD_WORDS = (
-    "error", "fail", "fatal", "exception", "traceback", "panic", "denied", "reject", "conflict",
-    "not found", "no such", "cannot", "can't", "could not", "couldn't", "unable", "refused",
-    "timed out", "timeout", "invalid", "abort", "killed", "undefined", "unresolved", "unexpected",
-    "forbidden", "unauthorized", "unavailable", "blocked", "missing", "exceeded", "interrupt",
-    "cancelled", "canceled", "segmentation", "no match", "not allowed", "not permitted", "does not",
-    "doesn't", "was not", "nothing to", "no changes", "declined", "mismatch", "violat", "loopbackoff",
-    "unsupported", "deadlock", "out of memory", "already in use", "✗", "✖", "✘", "❌", "!!!", "not ok",
-)  # fmt: skip
-"""Words of lines that report that something did not happen; lower case."""
+    *"error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|can't|"
+    "could not|couldn't|unable|refused|timed out|timeout|invalid|abort|killed|undefined|unresolved|"
+    "unexpected|forbidden|unauthorized|unavailable|blocked|missing|exceeded|interrupt|cancelled|"
+    "canceled|segmentation|no match|not allowed|not permitted|does not|doesn't|was not|nothing to|"
+    "no changes|declined|mismatch|violat|loopbackoff|unsupported|deadlock|out of memory|already in use|"
+    "econn|err_|✗|✖|✘|❌|!!!|not ok".split("|"),
+    *_MARKS,
+)
+"""Words of lines that report that something did not happen, and marks of such forms."""
+_PLAIN_WORDS = _BAD_WORDS[: -len(_MARKS)]
 _MIDDLE_WORDS = ("error", "fail", "fatal", "exception", "conflict", "panic", "denied", "reject")
-_BAD = re.compile("|".join(map(re.escape, _BAD_WORDS)), re.I)
 _NONE = re.compile(
-    r"\b(?:0|no|zero|without) (?:\w+ )?(?:errors?|fail\w*|warnings?|problems|issues|conflicts)\b"
+    r"\b(?:0|no|zero|without) (?:\w+ )?(?:error|fail|warning|problem|issue|conflict)\w*"
     r"|\b(?:errors?|fail\w*|skipped|timeout)[\"']?\s*[:=]\s*(?:0\b|none|null|false|\[\])",
     re.I,
 )
 # A program's last word, a compiler's place, a status: more than a word of failure in passing.
 _STRONG = re.compile(
-    r"^\s*(?:(?i:error|fatal|panic|rejected|conflict|traceback|npm err\S*|\[error\]|! \[|not ok)\b"
-    r"|E\s{2,}\S|\S*(?:Error|Exception)\b|FAIL|--- FAIL|make(?:\[\d+\])?: \*\*\*|❌|✗|✘|✖|×"
-    r"|\S+: (?:\S+: )*.*(?:[Nn]o such file|not found|[Dd]enied|not permitted))"
-    r"|^\s*! \[|[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error\b|\berror(?:\[\w+\]| TS\d+)"
-    r"|\bHTTP(?:/\d\S*)? [45]\d\d\b|\b[Ss]tatus(?: code)?[:= ]+[45]\d\d\b|\b(?:ECONN|ENO|EACC|ERR_)\w+"
-)  # fmt: skip
+    r"(?i:error|fatal|panic|rejected|conflict|traceback|npm err\S*|\[error\]|not ok)\b|! \[|E:? "
+    r"|\S*(?:Error|Exception)\b|FAIL|--- FAIL|make(?:\[\d+\])?: \*\*\*|[❌✗✘✖×]"
+    r"|\S+: .*(?:[Nn]o such file|not found|[Dd]enied|not permitted)"
+    r"|.*?(?:[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error\b|\berror(?:\[\w+\]| TS\d+)"
+    r"|\bHTTP(?:/\d\S*)? [45]\d\d\b|\b[Ss]tatus(?: code)?[:= ]+[45]\d\d\b|\b(?:ECONN|ENO|EACC|ERR_)\w)"
+)
 _FAILED_TALLY = re.compile(
     r"\b[1-9][\d,]* (?:\w+ )?(?:fail\w*|errors?|errored|rejected|conflicts?|problems?|vulnerabilit)"
     r"|\b(?:fail\w*|errors?|unreachable)\b[\"']?\s*[:=]\s*[1-9]|^FAILED\b",
@@ -56,8 +59,8 @@ _FAILED_TALLY = re.compile(
 _TALLY = re.compile(
     r"\b\d[\d,.]*%?\s?(?:\w+ )?(?:pass(?:ed|ing)|fail\w*|errors?|warnings?|problems?|issues?|tests?|"
     r"specs?|examples?|assertions?|pending|replacements?|occurrences?|match(?:es)?|results?|rows?|"
-    r"records?|files?|packages?|vulnerabilit\w*|insertions?|deletions?|changed|added|removed|"
-    r"destroyed|to (?:add|change)|seconds?|ms|modules?|targets?|tasks?|checks?|suites?|items?)\b"
+    r"records?|files?|packages?|vulnerabilit\w*|insertions?|deletions?|changed|added|removed|destroyed|"
+    r"to (?:add|change)|seconds?|ms|modules?|targets?|tasks?|checks?|suites?|items?)\b"
     r"|\b(?:All|Total|Found|Ran|Coverage|Score|accuracy|loss|BUILD|Finished|Success\w*|succeeded)\b"
     r"|^\w[\w ]{0,30}(?:: +|=)[\d$€£.-][\d,.]*\b"
 )
@@ -68,17 +71,17 @@ _EXIT = re.compile(
 )
 # Brackets, rules, progress, footers, what the host adds below an output.
 _SAYS_NOTHING = re.compile(
-    r"^[\W_]*$|^\W*(?:FAIL(?:ED)?|end|done|else|fi|esac|EOF|pass|break|return|null|true|false|output|stdout|"
-    r"stderr)\W*$|^(?:shell )?cwd (?:was )?reset|^wall time|^duration|^(?:real|user|sys)\s+\d"
-    r"|^process group|^\[(?:exit \d+|loop-guard|(?:the )?(?:python|jupyter|current) )[^\]]*\]$"
-    r"|^exit(?: code|ed)?:? \d+$|^\((?:open file|current directory): .*\)$|^\S{0,60}[$#>%]\s*$"
-    r"|^[\w ]+: \(none\)$|\b\d{1,3}%\s*[|\[█▏#=]|[█▓░━╸]{2,}|^\S+ (?-i:PASSED|SKIPPED|XFAIL)\b"
-    r"|^(?:at \S+ \(|at \S+:\d+|at node:|File \"[^\"]+\", line)|^<[^>]*>$|^[✓✔√]\s|^ok \d+\b|^command:"
-    r"|^\^+[\s~^]*$|^hint: ",
+    r"[\W_]*$|\W*(?:FAIL(?:ED)?|end|done|else|fi|esac|EOF|pass|break|return|null|true|false|output|"
+    r"stdout|stderr)\W*$|(?:shell )?cwd (?:was )?reset|wall time|duration|(?:real|user|sys)\s+\d"
+    r"|process group|\[(?:exit \d+|loop-guard|(?:the )?(?:python|jupyter|current) )[^\]]*\]$"
+    r"|exit(?: code|ed)?:? \d+$|\((?:open file|current directory): .*\)$|\S{0,60}[$#>%]\s*$"
+    r"|[\w ]+: \(none\)$|\S+ (?-i:PASSED|SKIPPED|XFAIL)\b|.{0,40}\b\d{1,3}%\s*[|\[█▏#=]|.*[█▓░━╸]{2}"
+    r"|at (?:\S+ \(|\S+:\d+|node:)|File \"[^\"]+\", line|<[^>]*>$|[✓✔√]\s|ok \d+\b|command:"
+    r"|\^+[\s~^]*$|hint: ",
     re.I,
-)  # fmt: skip
+)
 # Lines of a file that an editing tool shows, and of a diff.
-_ECHO = re.compile(r"^\s*\d+(?:\t|→|\||:\s)|^[+-](?:\s{2,}|\w)|^@@")
+_ECHO = re.compile(r"\s*\d+(?:\t|→|\||:\s)|[+-](?:\s{2,}|\w)|@@")
 
 # -------------------------------------------------------------- public
 
@@ -104,8 +107,15 @@ def exit_code(text: str) -> str:
 
 def is_bad(line: str) -> bool:
     """Return whether a line has the form in which programs report that something failed."""
-    head = line[:400]
-    return _STRONG.search(head) is not None or _BAD.search(_NONE.sub("", head)) is not None
+    head = line[:HEAD_CHARS].lower()
+    if not any(word in head for word in _BAD_WORDS):
+        return False
+    head = _NONE.sub("", head)
+    return _is_strong(line) or any(word in head for word in _PLAIN_WORDS)
+
+
+def _is_strong(line: str) -> bool:
+    return _STRONG.match(_NONE.sub("", line[:HEAD_CHARS])) is not None
 
 
 def _telling(call: ToolCall | None, output: str) -> str:
@@ -114,16 +124,18 @@ def _telling(call: ToolCall | None, output: str) -> str:
         return " ".join(line.strip() for line in flat.splitlines() if _says(line) or flat == line)
     if flat[0] in "{[" and (said := _json_words(flat)):
         return said
-    lines = [line.strip() for line in _lines(flat) if _says(line)]
-    if call is None or not shows_text(call):
-        return _chosen(lines)
-    # A text that was asked for is no report: its first line may be one.
-    first = next(iter(lines), "")
-    return cut(first, LINE_CHARS) if is_bad(first) and not _ECHO.match(first) else ""
+    if call is not None and key_of(call.name) in _REPORTING:
+        return cut(flat, 2 * LINE_CHARS)
+    if call is not None and (lists(call) or shows_text(call)):
+        # What was asked for is no report of what came of it: its first line may be one.
+        first = next((line.strip() for line in flat[:EDGE_CHARS].splitlines() if _says(line)), "")
+        is_report = lists(call) or (is_bad(first) and not _ECHO.match(first))
+        return cut(first, LINE_CHARS) if is_report else ""
+    return _chosen([line.strip() for line in _lines(flat) if _says(line)])
 
 
 def _says(line: str) -> bool:
-    return _SAYS_NOTHING.search(line.strip()) is None
+    return _SAYS_NOTHING.match(line.strip()[:LINE_CHARS]) is None
 
 
 def _lines(text: str) -> list[str]:
@@ -147,22 +159,53 @@ def _between(text: str) -> Iterator[str]:
 # -------------------------------------------------------------- choosing
 
 
+_REPORTING = frozenset("agent delegate dispatchagent newtask runsubagent subagent task".split())
+"""Tools whose result is another agent's report."""
+
+
 def _chosen(lines: Sequence[str]) -> str:
     """Return the first error's line and the last tally, else the last line."""
     own = [line for line in lines if not _ECHO.match(line)] or lines
     bad = [line for line in own if is_bad(line)]
-    strong = [line for line in bad if _STRONG.search(line[:400])]
-    tallies = [line for line in own if _TALLY.search(line[:400])]
-    failed = [line for line in bad if _FAILED_TALLY.search(_NONE.sub("", line[:400]))]
-    first = next(iter(strong or bad or ([] if tallies else own)), "")
-    last = (failed or tallies[-1:] or strong or bad or own or [""])[-1]
+    strong = [line for line in bad if _is_strong(line)]
+    failed = [line for line in bad if _FAILED_TALLY.search(_NONE.sub("", line[:HEAD_CHARS]))]
+    tally = next((line for line in reversed(own) if _TALLY.search(line[:HEAD_CHARS])), "")
+    first = next(iter(strong or bad or ([] if tally else own)), "")
+    last = (failed or [tally] * bool(tally) or strong or bad or own or [""])[-1]
     parts = dict.fromkeys(cut(line, LINE_CHARS) for line in (first, last) if line)
     return " … ".join(parts)
 
 
+_LISTS = re.compile(
+    r"^(?:cd [^&;]*(?:&&|;)\s*)?(?:ls|grep|rg|find|tree|git (?:log|show|diff|branch|blame))\b"
+)
+_LIST_TOOLS = re.compile(r"^(?:list|ls|search|grep|find|glob|codebase)", re.I)
+_LOOKS = re.compile(
+    r"^(?:read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download)", re.I
+)
+_LOOKING = re.compile(
+    r"^(?:cd [^&;]*(?:&&|;)\s*)?(?:cat|head|tail|sed -n|pwd|which|wc|curl|wget|git status)\b"
+)
+
+
+def lists(call: ToolCall) -> bool:
+    """Return whether a call by its first word lists or searches."""
+    line = command_of(call).strip()
+    pattern, name = (_LISTS, line) if line else (_LIST_TOOLS, call.name.rpartition("__")[2])
+    return pattern.match(name) is not None
+
+
+def looks(call: ToolCall) -> bool:
+    """Return whether a call by its first word changes nothing."""
+    line = command_of(call).strip()
+    pattern, name = (_LOOKING, line) if line else (_LOOKS, call.name.rpartition("__")[2])
+    return pattern.match(name) is not None or lists(call)
+
+
 _SHOWING = ("read", "view", "cat", "open", "get_file", "show", "head", "tail", "less")
 _SHOWS = re.compile(
-    r"^(?:cd [^&;|]*(?:&&|;)\s*)?(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*$"
+    r"^(?:cd [^&;|]*(?:&&|;)\s*)?(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*"
+    r"(?:\|\s*(?:head|tail|less|jq|nl|cat)\b[^|;&>]*)*$"
 )
 PATH_KEYS = frozenset(
     "filepath filepaths path filename file targetfile notebookpath relativepath absolutepath "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from .rendering import TITLES, Line, Section, ends
 
@@ -17,9 +17,10 @@ NEWEST = 3
 MACHINE_CHARS = 400
 RARE = 2
 """Texts that hold a word at most, so that it counts as rare."""
+WORDS_CHARS = 240
+"""Characters of a text whose words are compared."""
 LEAST_REPEATED = 24
 """Shorter texts are quoted although they stand in the view anyway."""
-_WORD = re.compile(r"\w+")
 _ASKS = ("?", "？", "؟", "?)", '?"')
 
 
@@ -61,7 +62,9 @@ def _body(one: Said) -> str:
 
 def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
     """Yield a rank each: of one kind those with rare words first, the shorter first."""
-    spoken = Counter(word for one in said for word in set(_words(one.text)))
+    words = [set(one.text[:WORDS_CHARS].lower().split()) for one in said]
+    spoken = Counter(chain.from_iterable(words))
+    common = {word for word, times in spoken.items() if times > RARE}
     own = [n for n, one in enumerate(said) if one.by_user]
     ends_of = {*own[:1], *own[-NEWEST:]}
     last = {one.text: n for n, one in enumerate(said)}
@@ -71,9 +74,8 @@ def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
             kind = FIRST
         elif last[one.text] != n:
             kind = max(kind, GOES_ON)
-        words = set(_words(one.text))
-        rare = sum(1 for word in words if spoken[word] <= RARE)
-        yield kind, -(10 * rare // max(5, len(words))), len(one.text) // 200, -n
+        rare = 10 * len(words[n] - common) // max(5, len(words[n]))
+        yield kind, -rare, len(one.text) // 200, -n
 
 
 def _kind(one: Said) -> int:
@@ -83,7 +85,3 @@ def _kind(one: Said) -> int:
     if len(text) < GO_ON_CHARS and not any(map(str.isdigit, text)):
         return GOES_ON
     return ASKS if text.endswith(_ASKS) else STATES
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text[:600].lower())
