@@ -9,8 +9,9 @@ from collections.abc import Iterator, Sequence
 from ..messages import Message, ToolCall, is_result, result_text, steps, text_of, tool_calls_of
 from ..messages.display import excerpt
 from ..quotes import telling_line
-from ..quotes.passages import argument_values, arguments_of
-from ..quotes.telling import is_bad, looks
+from ..quotes.files import changed_by, paths_in
+from ..quotes.passages import argument_values, arguments_of, command_of
+from ..quotes.telling import is_bad, lists, looks
 
 __all__ = ["in_order", "outline"]
 
@@ -20,7 +21,9 @@ SAID_CHARS = 110
 NAMED = 4
 """Files or arguments that a line names at most."""
 NAME_CHARS = 50
-_FILE = re.compile(r"[\w./~@-]*[\w-]\.[a-zA-Z]\w{0,4}\b")
+COMMAND_CHARS = 300
+"""Characters of a command line in which files are looked for."""
+_FILE = re.compile(r"(?<!\S)[\w./~@-]*[\w-]\.[a-z]\w{0,4}(?!\S)")
 
 
 def outline(
@@ -31,15 +34,21 @@ def outline(
     `references` are those of the messages, "" for one that leads nowhere; without `users` their
     words are left out.
     """
-    lines = []
+    rows: list[tuple[list[str], str, int]] = []
     for stretch in _stretches(messages):
         named = [references[index] for index in stretch if references[index]]
-        if named and (users or messages[stretch.start].get("role") != "user"):
-            where = named[0]
-            if len(named) > 1:
-                where += "-" + named[-1].rpartition(".")[2]
-            lines.append(f"{where} {_line([messages[i] for i in stretch])}")
-    return lines
+        if not named or (not users and messages[stretch.start].get("role") == "user"):
+            continue
+        line, times = _line([messages[i] for i in stretch]), 1
+        if rows and rows[-1][1] == line:
+            before, _, times = rows.pop()
+            named, times = before + named, times + 1
+        rows.append((named, line, times))
+    return [_where(named) + f" {line}" + (f" ×{n}" if n > 1 else "") for named, line, n in rows]
+
+
+def _where(named: Sequence[str]) -> str:
+    return named[0] + (f"-{named[-1].rpartition('.')[2]}" if len(named) > 1 else "")
 
 
 def in_order(segment: int, messages: Sequence[Message]) -> list[str]:
@@ -83,8 +92,9 @@ def _named(calls: Sequence[ToolCall]) -> str:
     Those of changing calls come first; a file's folder is named where two files look alike.
     """
     ordered = sorted(calls, key=looks)
-    values = [value for call in ordered for value in argument_values(arguments_of(call))]
-    found = (path for value in values if len(value) < 300 for path in _FILE.findall(value))
+    values = [command_of(call) or next(_values(call), "") for call in ordered]
+    found = [path for call in ordered for path in (paths_in(call) or changed_by(call))]
+    found += [path for call in ordered for path in _FILE.findall(command_of(call)[:COMMAND_CHARS])]
     paths = list(dict.fromkeys(found))
     names = Counter(path.rpartition("/")[2] for path in paths)
     shown = [path if names[last := path.rpartition("/")[2]] > 1 else last for path in paths]
@@ -93,15 +103,23 @@ def _named(calls: Sequence[ToolCall]) -> str:
     return ", ".join(shown[:NAMED]) + more
 
 
+def _values(call: ToolCall) -> Iterator[str]:
+    return (value for value in argument_values(arguments_of(call)) if value.strip())
+
+
 def _quoted(messages: Sequence[Message], calls: Sequence[ToolCall]) -> str:
-    """Return the newest result's words of an error's form, else the assistant's last words."""
+    """Return the newest run's words, else an error's, else the assistant's last words."""
     made = {call.id: call for call in calls}
-    for message in reversed(messages):
-        if is_result(message):
-            call = made.get(str(message.get("tool_call_id") or ""))
-            line = telling_line(call, result_text(message))
-            if is_bad(line) and not (call and looks(call)):
-                return f'{call.name if call else "result"} -> "{excerpt(line, SAID_CHARS)}"'
+    bad = ""
+    for message in filter(is_result, reversed(messages)):
+        call = made.get(str(message.get("tool_call_id") or ""), calls[-1])
+        line = telling_line(call, result_text(message))
+        words = f'{call.name} -> "{excerpt(line, SAID_CHARS)}"' if line else ""
+        if words and command_of(call) and not looks(call):
+            return words
+        bad = bad or (words if is_bad(line) and not lists(call) else "")
+    if bad:
+        return bad
     spoken = (m for m in reversed(messages) if m.get("role") == "assistant" and text_of(m).strip())
     last = next(spoken, None)
     return f'said: "{excerpt(text_of(last), SAID_CHARS)}"' if last is not None else ""
