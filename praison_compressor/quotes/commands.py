@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from ..messages import Message, ToolCall, tool_calls_of
-from .passages import call_line, call_text, command_of, cut, without_notes
+from .passages import ROLE, call_line, call_text, command_of, cut, without_notes
 from .rendering import TITLES, Line, Section
 from .telling import lists, looks, telling_line
 
+T = TypeVar("T")
 NO_RESULT = "no result was recorded"
+AGENT = "assistant"
+"""The name of a call that an agent without native calls wrote in its text."""
 COMMAND_CHARS = 200
 
 
@@ -74,9 +78,9 @@ class Newest:
             return NO_RESULT
         output = without_notes(one.text, self.host_prefixes)
         said = telling_line(one.call, output)
-        if not said:
-            return size(output)
-        return f"{said} {size(output)}" if lists(one.call) and "\n" in output.strip() else said
+        if not said or (lists(one.call) and "\n" in output.strip()):
+            said = f"{said} {size(output)}".lstrip()
+        return f"{ROLE}: {said}" if one.call.name == AGENT else said
 
 
 def size(output: str) -> str:
@@ -102,21 +106,21 @@ def run_key(call: ToolCall) -> str:
 
 def section(found: Sequence[Newest], budget: int) -> Section:
     """Return the section of commands and calls; those that only look rank last."""
-    ranked = sorted(found, key=_rank)
-    chosen = sorted(ranked[: most_entries(budget)], key=lambda one: one.exchange.at)
+    others, best = parted(sorted(found, key=_rank, reverse=True), budget)
     lines = [
         Line(
             one.exchange.at, _rank(one), f"{_said(one.exchange.call)}{times(one)} -> {one.quoted()}"
         )
-        for one in chosen
+        for one in sorted(best, key=lambda one: one.exchange.at)
     ]
-    left = len(found) - len(chosen)
+    left = [one.exchange.at for one in others]
     return Section(TITLES["commands"], lines, 0.15, least=80, noun="calls", unlisted=left)
 
 
-def most_entries(budget: int) -> int:
-    """Return how many entries of calls a budget can hold at most."""
-    return max(8, budget // 24)
+def parted(entries: Sequence[T], budget: int) -> tuple[Sequence[T], Sequence[T]]:
+    """Return the entries before the last, and as many of the last as a budget can hold."""
+    most = max(8, budget // 24)
+    return entries[:-most], entries[-most:]
 
 
 def times(one: Newest) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..messages import ToolCall
-from .commands import Newest, most_entries, times
+from .commands import Newest, parted, times
 from .passages import arguments_of, command_of, cut, key_of, named_arguments
 from .rendering import TITLES, Line, Section
 from .telling import PATH_KEYS
@@ -31,8 +31,9 @@ _PATCHED = re.compile(
 _HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?([^\n]*)\n.*?^\s*\1\s*$", re.S | re.M)
 _WRITES = re.compile(
     r"(?<![-=\d&>])>{1,2}\|?\s*(?:([\w./~@+-][^\s;|&<>()'\"]*)|['\"]([^'\"\n]+)['\"])"
-    r"|\btee (?:-a )?([\w./~@+-]+)"
+    r"|\btee (?:-a )?([\w./~@+-]+)|'[^']*'|\"[^\"]*\""
 )
+"""Redirections; quoted words are passed over."""
 _ACTS = re.compile(
     r"(?:^|[;&|\n(])\s*(?:sudo )?(?:git )?(sed|perl|mv|cp|rm|touch|patch)\s([^;&|\n]*)"
 )
@@ -45,12 +46,12 @@ SHORT_PATH_CHARS = 16
 
 def section(found: Mapping[str, Newest], budget: int) -> Section:
     """Return the section of files, each with its newest changing call and that call's result."""
-    newest = list(found.items())[-most_entries(budget) :]
+    older, newest = parted(list(found.items()), budget)
     lines = [
         Line(one.exchange.at, (-n,), f"{path}: {_what(one)}{times(one)} -> {_quoted(path, one)}")
         for n, (path, one) in enumerate(newest)
     ]
-    left = len(found) - len(newest)
+    left = [one.exchange.at for _, one in older]
     return Section(TITLES["files"], lines, 0.15, least=80, noun="files", unlisted=left)
 
 
@@ -130,7 +131,7 @@ def _by_shell(line: str) -> Iterator[str]:
     plain = _HEREDOC.sub(lambda found: found[2], line) if "<<" in line else line
     for found in _WRITES.findall(plain):
         path = next(filter(None, found), "")
-        if not _NO_FILE.search(path):
+        if path and not _NO_FILE.search(path):
             yield path
     for program, rest in _ACTS.findall(plain):
         yield from (word for word in _operands(program, rest) if not _NO_FILE.search(word))

@@ -175,7 +175,7 @@ _MACHINE_OPENS = re.compile(
     r"### Page state|(?:Clickable|Interactive) elements|\(Open file: )",
     re.I,
 )
-_PROMPT = re.compile(r"\n\S{0,40}[$#>]\s*\Z")
+_PROMPT = re.compile(r"\n\S{0,40}[$#]\s*\Z")
 
 
 def is_machine_text(text: str) -> bool:
@@ -190,9 +190,9 @@ def is_machine_text(text: str) -> bool:
     return len(lines) >= MACHINE_LINES and all(map(MACHINE_LINE.match, (*lines[:40], lines[-1])))
 
 
-def is_observation(text: str) -> bool:
-    """Return whether a text that answers an agent without native calls is its environment's."""
-    return _PROMPT.search(text[-60:]) is not None or is_machine_text(text)
+def ends_in_prompt(text: str) -> bool:
+    """Return whether a text ends in a shell's prompt, as an environment's output does."""
+    return _PROMPT.search(text[-60:]) is not None
 
 
 # -------------------------------------------------------------- the user's words in results

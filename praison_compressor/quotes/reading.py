@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 
 from ..messages import Message, ToolCall, is_result, result_text, text_of
 from . import commands, files, instructions, reports, user
-from .commands import Exchange, Newest, Pairing
+from .commands import AGENT, Exchange, Newest, Pairing
 from .passages import (
     QuoteOptions,
     Spoken,
     asks_the_user,
     call_line,
     command_of,
-    is_observation,
+    ends_in_prompt,
     said_by,
     spoken,
     without_notes,
@@ -59,6 +59,7 @@ class Quotes:
         """
         sections = [
             user.section(self.said, visible),
+            user.others(self.said, visible),
             instructions.section(self.instructions, visible),
             self.plan.section(),
             files.section(self.files, budget_tokens),
@@ -119,9 +120,9 @@ class _Reader:
         if one.block is not None:
             key, flagged = str(one.block.get("tool_use_id") or ""), said_by(one.block) != one.text
             self._answered(key, one.text, at, flagged)
-        elif self._last is not None and (one.source == "result" or is_observation(one.text)):
+        elif self._last is not None and (one.source == "result" or ends_in_prompt(one.text)):
             # An agent without native calls: its text is the call.
-            call = ToolCall("", "assistant", self._last[1])
+            call = ToolCall("", AGENT, self._last[1])
             self._pairs.made.append(Exchange(self._last[0], call, one.text, at))
             self._last = None
         elif one.source == "user":

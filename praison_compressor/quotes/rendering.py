@@ -14,6 +14,7 @@ Count = Callable[[str], int]
 HEADING = "## "
 TITLES = {
     "user": "The user said",
+    "others": "In the user's role, from hosts, environments and other agents",
     "instructions": "Instructions read (contents of files)",
     "plan": "Plan (as last given)",
     "files": "Files: newest changing call of each -> its result",
@@ -48,8 +49,8 @@ class Section:
     least: int = 24
     """Tokens to which an entry may be cut so that others fit."""
     noun: str = "entries"
-    unlisted: int = 0
-    """Entries of the segment that are not among the lines."""
+    unlisted: Sequence[int] = ()
+    """Positions of entries that are not among the lines."""
 
 
 class _Filled(NamedTuple):
@@ -109,11 +110,8 @@ class Renderer:
         return 1 + int((_bytes(line.body) + _bytes(line.lead) + REFERENCE_BYTES) * self.ratio)
 
     def _need(self, section: Section) -> int:
-        return (
-            int(NOTE_TOKENS * (section.unlisted > 0))
-            + HEADING_TOKENS
-            + sum(map(self._estimate, section.lines))
-        )
+        note = NOTE_TOKENS if section.unlisted else 0
+        return HEADING_TOKENS + note + sum(map(self._estimate, section.lines))
 
     # ---------------------------------------------------------- one section
 
@@ -148,9 +146,10 @@ class Renderer:
 
     def _left_out(self, section: Section, left: Sequence[Line]) -> list[str]:
         """Return the line that counts the entries left out, with their references."""
-        number = len(left) + section.unlisted
-        ends_of = [self._reference(line.at) for line in (*left[:1], *left[-1:])]
+        places = sorted({*section.unlisted, *(line.at for line in left)})
+        ends_of = map(self._reference, (*places[:1], *places[-1:]))
         where = " to ".join(dict.fromkeys(filter(None, ends_of)))
+        number = len(left) + len(section.unlisted)
         told = f"({number:,} more {section.noun} not shown{f': {where}' if where else ''})"
         return [told] if number else []
 
