@@ -36,9 +36,20 @@ def test_nothing_is_said_in_words_of_our_own(row: tuple[str, str, tuple[str, ...
 
 
 @pytest.mark.parametrize(
-    "last", ["}", "]", "Shell cwd was reset to /w", " 99%|█████████▉| 99/100", "-" * 70, "Wall time: 1 s",
-             "tests/a.py::test_b PASSED", "[loop-guard] three times", "exit code 0", "bash-5.2$"],
-)  # fmt: skip
+    "last",
+    [
+        "}",
+        "]",
+        "Shell cwd was reset to /w",
+        " 99%|█████████▉| 99/100",
+        "-" * 70,
+        "Wall time: 1 s",
+        "tests/a.py::test_b PASSED",
+        "[loop-guard] three times",
+        "exit code 0",
+        "bash-5.2$",
+    ],
+)
 def test_a_last_line_that_says_nothing_is_not_quoted(last: str) -> None:
     """Brackets, progress, prompts and hosts' footers give way to a tally above."""
     assert telling_line(RUN, f"{NOTES}\n11 passed, 1 failed\n{last}") == "11 passed, 1 failed"
@@ -52,9 +63,13 @@ def test_an_output_without_a_telling_word_gives_none(output: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("read_file", '{"path": "src/a.py"}'), ("bash", '{"command": "cat src/a.py | head -40"}'),
-     ("view", '{"filePath": "src/a.py"}'), ("bash", '{"command": "cd /w && sed -n 1,40p a.py"}')],
-)  # fmt: skip
+    [
+        ("read_file", '{"path": "src/a.py"}'),
+        ("bash", '{"command": "cat src/a.py | head -40"}'),
+        ("view", '{"filePath": "src/a.py"}'),
+        ("bash", '{"command": "cd /w && sed -n 1,40p a.py"}'),
+    ],
+)
 def test_a_text_that_was_asked_for_is_no_report(name: str, arguments: str) -> None:
     """A file's lines are not quoted, though one names an error; a refusal to read it is."""
     call = ToolCall("c", name, arguments)
@@ -81,8 +96,10 @@ def test_a_call_on_one_line_is_bounded() -> None:
 
 def test_the_newest_run_of_a_command_is_quoted() -> None:
     """What it printed before is not; how often it ran is."""
-    runs = [*step("a", "3 failed, 9 passed", "bash", command="make check"),
-            *step("b", "12 passed", "bash", command="make check")]  # fmt: skip
+    runs = [
+        *step("a", "3 failed, 9 passed", "bash", command="make check"),
+        *step("b", "12 passed", "bash", command="make check"),
+    ]
     text = quoted(runs)
     assert "make check (newest of 2) -> 12 passed" in text
     assert "3 failed" not in text
