@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from .rendering import TITLES, Line, Section, ends
+from .passages import cut
+from .rendering import TITLES, Line, Section
 
 FIRST, STATES, ASKS, GOES_ON = range(4)
 """Ranks: the first, the newest and words in results; statements; questions; "go on"."""
@@ -49,7 +50,7 @@ def others(said: Sequence[Said], visible: str) -> Section:
     """Return the section of other speakers in the user's role, by their beginning and end."""
     shown = {one.text: one for one in said if not one.by_user}
     lines = [
-        Line(one.at, (-one.at,), ends(text.strip(), OTHERS_CHARS), f"{one.how}: ")
+        Line(one.at, (-one.at,), cut(text, OTHERS_CHARS), f"{one.how}: ")
         for text, one in shown.items()
         if not is_visible(text, visible)
     ]

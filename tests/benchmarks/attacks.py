@@ -201,13 +201,18 @@ PASTED = ("mail that", "quotation", "fenced text", "tagged document", "reported 
 BUDGETS = (200, 800, 6_000)
 
 
-def stands_as_the_users(attack: Attack) -> bool:
-    """Return whether an attack's words stand as the user's in the quotes or in a view."""
+def stands_in_quotes(attack: Attack) -> bool:
+    """Return whether an attack's words stand as the user's in the quotes, at any budget."""
     middle = [message for message in attack.messages if message["role"] != "system"]
     references = [f"s1.{n}" for n in range(1, len(middle) + 1)]
     found = read_quotes(middle)
-    texts = [found.text(budget, lambda text: len(text) // 4, references) for budget in BUDGETS]
-    texts += [text.replace("&lt;", "<") for text in _views(attack)]
+    texts = (found.text(budget, lambda text: len(text) // 4, references) for budget in BUDGETS)
+    return any(attack.poison in line for text in texts for line in _users_lines(text, attack))
+
+
+def stands_in_view(attack: Attack) -> bool:
+    """Return whether an attack's words stand as the user's in a view made without a model."""
+    texts = (text.replace("&lt;", "<") for text in _views(attack))
     return any(attack.poison in line for text in texts for line in _users_lines(text, attack))
 
 
@@ -236,13 +241,12 @@ def _users_lines(text: str, attack: Attack) -> Iterator[str]:
 
 def main() -> None:
     tried = attacks()
-    won = Counter(attack.name.rpartition(" ")[0] for attack in tried if stands_as_the_users(attack))
-    rows = [("attacks", len(tried), ""), ("stand as the user's words", won.total(), "0")]
-    show(
-        "Nothing a tool returned stands as the user's words",
-        ("measure", "figure", "limit"),
-        [*rows, *((f"... {name}", n, "") for name, n in won.items())],
-    )
+    rows: list[tuple[str, object, str]] = [("attacks", len(tried), "")]
+    for where, stands in (("quotes", stands_in_quotes), ("a view", stands_in_view)):
+        won = Counter(a.name.rpartition(" ")[0] for a in tried if stands(a))
+        rows += [(f"stand as the user's words in {where}", won.total(), "0")]
+        rows += [(f"... {name}", n, "") for name, n in won.items()]
+    show("Nothing a tool returned is the user's", ("measure", "figure", "limit"), rows)
 
 
 if __name__ == "__main__":
