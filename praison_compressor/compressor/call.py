@@ -12,7 +12,6 @@ from ..errors import ConfigError
 from ..ledger.segments import Session
 from ..messages import Message, Transcript, read
 from ..messages.digests import MessageCache, Originals, Seen
-from ..messages.forks import lazy
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..view.budget import Budget

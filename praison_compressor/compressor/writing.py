@@ -12,14 +12,13 @@ from typing import Literal
 
 from ..config import Event, Hook
 from ..ledger.segments import Usage
-from ..messages import Message
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Brief, Prefix, Written
 from ..summaries.threads import begin
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import prose_of
-from ..view.jobs import SMALLEST_SUMMARY, Job, view_tokens
+from ..view.jobs import Job, view_tokens
 from ..view.plan import Plan
 from .call import Look
 

@@ -6,7 +6,7 @@ import pytest
 
 from praison_compressor import SummaryRejected, SummaryReply
 from praison_compressor.summaries.prompts import Wish, rendering, request
-from praison_compressor.summaries.validation import accept, is_about
+from praison_compressor.summaries.validation import accept
 
 LOREM = (
     "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut "
@@ -85,7 +85,7 @@ TALKS = {
         "Badge 4471 for the Lyon office is blocked; call Moreau before 18 h, the safe is shut.",
     ),
     "Russian": (
-        "Извините, но сервер печати в Казани не отвечает с утра, посмотрите журнал.",
+        "Сервер печати в Казани не отвечает с утра, посмотрите журнал.",
         "В журнале ошибка 0x6d9: служба остановлена после обновления, диск полон на 98 процентов.",
         "Очистите диск и запустите службу, потом напишите Ольге про этот разговор.",
         "Сервер печати в Казани: ошибка 0x6d9, диск полон на 98 процентов; очистить, запустить.",
@@ -122,7 +122,7 @@ def is_taken(language: str, answer: str) -> bool:
     reply = {"role": "assistant", "content": said[1]}
     asked = request(rendering([m for turn in 3 * turns for m in (turn, reply)]), Wish(200))
     try:
-        return is_about(accept(SummaryReply(answer), asked), asked)
+        return bool(accept(SummaryReply(answer), asked))
     except SummaryRejected:
         return False
 
