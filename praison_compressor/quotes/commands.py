@@ -1,25 +1,62 @@
-"""The newest run of each command and call, and the newest changing call of each file."""
+"""Calls with their results; the newest run of each command or call."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..messages import ToolCall
-from .exchanges import NO_RESULT, Exchange
-from .files import command_of
-from .passages import QuoteOptions, call_line, call_text, cut, without_notes
+from ..messages import Message, ToolCall, tool_calls_of
+from .passages import call_line, call_text, command_of, cut, without_notes
 from .rendering import TITLES, Line, Section
-from .telling import exit_code, opened, telling_line
+from .telling import lists, looks, telling_line
 
+NO_RESULT = "no result was recorded"
 COMMAND_CHARS = 200
-_LOOKS = re.compile(
-    r"^(?:read|view|get|list|ls|search|grep|find|glob|cat|fetch|open|look|show|query|web|describe)",
-    re.I,
-)
-_LOOKING_COMMAND = re.compile(r"^(?:cd [^&;]*(?:&&|;)\s*)?(?:cat|ls|head|tail|grep|rg|find|sed -n|pwd|"
-                              r"which|wc|tree|git (?:log|show|diff|status|branch))\b")  # fmt: skip
+
+
+@dataclass(eq=False)
+class Exchange:
+    """One call and its result."""
+
+    at: int
+    call: ToolCall
+    text: str = ""
+    """The result's text, with its `is_error` flag in words where that is set."""
+    answered_at: int = -1
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether a result was recorded."""
+        return self.answered_at >= 0
+
+
+class Pairing:
+    """Finds the call that a result answers: ids are used again, and a result may be missing."""
+
+    def __init__(self) -> None:
+        self.made: list[Exchange] = []
+        self._open: dict[str, list[Exchange]] = {}
+        self._newest: dict[str, Exchange] = {}
+
+    def calls(self, message: Message, at: int) -> bool:
+        """Take in the calls of an assistant's message; return whether it makes any."""
+        made = [Exchange(at, call) for call in tool_calls_of(message)]
+        if made:
+            self._open = {}
+        for one in made:
+            for key in {one.call.id, one.call.name} - {""}:
+                self._open.setdefault(key, []).append(one)
+                self._newest[key] = one
+        self.made += made
+        return bool(made)
+
+    def answer(self, key: str, text: str, at: int) -> Exchange | None:
+        """Complete the first open call of an id, else the newest; None where none has it."""
+        waiting = (one for one in self._open.get(key, ()) if not one.is_answered)
+        one = next(waiting, None) or self._newest.get(key)
+        if one is not None:
+            one.text, one.answered_at = text, at
+        return one
 
 
 @dataclass(frozen=True)
@@ -37,91 +74,59 @@ class Newest:
             return NO_RESULT
         output = without_notes(one.text, self.host_prefixes)
         said = telling_line(one.call, output)
-        code = exit_code(opened(output))
-        if code == "0" and not re.search(r"\bexit|code\b", said):
-            said = f"exit code 0: {said}" if said else "exit code 0"
-        return said or size(output)
+        if not said:
+            return size(output)
+        return f"{said} {size(output)}" if lists(one.call) and "\n" in output.strip() else said
 
 
 def size(output: str) -> str:
-    """Return an output's size in words."""
-    if not output.strip():
-        return "(empty result)"
+    """Return an output's size in words.
+
+    >>> size("a\\nb")
+    '(2 lines, 3 characters)'
+    """
     lines = output.strip().count("\n") + 1
-    return f"({lines:,} lines, {len(output):,} characters)"
+    return f"({lines:,} lines, {len(output):,} characters)" if output.strip() else "(no output)"
 
 
-def key(call: ToolCall) -> str:
-    """Return what makes two calls the same run."""
+def note(found: dict[str, Newest], name: str, one: Exchange, prefixes: tuple[str, ...]) -> None:
+    """Make a call the newest of its name."""
+    known = found.pop(name, None)
+    found[name] = Newest(one, known.times + 1 if known else 1, prefixes)
+
+
+def run_key(call: ToolCall) -> str:
+    """Return what makes two calls runs of one command."""
     return command_of(call).strip() or call_text(call)
 
 
-def is_run(call: ToolCall) -> bool:
-    """Return whether a call runs a command line."""
-    return bool(command_of(call))
-
-
-def note(found: dict[str, Newest], name: str, one: Exchange, options: QuoteOptions) -> None:
-    """Make a call the newest of its name."""
-    known = found.pop(name, None)
-    found[name] = Newest(one, known.times + 1 if known else 1, options.host_prefixes)
-
-
-def files(found: Mapping[str, Newest], budget: int) -> Section:
-    """Return the section of files, each with its newest changing call and that call's result."""
-    newest = list(found.items())[-_most(budget) :]
-    lines = [
-        Line(
-            one.exchange.at,
-            (-one.exchange.at, -n),
-            f"{_what(one)}{_times(one)} -> {one.quoted()}",
-            f"{path}: ",
-        )
-        for n, (path, one) in enumerate(newest)
-    ]
-    return Section(
-        TITLES["files"], lines, 0.15, least=80, noun="files", unlisted=len(found) - len(newest)
-    )
-
-
-def runs(found: Sequence[Newest], budget: int) -> Section:
+def section(found: Sequence[Newest], budget: int) -> Section:
     """Return the section of commands and calls; those that only look rank last."""
-    ranked = sorted(found, key=lambda one: (_looks(one.exchange.call), -one.exchange.at))
-    chosen = sorted(ranked[: _most(budget)], key=lambda one: one.exchange.at)
+    ranked = sorted(found, key=_rank)
+    chosen = sorted(ranked[: most_entries(budget)], key=lambda one: one.exchange.at)
     lines = [
         Line(
-            one.exchange.at,
-            (_looks(one.exchange.call), -one.exchange.at),
-            f"{_said(one.exchange.call)}{_times(one)} -> {one.quoted()}",
+            one.exchange.at, _rank(one), f"{_said(one.exchange.call)}{times(one)} -> {one.quoted()}"
         )
         for one in chosen
     ]
-    return Section(
-        TITLES["commands"], lines, 0.15, least=80, noun="calls", unlisted=len(found) - len(chosen)
-    )
+    left = len(found) - len(chosen)
+    return Section(TITLES["commands"], lines, 0.15, least=80, noun="calls", unlisted=left)
 
 
-def _most(budget: int) -> int:
-    """Return how many entries a budget can hold at most."""
-    return max(4, budget // 16)
+def most_entries(budget: int) -> int:
+    """Return how many entries of calls a budget can hold at most."""
+    return max(8, budget // 24)
 
 
-def _times(one: Newest) -> str:
+def times(one: Newest) -> str:
+    """Return how many equal calls the newest is the last of, in words."""
     return f" (newest of {one.times})" if one.times > 1 else ""
 
 
+def _rank(one: Newest) -> tuple[int, ...]:
+    return int(looks(one.exchange.call)), -one.exchange.at
+
+
 def _said(call: ToolCall) -> str:
-    line = command_of(call)
-    return cut(line, COMMAND_CHARS) if line else call_line(call, COMMAND_CHARS)
-
-
-def _what(one: Newest) -> str:
-    line = command_of(one.exchange.call)
-    return f"`{cut(line, 80)}`" if line and " " in line.strip() else one.exchange.call.name
-
-
-def _looks(call: ToolCall) -> int:
-    line = command_of(call).strip()
-    if line:
-        return int(_LOOKING_COMMAND.match(line) is not None)
-    return int(_LOOKS.match(call.name.rpartition("__")[2]) is not None)
+    return cut(command_of(call), COMMAND_CHARS) or call_line(call, COMMAND_CHARS)
