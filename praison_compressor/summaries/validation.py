@@ -225,8 +225,8 @@ EVIDENCE = 16.0
 FEW_WORDS = 64
 """Different words of a source, by their beginnings, in which each shared word counts."""
 
-SHARED = 0.65
-"""Share of the text's words, or of its numbers, that stand in such a source; all but one do."""
+SHARED = 0.4
+"""Share of the text's words, or of its numbers, that stand in such a source."""
 
 _LETTER_BITS, _DIGIT_BITS, _SIGN_BITS, _WORD_BITS = 2.2, 3.3, 4.5, 3.0
 
@@ -259,8 +259,7 @@ def is_about(text: str, source: str) -> bool:
 
 
 def _is_shared(words: set[str], known: set[str], least: int) -> bool:
-    shared = len(words & known)
-    return shared >= max(1, min(len(words) - 1, SHARED * len(words))) and len(words) >= least
+    return len(words) >= least and SHARED * len(words) <= len(words & known)
 
 
 def _split(words: Iterable[str]) -> tuple[set[str], set[str]]:
