@@ -33,7 +33,7 @@ from .segments import (
     plain_outline,
     seal,
 )
-from .words import Hit, Place, hits
+from .words import Hit, HitPlace, hits
 
 logger = logging.getLogger(__name__)
 
@@ -268,7 +268,7 @@ class MemoryStore:
             if session_id is not None:
                 chosen = [self._required(namespace, session_id)]
         pool: dict[str, Message] = {}
-        places: dict[str, Place] = {}
+        places: dict[str, HitPlace] = {}
         for kept in chosen:
             standing = () if archived_only else kept.outline or ()
             found = [(m, "", 0) for m in standing if not isinstance(m, int)]
