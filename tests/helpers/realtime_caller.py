@@ -8,11 +8,10 @@ import contextlib
 import inspect
 import json
 import re
-import threading
 import zlib
 from typing import Any
 
-from praison_compressor import CompressorConfig, MemoryStore
+from praison_compressor import CompressorConfig
 from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
 from tests.helpers.realtime_server import Event, Kept, RealtimeServer, Reply, speech
@@ -289,17 +288,3 @@ class Slow:
         finally:
             self.running -= 1
         return await oracle(messages)
-
-
-class GatedStore(MemoryStore):
-    """A store whose disk is slow: a commit is written when the gate is opened."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = threading.Event()
-        self.writing = False
-
-    def commit(self, session, segments, outline=None):
-        self.writing = True
-        self.gate.wait(10)
-        return super().commit(session, segments, outline)

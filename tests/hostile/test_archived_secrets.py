@@ -12,7 +12,6 @@ import pytest
 from praison_compressor.ledger.sql.archive import Packer
 from praison_compressor.ledger.words import words
 from praison_compressor.messages import Message
-from tests.helpers.command import runner
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import verify
@@ -129,25 +128,6 @@ def test_a_session_resumed_with_masks_goes_on(tmp_path: Path) -> None:
     assert len(again.store.open("default", "s").entries) == len(before) + 1
     assert again.store.verify() == []
     assert again.verbatim(result.messages, session_id="s") == grown
-
-
-def test_people_are_told_how_many_and_never_which(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The command in words and as JSON, the report page."""
-    run = runner(monkeypatch, capfd)
-    file, page, url = tmp_path / "talk.json", tmp_path / "page.html", tmp_path / "ledger.db"
-    file.write_text(json.dumps(with_secrets()))
-    options = ("compress", file, "--window", 6_000, "--keep-tokens", 1_000, "--store", url)
-    done = run(*options, "--session", "s", "--json")
-    count = done.json["masked_secrets"]
-    said = run(*options, "--session", "s").out
-    run("report", "s", "--store", url, "--out", page)
-    told = page.read_text()
-    assert count >= len(SECRETS)
-    assert f"Keys and tokens masked in the archive: {count}." in said
-    assert f"{count} keys and tokens are masked in the archive." in told
-    assert [s for s in SECRETS.values() if s in told or s in said + done.out] == []
 
 
 def test_a_view_of_the_size_asked_for_has_room_for_its_masks(tmp_path: Path) -> None:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ctypes
 import json
 import logging
 import os
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -34,7 +32,6 @@ from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from tests.cli.test_commands import transcript
 from tests.helpers.command import runner
 from tests.helpers.hosting import OPENAI, agent, at_home, context, look_up, of_agent, turn
-from tests.helpers.stores import Postgres
 from tests.helpers.talks import committed, talk
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -196,19 +193,6 @@ def test_a_store_that_can_be_opened_before_the_first_compression_takes_its_place
     assert ours.forget().erased.sessions == (session.id,)
 
 
-def test_an_agent_that_compresses_by_hand_has_its_store_late_too(
-    host: LocalProvider, tmp_path: Path
-) -> None:
-    """Its views are read from the ledger all the same."""
-    path = Path(below_a_file(tmp_path))
-    made = agent(host, OPENAI, context(host, store_url=str(path), auto_compact=False))
-    talked(host, made, range(2))
-    assert made.context_compressor.status().store == "memory"
-    path.parent.unlink()
-    talked(host, made, range(2, TURNS))  # a slow failure is followed by a longer rest
-    assert made.context_compressor.status().store == f"store sqlite:{path}"
-
-
 def test_a_store_that_can_be_opened_after_the_first_compression_is_left_alone(
     host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -283,66 +267,6 @@ def test_memory_that_gave_way_takes_no_summary(tmp_path: Path) -> None:
         ours.compress_sync(transcript(), force=True)
     assert asked == []
     store.close()
-
-
-def test_a_store_that_comes_back_damaged(
-    host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It is said once that it cannot be used, and it is not tried again."""
-    path = Path(below_a_file(tmp_path))
-    made = agent(host, OPENAI, context(host, store_url=str(path)))
-    talked(host, made, range(2))
-    path.parent.unlink()
-    path.parent.mkdir()
-    path.write_bytes(b"garbage " * 2_000)
-    talked(host, made, range(2, TURNS))
-    assert made.context_compressor.status().store == "memory"
-    assert made.context_compressor.context_status == "summarized"
-    assert times_told(caplog, "stays in memory for good") == 1
-
-
-def test_turns_wait_once_for_a_server_that_does_not_answer(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Until the store has rested it is not tried again."""
-    monkeypatch.setattr(database, "_REST", 1_000)
-    met: list[socket.socket] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def meet() -> None:
-            with contextlib.suppress(OSError):  # the server is closed
-                while True:
-                    met.append(server.accept()[0])
-
-        threading.Thread(target=meet, daemon=True).start()
-        url = f"postgresql://someone@127.0.0.1:{server.getsockname()[1]}/ledger"
-        made = agent(host, OPENAI, context(host, store_url=url))
-        talked(host, made, range(5))
-        assert made.context_compressor.status().store == "memory"
-        assert len(met) == 1
-    for connection in met:
-        connection.close()
-
-
-def test_a_server_that_starts_after_an_agent_keeps_its_session(
-    host: LocalProvider, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """PostgreSQL is down while a worker starts: its session is there all the same."""
-    monkeypatch.setattr(database, "_REST", 0)
-    url = postgres.empty()
-    made = agent(host, OPENAI, context(host, store_url=url))
-    ours = made.context_compressor
-    postgres.stop()
-    try:
-        talked(host, made, range(2))
-        assert ours.status().store == "memory"
-    finally:
-        postgres.start()
-    talked(host, made, range(2, TURNS))
-    with closing(open_store(url)) as store:
-        assert [each.id for each in store.sessions("default")] == [ours.session_id]
-        assert len(store.open("default", ours.session_id).entries) >= 1
-    ours.ledger.close()
 
 
 def test_a_store_that_can_never_be_opened_costs_no_compression(

@@ -14,7 +14,6 @@ import pytest
 from praison_compressor import InvalidMessages
 from praison_compressor.messages import check, read, to_plain, tool_calls_of
 from tests.helpers.native import Block
-from tests.helpers.transcripts import step
 
 USER = {"role": "user", "content": "hello"}
 
@@ -112,12 +111,6 @@ def test_content_that_no_provider_takes_becomes_text_or_goes(content: Any, expec
     """What can be read of it is kept; an empty text block is refused, so it goes."""
     assert sent({"role": "user", "content": content})[0]["content"] == expected
     assert check([{"role": "user", "content": content}]) == ["messages[0]"]
-
-
-def test_nothing_beside_a_call_is_no_empty_list() -> None:
-    """`content: []` beside calls is refused as an empty array."""
-    asked, answer = step("a", "ok")
-    assert sent({**asked, "content": []}, answer)[0]["content"] is None
 
 
 def test_private_keys_and_keys_of_other_roles_never_leave() -> None:

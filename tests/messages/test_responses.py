@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,7 +14,6 @@ from praison_compressor import InvalidMessages
 from praison_compressor.facts import extract
 from praison_compressor.messages import read
 from praison_compressor.messages.responses import to_items, to_messages
-from tests.helpers.command import runner
 from tests.helpers.compressing import compressor
 from tests.helpers.native import Block
 from tests.helpers.transcripts import Message
@@ -95,18 +93,6 @@ def test_an_item_is_no_message_and_the_refusal_says_what_to_do(at: int) -> None:
     assert caught.value.index == 1
     assert before[at]["type"] in str(caught.value)
     assert "praison_compressor.messages.responses: to_messages" in str(caught.value)
-
-
-def test_the_command_says_so_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """A file of items is no transcript; which item, and what to do."""
-    path = tmp_path / "items.json"
-    path.write_text(json.dumps(items(1)))
-    code, _, said = runner(monkeypatch, capfd)("inspect", path)
-    assert code != 0
-    assert "message 1 is an item of OpenAI's Responses API" in said
-    assert "to_messages" in said
 
 
 def test_items_are_compressed_by_way_of_messages() -> None:

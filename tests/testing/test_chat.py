@@ -135,16 +135,6 @@ def test_a_template_that_alternates_refuses_two_in_a_row(messages: list[Any]) ->
     check_messages([USER, STEP, RESULT, ASSISTANT], Rules(alternate=True))
 
 
-def test_rules_are_an_option_of_the_provider() -> None:
-    """They reach every request."""
-    rules = Rules(alternate=True, extra_message_keys=frozenset({"reasoning_content"}))
-    with LocalProvider(rules=rules) as provider:
-        twice = post(provider, messages=[USER, USER])
-        known = post(provider, messages=[USER, {**ASSISTANT, "reasoning_content": "so"}])
-    assert "must alternate" in twice.json()["error"]["message"]
-    assert known.status_code == 200
-
-
 def test_the_window_is_enforced_in_the_words_of_the_api() -> None:
     """Each model's own, with the exact numbers; tools and the requested completion count too."""
     with LocalProvider(window=9_000, windows={"gpt-4o": 100}) as provider:

@@ -13,7 +13,6 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import httpx
-import litellm
 import openai
 import pytest
 from praisonaiagents import Agent
@@ -58,17 +57,6 @@ def wait_until(happened: Callable[[], bool]) -> None:
             return
         time.sleep(0.01)
     raise AssertionError("it never happened")
-
-
-# ---------------------------------------------------------------- clients
-
-
-def test_litellm_knows_the_overflow_by_its_words() -> None:
-    """litellm maps the refusal to its ContextWindowExceededError: the words are the API's."""
-    with LocalProvider(window=3) as provider, pytest.raises(litellm.ContextWindowExceededError):
-        litellm.completion(
-            model="openai/gpt-4o-mini", api_base=provider.base_url, api_key="any", messages=HI
-        )
 
 
 # ---------------------------------------------------------------- agents
@@ -193,25 +181,6 @@ def test_routes_go_by_name_or_by_request_and_the_newest_wins(provider: LocalProv
     assert replies == ["named", "by its text", "default for other"]
 
 
-# ---------------------------------------------------------------- a summarizer
-
-
-def test_a_summarizer_repeats_each_fact_it_was_shown(
-    provider: LocalProvider,
-) -> None:
-    """In content parts, tool arguments and results; every distinct match once, in order."""
-    provider.answer_with(Summarizer(r"FACT-\d+"))
-    function = {"name": "read", "arguments": '{"path": "FACT-1"}'}
-    calls = [{"id": "c", "type": "function", "function": function}]
-    messages = [
-        {"role": "user", "content": [{"type": "text", "text": "FACT-0, FACT-0"}]},
-        {"role": "assistant", "tool_calls": calls},
-        {"role": "tool", "tool_call_id": "c", "content": "FACT-2"},
-    ]
-    text = ask(provider, messages).choices[0].message.content
-    assert text.splitlines()[1:] == ["FACT-0", "FACT-1", "FACT-2"]
-
-
 # ---------------------------------------------------------------- answers that fail
 
 
@@ -241,29 +210,6 @@ def test_a_reply_arrives_as_it_was_scripted(
     assert choices[-1].finish_reason == finish
 
 
-@pytest.mark.parametrize(
-    ("kind", "failure"),
-    [
-        (openai.AuthenticationError, Failure(401, "no", "authentication_error", "invalid_api_key")),
-        (openai.RateLimitError, Failure(429, "slow down", "tokens", retry_after_seconds=0.02)),
-        (openai.BadRequestError, Failure(400, "too long", code="context_length_exceeded")),
-    ],
-)
-def test_a_failure_is_the_clients_own_exception(
-    provider: LocalProvider,
-    kind: type[openai.APIStatusError],
-    failure: Failure,
-) -> None:
-    """With its status, code and `retry-after`; a planned failure is no refusal."""
-    provider.answer_with([failure])
-    with pytest.raises(kind) as caught:
-        ask(provider, stream=True)
-    retry = caught.value.response.headers.get("retry-after")
-    assert (caught.value.status_code, caught.value.code) == (failure.status, failure.code)
-    assert (retry and float(retry)) == failure.retry_after_seconds
-    assert (provider.requests[-1].status, provider.refused) == (failure.status, [])
-
-
 @pytest.mark.parametrize("stream", [False, True])
 def test_answers_break(provider: LocalProvider, stream: bool) -> None:
     """A connection is reset and no status was sent; bytes are no UTF-8; a proxy's page; silence."""
@@ -282,16 +228,6 @@ def test_answers_break(provider: LocalProvider, stream: bool) -> None:
         with pytest.raises(httpx.ReadTimeout):
             answer.read()
     assert [record.status for record in provider.requests] == [None, 200, 200, 200]
-
-
-def test_a_slow_summarizer_is_left_by_an_impatient_client(provider: LocalProvider) -> None:
-    """The client's timeout ends it; the provider notices that it hung up and does not wait."""
-    provider.answer_with(Summarizer(delay_seconds=600))
-    with pytest.raises(httpx.ReadTimeout):
-        post(provider, timeout=0.2)
-    wait_until(lambda: provider.requests[-1].ended_at is not None)
-    assert provider.requests[-1].cancelled
-    assert provider.requests[-1].status is None
 
 
 def test_a_provider_that_stops_hangs_up_on_who_still_waits() -> None:

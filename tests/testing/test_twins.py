@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from praison_compressor.testing import Call, LocalProvider, Reply
-from tests.helpers.provider import strict_provider
 
 USER: Any = {"role": "user", "content": "hi"}
 PARAMETERS: Any = {"type": "object", "properties": {"path": {"type": "string"}}}
@@ -117,20 +116,6 @@ def test_strict_is_not_stricter_than_the_api(provider: LocalProvider, path: str,
     assert post(provider, path, **body).status_code == 200
 
 
-def test_conversations_are_read_into_one_shape(provider: LocalProvider) -> None:
-    """System, blocks or items, calls and results are on record as chat messages."""
-    told = [USER, STEP, say(RESULT, {"type": "text", "text": "go on"})]
-    post(provider, "messages", system="be good", messages=told, tools=[TOOL])
-    items = [USER, CALL, OUTPUT, {"role": "user", "content": "go on"}]
-    post(provider, "responses", instructions="be good", input=items, tools=[FUNCTION])
-    for record in provider.requests:
-        roles = [message["role"] for message in record.messages]
-        assert roles == ["system", "user", "assistant", "tool", "user"]
-        assert record.messages[2]["tool_calls"][0]["function"]["name"] == "read"
-        assert record.tools[0]["function"]["name"] == "read"
-    assert [record.protocol for record in provider.requests] == ["anthropic", "responses"]
-
-
 # ---------------------------------------------------------------- thinking
 def test_signed_thinking_must_come_back_as_it_was_issued(provider: LocalProvider) -> None:
     """Unchanged it is fine; shortened, moved or dropped from a running step it is refused."""
@@ -164,16 +149,3 @@ def test_a_call_and_its_reasoning_item_stay_together(provider: LocalProvider) ->
     assert both.status_code == 200
     assert "without its required 'reasoning' item" in lost.text
     assert "without its required following item" in alone.text
-
-
-# ---------------------------------------------------------------- answers
-def test_the_window_is_enforced_in_each_apis_words() -> None:
-    """System prompt and instructions count."""
-    with strict_provider(window=100) as provider:
-        long = post(provider, "messages", system="word " * 200)
-        capped = post(provider, "messages", max_tokens=99)
-        items = post(provider, "responses", instructions="word " * 200, input="hi")
-    tokens = provider.requests[0].prompt_tokens
-    assert long.json()["error"]["message"] == f"prompt is too long: {tokens} tokens > 100 maximum"
-    assert "exceed context limit" in capped.text
-    assert items.json()["error"]["code"] == "context_length_exceeded"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import random
 import struct
 from typing import Any
 
@@ -132,15 +131,6 @@ def test_a_broken_image_has_a_count(url: Any) -> None:
     """What is no image is taken for one of the usual size."""
     part = {"type": "image_url", "image_url": {"url": url}}
     assert TokenCounter("gpt-4o").message({"role": "user", "content": [part]}) > 700
-
-
-def test_a_documents_base64_is_not_taken_for_words() -> None:
-    """A file's data counts as pages, not as the words of its encoding."""
-    counter = TokenCounter("gpt-4o")
-    data = base64.b64encode(random.Random(1).randbytes(60_000)).decode()
-    part = {"type": "file", "file": {"filename": "a.pdf", "file_data": data}}
-    count = counter.message({"role": "user", "content": [part]})
-    assert 1_000 < count < counter.text(data) / 10
 
 
 # ---------------------------------------------------------------- tools

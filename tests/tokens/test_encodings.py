@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -141,14 +140,6 @@ def test_without_any_vocabulary_there_is_still_a_count(
     assert not counter.exact
     assert "carries no" in caplog.text
     assert 2 <= counter.text("Hello, world") <= 6
-
-
-def test_threads_that_ask_together_share_one_vocabulary() -> None:
-    """Twenty agents that begin at once do not each read and keep 40 MB of their own."""
-    encodings._by_tiktoken.cache_clear()
-    with ThreadPoolExecutor(8) as threads:
-        loaded = threads.map(vocabulary_for, ["gpt-4o"] * 8)
-        assert len({each.count_piece for each in loaded}) == 1
 
 
 def test_importing_and_counting_disturbs_nobody(tmp_path: Path) -> None:

@@ -9,14 +9,12 @@ import pytest
 from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
 
 from praison_compressor import ConfigError
-from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
 from tests.helpers.realtime_caller import (
     HIGH,
     ITEMS,
     LOW,
     TURN,
-    all_messages,
     archived,
     conversation,
     deletions,
@@ -86,20 +84,6 @@ async def test_speech_without_a_transcript_is_kept_and_told_of(caplog):
             assert len(spoken) == 6
             assert set(spoken) & set(deletions(server)) == set()
             assert "set transcription_model" in caplog.text
-
-
-async def test_transcripts_may_come_turns_later():
-    """What was said is folded with its words, when these come four turns after it too."""
-    async with conversation(server_options={"transcript_seconds": 0.05}) as (server, agent, caller):
-        for turn in range(10):
-            caller.transcribed = turn % 5 == 4
-            await caller.script(range(turn, turn + 1))
-        await small_talk(caller, 4)
-        said = "\n".join(text_of(message) for message in all_messages(agent))
-        assert all(f"fact-{n} is {value_of(f'fact-{n}')}" in said for n in range(6))
-        assert "not transcribed" not in said
-        assert memories(server) == [agent.memory]
-        assert server.refusals == []
 
 
 async def test_a_key_of_the_environment_goes_to_its_own_provider_only(monkeypatch):

@@ -12,14 +12,12 @@ from tests.helpers.realtime_caller import (
     FACT,
     SMALL,
     Caller,
-    GatedStore,
     agent_for,
     all_messages,
     archived,
     conversation,
     line,
     memories,
-    memory_ids,
     model,
     small_talk,
     until,
@@ -91,22 +89,3 @@ async def test_a_text_sent_before_the_line_went_dead_is_not_lost():
         await caller.cut_off()
         await caller.call()
         await until(lambda: [k.words for k in server.now.items] == ["Are you there"])
-
-
-async def test_a_disconnect_during_a_commit_loses_and_doubles_nothing():
-    """What was being archived is in the live window still, and moves into the memory later."""
-    store = GatedStore()
-    async with conversation(store=store) as (server, agent, caller):
-        for turn in range(4):
-            await caller.turn(line(turn))
-        await until(lambda: store.writing)
-        await server.drop()
-        await caller.cut_off()
-        store.gate.set()
-        assert (len(agent.items), agent.memory) == (8, "")
-        await caller.call()
-        await small_talk(caller, 1)
-        assert agent.memory.count(f"fact-0 is {value_of('fact-0')}") == 1
-        assert memories(server) == [agent.memory]
-        assert {*archived(agent), *agent.items} == caller.seen - {*memory_ids(server)}
-        assert len(archived(agent)) == len({*archived(agent)} - {*agent.items})

@@ -12,14 +12,12 @@ from tests.helpers.realtime_caller import (
     FACT,
     LONG,
     Caller,
-    GatedStore,
     Slow,
     agent_for,
     all_messages,
     archived,
     conversation,
     facts_until,
-    line,
     memories,
     small_talk,
     until,
@@ -88,23 +86,6 @@ async def test_a_deletion_while_the_server_is_told_is_not_undone(who):
         assert f"fact-1 is {value_of('fact-1')}" not in agent.memory
         assert memories(server) == [agent.memory]
         assert victims[0] not in server.ids
-
-
-async def test_a_deletion_while_the_commit_is_written_is_not_undone():
-    """Between the check and the end of the commit too: the memory is rewritten at once."""
-    store = GatedStore()
-    async with conversation(store=store) as (server, agent, caller):
-        for turn in range(4):
-            await caller.turn(line(turn))
-        await until(lambda: store.writing)
-        victim = server.ids[0]
-        await agent.delete_item(victim)
-        await until(lambda: agent.transcript(victim) is None)
-        store.gate.set()
-        await agent.settled()
-        assert f"fact-0 is {value_of('fact-0')}" not in agent.memory
-        assert f"fact-1 is {value_of('fact-1')}" in agent.memory
-        assert memories(server) == [agent.memory]
 
 
 async def test_a_folded_item_can_still_be_forgotten():

@@ -63,17 +63,6 @@ async def test_a_server_that_does_not_answer_loses_nothing():
         assert set(before) <= set(archived(agent))
 
 
-async def test_an_item_that_the_server_dropped_by_itself_is_not_asked_for_again():
-    """A deletion that is refused because there is no such item is as good as done."""
-    async with conversation() as (server, agent, caller):
-        await small_talk(caller, 3)
-        server.now.items.pop(1)
-        await small_talk(caller, 5)
-        assert server.ids[1:] == list(agent.items)
-        assert len(deletions(server)) == len(set(deletions(server)))
-        assert [refusal.split(": ")[1] for refusal in server.refusals] == ["item_invalid_item_id"]
-
-
 async def test_a_store_that_fails_deletes_nothing():
     """Without an archive nothing leaves the server; the next try succeeds."""
 

@@ -81,12 +81,6 @@ def test_the_order_is_the_servers(places, gone):
     ]
 
 
-def test_a_server_that_never_names_a_predecessor_appends():
-    """null from a server that knows no other word for it is not the front."""
-    found = follower(*(added(user(f"i{n}"), previous_item_id=None) for n in range(4)))
-    assert [item.id for item in found] == ["i0", "i1", "i2", "i3"]
-
-
 def test_speech_is_final_when_its_transcript_came_or_failed():
     """Only what has been written down can be folded."""
     found = follower(added(spoken("u1")), added(spoken("u2")))
