@@ -14,7 +14,7 @@ from .shapes import Message
 # -------------------------------------------------------------- secret shapes
 
 
-class Shape(NamedTuple):
+class SecretShape(NamedTuple):
     """A kind of secret; the pattern's group `secret` is masked, else the whole match."""
 
     kind: str
@@ -23,7 +23,7 @@ class Shape(NamedTuple):
     """Text in every match: looking for it costs a hundredth of a search."""
 
 
-def _begins(kind: str, prefix: str, rest: str) -> Shape:
+def _begins(kind: str, prefix: str, rest: str) -> SecretShape:
     """Return the shape of keys with a prefix, not inside a word.
 
     An escaped line break may precede the prefix. The prefix comes first in the pattern: a search
@@ -31,7 +31,7 @@ def _begins(kind: str, prefix: str, rest: str) -> Shape:
     """
     begin = re.escape(prefix)
     pattern = rf"{begin}(?:(?<!\w{begin})|(?<=\\[bfnrt]{begin})){rest}"
-    return Shape(kind, pattern, prefix)
+    return SecretShape(kind, pattern, prefix)
 
 
 _PREFIXES = """
@@ -57,14 +57,14 @@ _BY_ISSUER = (
     _begins("square-oauth-secret", "sq0csp-", r"[\w-]{43}"),
     _begins("twilio-api-key", "AC", r"[a-z0-9]{32}\b"),
     _begins("twilio-api-key", "SK", r"[a-z0-9]{32}\b"),
-    Shape("telegram-bot-token", r"(?<!\w)\d{8,10}:[\w-]{35}(?!\w)", ":"),
-    Shape("mailchimp-access-key", r"(?<!\w)[0-9a-z]{32}-us\d{1,2}\b", "-us"),
-    Shape("discord-bot-token", r"(?<!\w)[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27}", "."),
-    Shape("slack-webhook", r"hooks\.slack\.com/(?P<secret>[\w/]{30,})", "hooks.slack.com"),
+    SecretShape("telegram-bot-token", r"(?<!\w)\d{8,10}:[\w-]{35}(?!\w)", ":"),
+    SecretShape("mailchimp-access-key", r"(?<!\w)[0-9a-z]{32}-us\d{1,2}\b", "-us"),
+    SecretShape("discord-bot-token", r"(?<!\w)[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27}", "."),
+    SecretShape("slack-webhook", r"hooks\.slack\.com/(?P<secret>[\w/]{30,})", "hooks.slack.com"),
     *(_begins("api-key", prefix, r"(?=[\w=-]{0,40}\d)[\w+/=-]{24,}") for prefix in _PREFIXES),
 )
 
-_PRIVATE_KEY = Shape(
+_PRIVATE_KEY = SecretShape(
     "private-key",
     # With any headers, and also with its end cut off.
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
@@ -90,34 +90,34 @@ _HAS_DIGIT = r"(?=[^\s\"',;]{0,64}\d)"
 _VALUE = r"[A-Za-z0-9_/+.!@#$%^&*=~-]"
 
 _BY_NAME = (
-    Shape("bearer-token", r"[Bb](?<!\w[Bb])(?i:earer )(?P<secret>[\w.~+/=-]{20,})"),
-    Shape(
+    SecretShape("bearer-token", r"[Bb](?<!\w[Bb])(?i:earer )(?P<secret>[\w.~+/=-]{20,})"),
+    SecretShape(
         "authorization",
         rf"(?i:authorization){_QUOTE}\s{{0,4}}[:=]\s{{0,4}}{_QUOTE}(?i:basic|token|digest|apikey)"
         r"\s{1,4}(?P<secret>[\w.~+/=-]{12,})",
         "uthorization",
     ),
-    Shape("cookie", r"[Cc]ookie: {0,4}(?P<secret>[^\s=;]{1,64}=[^\n\"']{16,4000})", "ookie:"),
-    Shape("url-password", r"://[^\s:/@\"']{0,64}:(?P<secret>[^\s:/@\"']{1,128})@", "://"),
-    Shape(
+    SecretShape("cookie", r"[Cc]ookie: {0,4}(?P<secret>[^\s=;]{1,64}=[^\n\"']{16,4000})", "ookie:"),
+    SecretShape("url-password", r"://[^\s:/@\"']{0,64}:(?P<secret>[^\s:/@\"']{1,128})@", "://"),
+    SecretShape(
         "url-signature",
         r"[?&](?:sig|key|[Ss]ignature|X-(?:Amz|Goog)-Signature)=(?P<secret>[\w%.~+/=-]{32,})",
         "=",
     ),
-    Shape(
+    SecretShape(
         "command-password",
         r"curl\b[^\n|;]{0,100}? (?:-u|--user)[ =]{0,2}[\"']?[^\s:\"']{1,64}:"
         r"(?P<secret>[^\s\"']{4,128})",
         "curl",
     ),
     # A password is shorter than a key.
-    Shape(
+    SecretShape(
         "assigned-secret",
         rf"[pP](?i:(?<=p)(?:ass(?:wo?r?d|phrase)?|wd)){_QUOTE}\s{{0,4}}[:=]\s{{0,4}}{_QUOTE}"
         rf"(?P<secret>(?![/~]){_HAS_DIGIT}{_VALUE}{{6,200}})",
     ),
     # JSON inside JSON has escaped quotes.
-    Shape(
+    SecretShape(
         "assigned-secret",
         rf"[aAcCeEsSpPtT](?i:{NAMES}{_QUOTE}\s{{0,4}}(?:[:=]|%3[dD])\s{{0,4}}{_QUOTE})"
         rf"(?P<secret>{_HAS_DIGIT}{_VALUE}{{12,4000}})",

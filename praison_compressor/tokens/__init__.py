@@ -5,3 +5,11 @@
 - `images`: tokens of images
 - `models`: windows and prices; the window named in a provider's refusal
 """
+
+from __future__ import annotations
+
+from .counter import TokenCounter
+from .encodings import Vocabulary
+from .models import Limits, Overflow, model_limits, overflow_of
+
+__all__ = ["Limits", "Overflow", "TokenCounter", "Vocabulary", "model_limits", "overflow_of"]

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor, Store
-from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.ledger.sql import SqlStore
 from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import session
 

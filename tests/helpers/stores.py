@@ -17,8 +17,8 @@ import pytest
 from sqlalchemy import Engine, create_engine, event, text
 
 from praison_compressor import MemoryStore, Store
+from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.ledger.sql.database import parse
-from praison_compressor.ledger.sql.store import SqlStore, open_store
 
 _NUMBERS = itertools.count()
 

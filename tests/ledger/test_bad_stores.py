@@ -24,9 +24,8 @@ from praison_compressor import (
     MemoryStore,
     StoreUnavailable,
 )
-from praison_compressor.ledger.recall import READ, SEARCH
-from praison_compressor.ledger.sql import database
-from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger import READ, SEARCH
+from praison_compressor.ledger.sql import SqlStore, database, open_store
 from praison_compressor.praisonai.sessions import StandIn
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from tests.cli.test_commands import transcript

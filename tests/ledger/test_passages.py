@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from praison_compressor.ledger import Reference, parse
 from praison_compressor.ledger.outlines import in_order, outline
 from praison_compressor.ledger.passages import lines_of, passages, terms
-from praison_compressor.ledger.references import Reference, parse
 from tests.helpers.transcripts import step
 
 # ---------------------------------------------------------------- references

@@ -19,9 +19,8 @@ from praison_compressor import (
     Store,
     StoreUnavailable,
 )
-from praison_compressor.ledger.segments import Session
-from praison_compressor.ledger.sql.store import SqlStore, open_store
-from praison_compressor.ledger.tools import recall_tools
+from praison_compressor.ledger import Session, recall_tools
+from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.native import to_native
 from tests.helpers.stores import Execute

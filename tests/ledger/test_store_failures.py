@@ -23,8 +23,7 @@ from praison_compressor import (
     LedgerError,
     StoreUnavailable,
 )
-from praison_compressor.ledger.sql import database
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import database, open_store
 from praison_compressor.messages import check
 from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE, committed, segment, talk

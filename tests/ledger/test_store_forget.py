@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from praison_compressor import LedgerConflict, SessionNotFound
-from praison_compressor.ledger.segments import DROPPED, FORGOTTEN
+from praison_compressor.ledger import DROPPED, FORGOTTEN
+from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.ledger.sql import erasure as pages
-from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk, verify

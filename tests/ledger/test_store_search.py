@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from praison_compressor import ConfigError, SessionNotFound
-from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.ledger.words import rank, snippet, words
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk

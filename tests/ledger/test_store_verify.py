@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger.sql import SqlStore, open_store
 from tests.benchmarks.tamper import tamper
 from tests.helpers.stores import Execute
 from tests.helpers.talks import NAMESPACE, committed, talk

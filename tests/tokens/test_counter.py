@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from praison_compressor import TokenCounter
+from praison_compressor.tokens import Vocabulary
 from praison_compressor.tokens.counter import REPLY_TOKENS
-from praison_compressor.tokens.encodings import Vocabulary
 from tests.helpers.texts import prose
 
 # ---------------------------------------------------------------- messages
