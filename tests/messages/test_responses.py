@@ -1,5 +1,4 @@
-"""Items of OpenAI's Responses API: refused as messages in words that help, made messages of, and
-come back as they were."""
+"""Items of OpenAI's Responses API as messages, and back."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ ids = st.integers(0, 10_000).map(lambda n: f"call_{n}")
 
 @st.composite
 def tool_steps(draw: st.DrawFn) -> list[Message]:
-    """An answer of reasoning, words and calls, and their outputs."""
+    """Generate an answer of reasoning, words and calls, with outputs."""
     names = draw(st.lists(ids, min_size=1, max_size=4, unique=True))
     items = draw(st.lists(st.just({"type": "reasoning", "id": "rs_1", "summary": []}), max_size=1))
     items += [{"role": "assistant", "content": draw(texts)}] * draw(st.integers(0, 1))
@@ -39,7 +38,7 @@ def tool_steps(draw: st.DrawFn) -> list[Message]:
 
 @st.composite
 def requests(draw: st.DrawFn) -> list[Message]:
-    """Items as the host builds them from a conversation."""
+    """Generate items as the host builds them."""
     items: list[Message] = []
     for _ in range(draw(st.integers(1, 5))):
         items.append({"role": "user", "content": draw(texts)})
@@ -51,14 +50,14 @@ def requests(draw: st.DrawFn) -> list[Message]:
 
 @given(requests(), st.none() | texts)
 def test_items_come_back_as_they_were(items: list[Message], words: str | None) -> None:
-    """What nobody changed is sent byte for byte as the host built it."""
+    """Converted items, converted back, are the same."""
     before = copy.deepcopy(items)
     assert to_items(to_messages(words, items)) == (words, items)
     assert items == before
 
 
 def test_images_are_translated_both_ways() -> None:
-    """`input_image` and `image_url` are one thing."""
+    """`input_image` becomes `image_url`, and back."""
     image = {"type": "input_image", "image_url": "data:image/png;base64,AA", "detail": "low"}
     items = [{"role": "user", "content": [{"type": "input_text", "text": "Look."}, image]}]
     (message,) = to_messages(None, items)
@@ -67,7 +66,7 @@ def test_images_are_translated_both_ways() -> None:
 
 
 def called(id: str, path: str, output: str) -> list[Message]:
-    """A step of a reasoning model."""
+    """Return a step of a reasoning model."""
     arguments = json.dumps({"path": path})
     return [
         {"type": "reasoning", "id": f"rs_{id}", "summary": [], "encrypted_content": "x" * 40},
@@ -86,7 +85,7 @@ def items(turns: int) -> list[Message]:
 
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_an_item_is_no_message_and_the_refusal_says_what_to_do(at: int) -> None:
-    """Which it is, where it stands, and who converts it."""
+    """The refusal names the item, its place and the converter."""
     before = items(1)
     with pytest.raises(InvalidMessages) as caught:
         read([before[0], before[at]])
@@ -96,8 +95,7 @@ def test_an_item_is_no_message_and_the_refusal_says_what_to_do(at: int) -> None:
 
 
 def test_items_are_compressed_by_way_of_messages() -> None:
-    """Two lines do it, whatever is an object of the client's: items go in, items come out; no call
-    without its reasoning and its output."""
+    """Compressed items keep each call with its reasoning and output."""
     before = items(14)
     objects = [item if "role" in item else Block(**item, status=None) for item in before]
     assert to_messages(None, objects) == to_messages(None, before)

@@ -1,4 +1,4 @@
-"""The strict twins of Anthropic's messages API and OpenAI's responses API, which our tests use."""
+"""The strict twins of Anthropic's messages API and OpenAI's responses API."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ REFUSED = [
 def test_what_the_api_refuses_is_refused(
     provider: LocalProvider, path: str, body: Any, said: str
 ) -> None:
-    """In the API's words, and on record as refused."""
+    """A refusal has the API's words and is recorded."""
     reply = post(provider, path, **body)
     assert reply.status_code == 400
     assert said in reply.json()["error"]["message"]
@@ -112,13 +112,13 @@ def test_what_the_api_refuses_is_refused(
     ],
 )
 def test_strict_is_not_stricter_than_the_api(provider: LocalProvider, path: str, body: Any) -> None:
-    """Neighbours of one role are merged; a silent tool is no mistake."""
+    """What the APIs accept is answered."""
     assert post(provider, path, **body).status_code == 200
 
 
 # ---------------------------------------------------------------- thinking
 def test_signed_thinking_must_come_back_as_it_was_issued(provider: LocalProvider) -> None:
-    """Unchanged it is fine; shortened, moved or dropped from a running step it is refused."""
+    """Signed thinking that was changed, moved or dropped is refused."""
     provider.answer_with(lambda asked: Reply("Wait.", CALLS, thinking="I should read."))
     thought, text, use = post(provider, "messages", thinking=THINKING).json()["content"]
     result = {**RESULT, "tool_use_id": use["id"]}
@@ -139,7 +139,7 @@ def test_signed_thinking_must_come_back_as_it_was_issued(provider: LocalProvider
 
 
 def test_a_call_and_its_reasoning_item_stay_together(provider: LocalProvider) -> None:
-    """Both are fine; either without the other is refused."""
+    """A call without its reasoning item is refused, and the reverse."""
     provider.answer_with(lambda asked: Reply(calls=CALLS, thinking="I should read."))
     reasoning, call = post(provider, "responses", input="hi").json()["output"]
     output = {**OUTPUT, "call_id": call["call_id"]}

@@ -1,4 +1,4 @@
-"""A voice conversation goes on over a new line, in a new process, beside another agent."""
+"""A voice conversation goes on over a new connection and in a new process."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.helpers.realtime_server import RealtimeServer
 
 
 async def test_another_process_goes_on_from_the_ledger(tmp_path):
-    """With a store in a file a new agent of the same session begins with the memory."""
+    """A new agent of the session begins with the stored memory."""
     config = CompressorConfig(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
     async with conversation(config=config, session_id="call-7") as (server, agent, caller):
         await caller.script(range(8))
@@ -44,7 +44,7 @@ async def test_another_process_goes_on_from_the_ledger(tmp_path):
 
 
 async def test_a_hundred_disconnects_are_survived():
-    """Cut off at random moments, in folds too: no item lost, one memory, every fact known."""
+    """After 100 random disconnects no item or fact is lost, and one memory is left."""
     chance = random.Random(7)
     async with RealtimeServer(model) as server:
         caller = Caller(agent_for(server, **SMALL))
@@ -80,7 +80,7 @@ async def test_a_hundred_disconnects_are_survived():
 
 
 async def test_a_text_sent_before_the_line_went_dead_is_not_lost():
-    """What the server never acknowledged is told to the next connection."""
+    """An unacknowledged text is sent to the next connection."""
     async with conversation() as (server, agent, caller):
         server.mute.add("conversation.item.create")
         await agent.asend_text("Are you there")
