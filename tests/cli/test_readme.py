@@ -11,7 +11,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, __version__
 from praison_compressor.testing import LocalProvider, Worker
-from tests.cli.test_more import RAW
+from tests.cli.test_commands import RAW
 from tests.helpers.command import Run
 from tests.helpers.hosting import at_home
 from tests.helpers.readme_tables import (
