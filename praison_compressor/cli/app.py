@@ -11,7 +11,7 @@ from logging.handlers import MemoryHandler
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from .archives import forget, restore, verify
 from .compressing import compress, inspect
@@ -51,6 +51,14 @@ class _Group(TyperGroup):
             return super().invoke(ctx)
 
 
+class _Command(TyperCommand):
+    """A command whose usage names FILE, not {FILE}."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
 def build(*, rich: bool = False) -> typer.Typer:
     """Make the application; `rich` draws its help in colour."""
     app = typer.Typer(
@@ -64,7 +72,7 @@ def build(*, rich: bool = False) -> typer.Typer:
     app.callback()(_common)
     for command in COMMANDS:
         text, _, example = cleandoc(command.__doc__ or "").rpartition("\n\n$ ")
-        app.command(command.__name__, help=text, epilog=f"$ {example}")(command)
+        app.command(command.__name__, cls=_Command, help=text, epilog=f"$ {example}")(command)
     return app
 
 

@@ -28,16 +28,13 @@ if TYPE_CHECKING:
 def restore(
     session: opt.SessionId,
     view: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="A view of it: originals replace its summaries."),
+        str | None, opt.value("FILE", "A view of it: originals replace its summaries.")
     ] = None,
     archive: Annotated[
         bool,
-        typer.Option(
-            "--archive", help="All that was ever compressed, once: also what was edited away."
-        ),
+        opt.flag("--archive", "All that was ever compressed, once: also what was edited away."),
     ] = False,
-    out: Annotated[str, typer.Option(metavar="FILE", help="Write there; - is stdout.")] = "-",
+    out: Annotated[str, opt.value("FILE", "Write there; - is stdout.")] = "-",
     store: opt.StoreUrl = None,
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,
@@ -90,7 +87,7 @@ def verify(
         str | None, typer.Argument(metavar="SESSION", help="Only this session.")
     ] = None,
     store: opt.StoreUrl = None,
-    namespace: Annotated[str | None, typer.Option(metavar="NAME", help="Only this tenant.")] = None,
+    namespace: Annotated[str | None, opt.value("NAME", "Only this tenant.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
     """Derive every hash of the ledger again; exit code 1 when something disagrees.
@@ -115,10 +112,9 @@ def verify(
 
 def forget(
     target: Annotated[
-        str | None,
-        typer.Argument(metavar="TARGET", help="A session, or a message's sha256:..."),
+        str | None, typer.Argument(metavar="TARGET", help="A session, or a message's sha256:...")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, opt.flag("--yes", "Do not ask.")] = False,
     store: opt.StoreUrl = None,
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
-import typer
-
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
@@ -26,7 +24,7 @@ from .transcripts import read_one, writable, write
 def compress(
     file: opt.File,
     out: opt.Out = None,
-    show: Annotated[bool, typer.Option("--show", help="Print the summaries too.")] = False,
+    show: Annotated[bool, opt.flag("--show", "Print the summaries too.")] = False,
     target: opt.Target = None,
     force: opt.Force = False,
     model: opt.Model = None,
@@ -169,9 +167,7 @@ def _part_json(part: Part) -> dict[str, Any]:
 
 def inspect(
     file: opt.File,
-    messages: Annotated[
-        bool, typer.Option("--messages", help="Print a line for each message.")
-    ] = False,
+    messages: Annotated[bool, opt.flag("--messages", "Print a line for each message.")] = False,
     target: opt.Target = None,
     force: opt.Force = False,
     model: opt.Model = None,

@@ -134,6 +134,7 @@ def _host(config: CompressorConfig) -> Check:
 
         before = installed()
         made = install()
+        count = len(made.patches)  # `uninstall` empties them
         if before is None:
             uninstall()
     except PackageNotFoundError:
@@ -144,7 +145,7 @@ def _host(config: CompressorConfig) -> Check:
         parts = "; ".join(f"{part} ({reason})" for part, reason in made.lacking.items())
         remedy = "the rest works; pip install --upgrade praison-compressor"
         return Check(NOTE, f"{found}: left out: {parts}", remedy)
-    return Check(OK, f"{found}: all {len(made.patches)} places that are replaced are there")
+    return Check(OK, f"{found}: all {count} places that are replaced are there")
 
 
 def _plugin(config: CompressorConfig) -> Check:

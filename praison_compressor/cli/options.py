@@ -48,63 +48,65 @@ def _count(text: str) -> int | None:
     return int(value) if value <= MOST and value == int(value) else None
 
 
-# ---------------------------------------------------------------- a transcript and a view
+# ---------------------------------------------------------------- options
 
+
+def value(metavar: str, help: str, *names: str) -> Any:
+    """Describe an option that takes a text."""
+    return typer.Option(*names, metavar=metavar, help=help)
+
+
+def count(metavar: str, help: str) -> Any:
+    """Describe an option that takes a whole number."""
+    return typer.Option(parser=whole, metavar=metavar, help=help)
+
+
+def flag(name: str, help: str) -> Any:
+    """Describe an option that takes nothing."""
+    return typer.Option(name, help=help)
+
+
+# A transcript and a view.
 File = Annotated[str, typer.Argument(metavar="FILE", help="The transcript; - is standard input.")]
-Conversation = Annotated[
-    int | None,
-    typer.Option(parser=whole, metavar="N", help="Which conversation, where a file has several."),
-]
-Target = Annotated[
-    int | None,
-    typer.Option(
-        parser=whole, metavar="TOKENS", help="Make a view of at most TOKENS, whatever the window."
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="Compress although the transcript fits.")]
+Conversation = Annotated[int | None, count("N", "Which conversation, where a file has several.")]
 InSession = Annotated[
-    str | None,
-    typer.Option("--session", metavar="ID", help="The session it belongs to, in the store."),
+    str | None, value("ID", "The session it belongs to, in the store.", "--session")
 ]
-Out = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Write there, .jsonl a message a line; - is stdout."),
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for a program.")]
+Out = Annotated[str | None, value("FILE", "Write there, .jsonl a message a line; - is stdout.")]
+Target = Annotated[int | None, count("TOKENS", "Make a view of at most TOKENS, in any window.")]
+Force = Annotated[bool, flag("--force", "Compress although the transcript fits.")]
+AsJson = Annotated[bool, flag("--json", "Print one JSON value, for a program.")]
 
-# ---------------------------------------------------------------- the configuration
-
+# The configuration.
 Model = Annotated[
-    str | None,
-    typer.Option(metavar="MODEL", help="The model that reads the view: its window, its tokenizer."),
+    str | None, value("MODEL", "The model that reads the view: its window, its tokenizer.")
 ]
-Window = Annotated[
-    int | None,
-    typer.Option(parser=whole, metavar="TOKENS", help="Tokens the model takes (context_window)."),
-]
+Window = Annotated[int | None, count("TOKENS", "Tokens the model takes (context_window).")]
 KeepTokens = Annotated[
-    int | None,
-    typer.Option(
-        parser=whole, metavar="TOKENS", help="Newest tokens kept verbatim (protect_last_n_tokens)."
-    ),
+    int | None, count("TOKENS", "Newest tokens kept verbatim (protect_last_n_tokens).")
 ]
 AuxiliaryModel = Annotated[
-    str | None,
-    typer.Option(metavar="MODEL", help="The model that writes summaries; else they are static."),
+    str | None, value("MODEL", "The model that writes summaries; else they are static.")
 ]
 Pin = Annotated[
-    list[str] | None,
-    typer.Option(metavar="TEXT", help="A text that stays in the view word for word. Repeatable."),
+    list[str] | None, value("TEXT", "A text that stays in the view word for word. Repeatable.")
 ]
-Setting = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="OPTION=VALUE",
-        help="Any option of CompressorConfig, such as trigger_ratio=0.7 or tool_policies=keep_none;"
-        " JSON where it is no number or text. Repeatable.",
-    ),
-]
+_ANY = (
+    "Any option of CompressorConfig, such as trigger_ratio=0.7 or tool_policies=keep_none; JSON "
+    "where it is no number or text. Repeatable."
+)
+Setting = Annotated[list[str] | None, value("OPTION=VALUE", _ANY, "--set")]
+
+# A store.
+_STORE = (
+    "The ledger, such as sqlite:///ledger.db; else that of PRAISON_COMPRESSOR_STORE. "
+    "PRAISONAI_SESSION_KEY opens an encrypted one."
+)
+StoreUrl = Annotated[str | None, value("URL", _STORE, "--store")]
+Namespace = Annotated[str, value("NAME", "The tenant.")]
+DEFAULT = CompressorConfig.namespace
+
+# ---------------------------------------------------------------- the configuration
 
 
 def configured(
@@ -139,17 +141,17 @@ def with_window(config: CompressorConfig) -> CompressorConfig:
 
 
 def _setting(text: str) -> tuple[str, Any]:
-    name, equals, value = text.partition("=")
+    name, equals, given = text.partition("=")
     if not equals:
         raise Unusable(f"--set {one_line(text)}: expected OPTION=VALUE")
-    return name.strip().replace("-", "_"), _value(value.strip())
+    return name.strip().replace("-", "_"), _value(given.strip())
 
 
 def _value(text: str) -> Any:
     """Read a whole number, JSON, "none", or the text itself."""
-    count = _count(text)
-    if count is not None:
-        return count
+    found = _count(text)
+    if found is not None:
+        return found
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -157,18 +159,6 @@ def _value(text: str) -> Any:
 
 
 # ---------------------------------------------------------------- stores and sessions
-
-StoreUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        help="The ledger, such as sqlite:///ledger.db; else that of PRAISON_COMPRESSOR_STORE. "
-        "PRAISONAI_SESSION_KEY opens an encrypted one.",
-    ),
-]
-Namespace = Annotated[str, typer.Option(metavar="NAME", help="The tenant.")]
-DEFAULT = CompressorConfig.namespace
 
 STORED_WHEN = (
     "A session is stored when it is first compressed: by an agent with "

@@ -60,7 +60,7 @@ def _compressions(info: SessionInfo) -> str:
 
 def lineage(
     session: opt.SessionId,
-    forks: Annotated[bool, typer.Option("--forks", help="Include its forks.")] = False,
+    forks: Annotated[bool, opt.flag("--forks", "Include its forks.")] = False,
     store: opt.StoreUrl = None,
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,
@@ -109,13 +109,9 @@ def show(
             help="s2 (an outline), s2.14 (a message), s2.14:900-940 (lines of it).",
         ),
     ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="With s2: its text and all its originals.")
-    ] = False,
-    summaries: Annotated[bool, typer.Option("--summaries", help="List no masks.")] = False,
-    live: Annotated[
-        bool, typer.Option("--live", help="List only what stands in the view now.")
-    ] = False,
+    full: Annotated[bool, opt.flag("--full", "With s2: its text and all its originals.")] = False,
+    summaries: Annotated[bool, opt.flag("--summaries", "List no masks.")] = False,
+    live: Annotated[bool, opt.flag("--live", "List only what stands in the view now.")] = False,
     store: opt.StoreUrl = None,
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,
@@ -275,8 +271,8 @@ def _show_segment(n: int, entry: Entry, messages: Sequence[Any] | None, as_json:
 
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to find.")],
-    session: Annotated[str | None, typer.Option(metavar="ID", help="Only in this session.")] = None,
-    limit: Annotated[int, typer.Option(parser=opt.whole, metavar="N", help="At most N hits.")] = 10,
+    session: Annotated[str | None, opt.value("ID", "Only in this session.")] = None,
+    limit: Annotated[int, opt.count("N", "At most N hits.")] = 10,
     store: opt.StoreUrl = None,
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,

@@ -13,7 +13,7 @@ import logging
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import IO, Any
 
 import typer
@@ -66,16 +66,20 @@ def answer(
 
 
 def show(pieces: Iterable[Piece], file: IO[str]) -> None:
-    """Print each piece as it comes."""
+    """Print each piece as it comes: in colour in a terminal, else plain."""
     console = Console(file=file, markup=False, highlight=False, emoji=False)
     width = console.width if console.is_terminal else None
     for piece in pieces:
         if isinstance(piece, Table):
-            for line in _laid_out(piece, width):
-                console.print(Text(line.text, line.style), soft_wrap=True)
+            lines = [*_laid_out(piece, width)]
         else:
             line = piece if isinstance(piece, Line) else Line(piece)
-            console.print(Text(clean(line.text), line.style), soft_wrap=width is None)
+            lines = [replace(line, text=clean(line.text))]
+        for line in lines:
+            if width is None:
+                file.write(f"{line.text}\n")  # rich would end with code 1 at a closed pipe
+            else:
+                console.print(Text(line.text, line.style), soft_wrap=isinstance(piece, Table))
 
 
 def titled(title: str, text: str) -> Iterator[Line]:

@@ -165,7 +165,7 @@ class Sent:
 
     @property
     def compressed(self) -> str | None:
-        """ "masked" or "summarized" where this request is the first to show it, else None."""
+        """What this request is the first to show: "masked", "summarized" or None."""
         if self.compression is None:
             return None
         return "summarized" if self.compression["method"] else "masked"

@@ -31,9 +31,7 @@ def report(
     what: Annotated[
         str, typer.Argument(metavar="SESSION|FILE", help="A session of the store, or a transcript.")
     ],
-    out: Annotated[
-        str, typer.Option(metavar="FILE", help="The page; - is standard output.")
-    ] = "report.html",
+    out: Annotated[str, opt.value("FILE", "The page; - is standard output.")] = "report.html",
     model: opt.Model = None,
     window: opt.Window = None,
     keep_tokens: opt.KeepTokens = None,
