@@ -18,9 +18,18 @@ from praison_compressor.messages import read, text_of
 
 from .cases import MODEL, TOKENS, Case, Message
 
-METHODS = ("static", "static-recall", "model", "model-recall", "masking", "plain")
+METHODS = (
+    "static",
+    "static-recall",
+    "model",
+    "model-recall",
+    "masking",
+    "plain",
+    "plain-recall",
+)
 ROUNDS_METHODS = METHODS[:4]
-STORED = ("static-recall", "model-recall")
+STORED = ("static-recall", "model-recall", "plain-recall")
+"""Methods whose reader has the recall tools."""
 _MASKED_ABOVE = 30  # tokens
 
 
@@ -82,6 +91,8 @@ def view_of(
     for number in range(1, rounds + 1):
         cut = len(case.messages) * number // rounds
         view = _compressed(ours, case, share, cut)
+    if method == "plain-recall":  # our archive behind a view without references
+        return view_of("plain", case, share, rounds, folder, summaries)
     return view
 
 
