@@ -32,7 +32,7 @@ from praison_compressor.testing import Failure, LocalProvider, Summarizer
 from tests.cli.test_commands import transcript
 
 SESSION = "audit-7"
-DOCS = Path(praison_compressor.__file__).parent / "docs" / "telemetry.md"
+DOCS = Path(praison_compressor.__file__).parent / "docs" / "operations.md"
 DASHBOARD = DOCS.with_name("dashboard.json")
 INSTRUMENTS = (
     "gen_ai.client.token.usage",

@@ -1,4 +1,4 @@
-"""docs/cli.md, the tables of docs/options.md and host.md, and the README's picture of the demo.
+"""docs/command-line.md, the tables of docs/configuration.md and host.md, and the README's picture of the demo.
 
 
 python -m tests.helpers.readme_tables      writes them anew
@@ -26,8 +26,8 @@ from praison_compressor.praisonai.seams import READ
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"
 DOCS = ROOT / "praison_compressor" / "docs"
-REFERENCE = DOCS / "cli.md"
-OPTIONS = DOCS / "options.md"
+REFERENCE = DOCS / "command-line.md"
+OPTIONS = DOCS / "configuration.md"
 HOST = DOCS / "host.md"
 
 
@@ -74,7 +74,7 @@ def exit_codes() -> str:
 
 
 def reference() -> str:
-    """Return the whole of praison_compressor/docs/cli.md."""
+    """Return the whole of praison_compressor/docs/command-line.md."""
     lines = [
         "# praison-compressor, command by command",
         "",
@@ -89,7 +89,7 @@ def reference() -> str:
         "",
         "## Options of several commands",
         "",
-        "`--set` takes every option of [options.md](options.md).",
+        "`--set` takes every option of [configuration](configuration.md).",
         "",
         *_rows(_shared()),
     ]
