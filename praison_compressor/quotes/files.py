@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..messages import ToolCall
-from .commands import Newest, parted, times
-from .passages import arguments_of, command_of, cut, key_of, named_arguments
+from ..messages.calls import arguments_of, command_of, key_of, named_arguments, verb_of
+from .commands import Newest, parted
+from .passages import cut
 from .rendering import TITLES, Line, Section
 from .telling import PATH_KEYS
 
@@ -48,7 +49,7 @@ def section(found: Mapping[str, Newest], budget: int) -> Section:
     """Return the section of files, each with its newest changing call and that call's result."""
     older, newest = parted(list(found.items()), budget)
     lines = [
-        Line(one.exchange.at, (-n,), f"{path}: {_what(one)}{times(one)} -> {_quoted(path, one)}")
+        Line(one.exchange.at, (-n,), f"{path}: {_what(one)}{one.often()} -> {_quoted(path, one)}")
         for n, (path, one) in enumerate(newest)
     ]
     left = [one.exchange.at for _, one in older]
@@ -80,12 +81,9 @@ def _by_tool(call: ToolCall, line: str) -> Iterator[str]:
     given = named_arguments(call)
     texts = (given.get(key) for key in _PATCH_KEYS)
     patched = [path for text in texts if isinstance(text, str) for path in _patched(text)]
-    verb = given.get("command") if "path" in given else None
-    if patched:
-        yield from patched
-    elif line:
-        yield from _by_shell(line)
-    elif _CHANGES.search(verb if isinstance(verb, str) else call.name.rpartition("__")[2]):
+    if patched or line:
+        yield from patched or _by_shell(line)
+    elif _CHANGES.search(verb_of(call)):
         yield from paths_in(call)
 
 

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..messages import ToolCall
-from .passages import cut, key_of, loaded, named_arguments
+from ..messages.calls import key_of, loaded, named_arguments
+from .passages import cut
 from .rendering import TITLES, Line, Section
 from .telling import is_bad, telling_line
 

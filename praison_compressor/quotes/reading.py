@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ..messages import Message, ToolCall, is_result, result_text, text_of
+from ..messages.calls import Exchange, Pairing, call_text, command_of
 from . import commands, files, instructions, reports, user
-from .commands import AGENT, Exchange, Newest, Pairing
+from .commands import AGENT, Newest
 from .passages import (
     QuoteOptions,
     Spoken,
     asks_the_user,
     call_line,
-    command_of,
     ends_in_prompt,
     said_by,
     spoken,
@@ -24,7 +24,7 @@ from .passages import (
 )
 from .plan import Plan, is_plan_tool
 from .rendering import Count, Renderer
-from .telling import looks
+from .telling import ACTS, kind_of
 from .user import Said
 
 
@@ -141,7 +141,7 @@ class _Reader:
         # What a fetched page or a file opens with is nobody's decision about a call.
         elif one is not None and (words := words_in_result(text)):
             # What a fetched page or a file opens with is nobody's decision about a call.
-            if is_error or not looks(one.call):
+            if is_error or kind_of(one.call) == ACTS:
                 self._said.append(Said(at, words, f"in the result of {call_line(one.call, 80)}"))
 
     def _end_turn(self) -> None:
@@ -168,7 +168,8 @@ class _Reader:
             for path in paths:
                 commands.note(changed, path, one, prefixes)
             if not asks_the_user(one.call.name) and (not paths or command_of(one.call)):
-                commands.note(runs, commands.run_key(one.call), one, prefixes)
+                key = command_of(one.call).strip() or call_text(one.call)
+                commands.note(runs, key, one, prefixes)
         return Quotes(
             said=tuple(self._said),
             instructions=read,

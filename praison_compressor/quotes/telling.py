@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from ..messages import ToolCall
-from .passages import command_of, cut, key_of, loaded, named_arguments
+from ..messages.calls import command_of, key_of, loaded, named_arguments, verb_of
+from .passages import cut
 
 LINE_CHARS = 150
 WHOLE_CHARS = 200
@@ -27,12 +27,12 @@ EDGE_CHARS = 4_000
 
 _MARKS = ("http/", "status", "e: ", "e  ", "! [")
 _BAD_WORDS = (
-    *"error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|can't|"
-    "could not|couldn't|unable|refused|timed out|timeout|invalid|abort|killed|undefined|unresolved|"
-    "unexpected|forbidden|unauthorized|unavailable|blocked|missing|exceeded|interrupt|cancelled|"
-    "canceled|segmentation|no match|not allowed|not permitted|does not|doesn't|was not|nothing to|"
-    "no changes|declined|mismatch|violat|loopbackoff|unsupported|deadlock|out of memory|already in use|"
-    "econn|err_|✗|✖|✘|❌|!!!|not ok".split("|"),
+    *"error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|"
+    "can't|could not|couldn't|unable|refused|timed out|timeout|invalid|abort|killed|undefined|"
+    "unresolved|unexpected|forbidden|unauthorized|unavailable|blocked|missing|exceeded|interrupt|"
+    "cancelled|canceled|segmentation|no match|not allowed|not permitted|does not|doesn't|was not|"
+    "nothing to|no changes|declined|mismatch|violat|loopbackoff|unsupported|deadlock|out of memory|"
+    "already in use|econn|err_|✗|✖|✘|❌|!!!|not ok".split("|"),
     *_MARKS,
 )
 """Words of lines that report that something did not happen, and marks of such forms."""
@@ -48,8 +48,8 @@ _STRONG = re.compile(
     r"(?i:error|fatal|panic|rejected|conflict|traceback|npm err\S*|\[error\]|not ok)\b|! \[|E:? "
     r"|\S*(?:Error|Exception)\b|FAIL|--- FAIL|make(?:\[\d+\])?: \*\*\*|[❌✗✘✖×]"
     r"|\S+: .*(?:[Nn]o such file|not found|[Dd]enied|not permitted)"
-    r"|.*?(?:[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error\b|\berror(?:\[\w+\]| TS\d+)"
-    r"|\bHTTP(?:/\d\S*)? [45]\d\d\b|\b[Ss]tatus(?: code)?[:= ]+[45]\d\d\b|\b(?:ECONN|ENO|EACC|ERR_)\w)"
+    r"|.*?(?:[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error\b|\berror(?:\[\w+\]| TS\d+)|"
+    r"\bHTTP(?:/\d\S*)? [45]\d\d\b|\b[Ss]tatus(?: code)?[:= ]+[45]\d\d\b|\b(?:ECONN|ENO|EACC|ERR_)\w)"
 )
 _FAILED_TALLY = re.compile(
     r"\b[1-9][\d,]* (?:\w+ )?(?:fail\w*|errors?|errored|rejected|conflicts?|problems?|vulnerabilit)"
@@ -57,10 +57,10 @@ _FAILED_TALLY = re.compile(
     re.I,
 )
 _TALLY = re.compile(
-    r"\b\d[\d,.]*%?\s?(?:\w+ )?(?:pass(?:ed|ing)|fail\w*|errors?|warnings?|problems?|issues?|tests?|"
-    r"specs?|examples?|assertions?|pending|replacements?|occurrences?|match(?:es)?|results?|rows?|"
-    r"records?|files?|packages?|vulnerabilit\w*|insertions?|deletions?|changed|added|removed|destroyed|"
-    r"to (?:add|change)|seconds?|ms|modules?|targets?|tasks?|checks?|suites?|items?)\b"
+    r"\b\d[\d,.]*%?\s?(?:\w+ )?(?:pass(?:ed|ing)|fail\w*|errors?|warnings?|problems?|issues?|"
+    r"tests?|specs?|examples?|assertions?|pending|replacements?|occurrences?|match(?:es)?|results?|"
+    r"rows?|records?|files?|packages?|vulnerabilit\w*|insertions?|deletions?|changed|added|removed|"
+    r"destroyed|to (?:add|change)|seconds?|ms|modules?|targets?|tasks?|checks?|suites?|items?)\b"
     r"|\b(?:All|Total|Found|Ran|Coverage|Score|accuracy|loss|BUILD|Finished|Success\w*|succeeded)\b"
     r"|^\w[\w ]{0,30}(?:: +|=)[\d$€£.-][\d,.]*\b"
 )
@@ -75,13 +75,17 @@ _SAYS_NOTHING = re.compile(
     r"stdout|stderr)\W*$|(?:shell )?cwd (?:was )?reset|wall time|duration|(?:real|user|sys)\s+\d"
     r"|process group|\[(?:exit \d+|loop-guard|(?:the )?(?:python|jupyter|current) )[^\]]*\]$"
     r"|exit(?: code|ed)?:? \d+$|\((?:open file|current directory): .*\)$|\S{0,60}[$#>%]\s*$"
-    r"|[\w ]+: \(none\)$|\S+ (?-i:PASSED|SKIPPED|XFAIL)\b|.{0,40}\b\d{1,3}%\s*[|\[█▏#=]|.*[█▓░━╸]{2}"
+    r"|[\w ]+: \(none\)$|\S+ (?-i:PASSED|SKIPPED|XFAIL)\b|.{0,40}\b\d{1,3}%\s*[|\[█▏#=]"
+    r"|.*[█▓░━╸]{2}"
     r"|at (?:\S+ \(|\S+:\d+|node:)|File \"[^\"]+\", line|<[^>]*>$|[✓✔√]\s|ok \d+\b|command:"
     r"|\^+[\s~^]*$|hint: ",
     re.I,
 )
 # Lines of a file that an editing tool shows, and of a diff.
 _ECHO = re.compile(r"\s*\d+(?:\t|→|\||:\s)|[+-](?:\s{2,}|\w)|@@")
+
+_REPORTING = frozenset("agent delegate dispatchagent newtask runsubagent subagent task".split())
+"""Tools whose result is another agent's report."""
 
 # -------------------------------------------------------------- public
 
@@ -126,10 +130,11 @@ def _telling(call: ToolCall | None, output: str) -> str:
         return said
     if call is not None and key_of(call.name) in _REPORTING:
         return cut(flat, 2 * LINE_CHARS)
-    if call is not None and (lists(call) or shows_text(call)):
+    kind = kind_of(call) if call is not None else ACTS
+    if kind in (SHOWS, LISTS):
         # What was asked for is no report of what came of it: its first line may be one.
         first = next((line.strip() for line in flat[:EDGE_CHARS].splitlines() if _says(line)), "")
-        is_report = lists(call) or (is_bad(first) and not _ECHO.match(first))
+        is_report = kind == LISTS or (is_bad(first) and not _ECHO.match(first))
         return cut(first, LINE_CHARS) if is_report else ""
     return _chosen([line.strip() for line in _lines(flat) if _says(line)])
 
@@ -159,10 +164,6 @@ def _between(text: str) -> Iterator[str]:
 # -------------------------------------------------------------- choosing
 
 
-_REPORTING = frozenset("agent delegate dispatchagent newtask runsubagent subagent task".split())
-"""Tools whose result is another agent's report."""
-
-
 def _chosen(lines: Sequence[str]) -> str:
     """Return the first error's line and the last tally, else the last line."""
     own = [line for line in lines if not _ECHO.match(line)] or lines
@@ -172,55 +173,37 @@ def _chosen(lines: Sequence[str]) -> str:
     tally = next((line for line in reversed(own) if _TALLY.search(line[:HEAD_CHARS])), "")
     first = next(iter(strong or bad or ([] if tally else own)), "")
     last = (failed or [tally] * bool(tally) or strong or bad or own or [""])[-1]
-    parts = dict.fromkeys(cut(line, LINE_CHARS) for line in (first, last) if line)
-    return " … ".join(parts)
+    return " … ".join(dict.fromkeys(cut(line, LINE_CHARS) for line in (first, last) if line))
 
 
-_LISTS = re.compile(
-    r"^(?:cd [^&;]*(?:&&|;)\s*)?(?:ls|grep|rg|find|tree|git (?:log|show|diff|branch|blame))\b"
-)
-_LIST_TOOLS = re.compile(r"^(?:list|ls|search|grep|find|glob|codebase)", re.I)
-_LOOKS = re.compile(
-    r"^(?:read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download)", re.I
-)
-_LOOKING = re.compile(
-    r"^(?:cd [^&;]*(?:&&|;)\s*)?(?:cat|head|tail|sed -n|pwd|which|wc|curl|wget|git status)\b"
-)
-
-
-def lists(call: ToolCall) -> bool:
-    """Return whether a call by its first word lists or searches."""
-    line = command_of(call).strip()
-    pattern, name = (_LISTS, line) if line else (_LIST_TOOLS, call.name.rpartition("__")[2])
-    return pattern.match(name) is not None
-
-
-def looks(call: ToolCall) -> bool:
-    """Return whether a call by its first word changes nothing."""
-    line = command_of(call).strip()
-    pattern, name = (_LOOKING, line) if line else (_LOOKS, call.name.rpartition("__")[2])
-    return pattern.match(name) is not None or lists(call)
-
-
-_SHOWING = ("read", "view", "cat", "open", "get_file", "show", "head", "tail", "less")
-_SHOWS = re.compile(
-    r"^(?:cd [^&;|]*(?:&&|;)\s*)?(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*"
-    r"(?:\|\s*(?:head|tail|less|jq|nl|cat)\b[^|;&>]*)*$"
-)
+SHOWS, LISTS, LOOKS, ACTS = "shows a text", "lists", "looks", "acts"
+_CD = r"(?:cd [^&;|]*(?:&&|;)\s*)?"
+_KINDS = (
+    (SHOWS, rf"{_CD}(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*"
+     r"(?:\|\s*(?:head|tail|less|jq|nl|cat)\b[^|;&>]*)*$",
+     "read|view|cat|open|get_file|show|head|tail|less"),
+    (LISTS, rf"{_CD}(?:ls|grep|rg|find|tree|git (?:log|show|diff|branch|blame))\b",
+     "list|ls$|(?:web_?)?search|grep|find|glob|codebase"),
+    (LOOKS, rf"{_CD}(?:cat|head|tail|sed -n|pwd|which|wc|curl|wget|git status)\b",
+     "read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download"),
+)  # fmt: skip
+"""What a call does by its first word: (kind, form of a command line, form of a tool's name)."""
 PATH_KEYS = frozenset(
-    "filepath filepaths path filename file targetfile notebookpath relativepath absolutepath "
-    "relativeworkspacepath sourcepath oldpath paths files uri".split()
+    "absolutepath file filename filepath filepaths files notebookpath oldpath path paths "
+    "relativepath relativeworkspacepath sourcepath targetfile uri".split()
 )
 """Names of arguments that name a file."""
 
 
-def shows_text(call: ToolCall) -> bool:
-    """Return whether a call asks for a text, as `cat` does."""
-    line = command_of(call).strip()
-    if " " in line:
-        return _SHOWS.match(line) is not None
-    name = line or call.name.rpartition("__")[2]
-    return not PATH_KEYS.isdisjoint(named_arguments(call)) and name.lower().startswith(_SHOWING)
+def kind_of(call: ToolCall) -> str:
+    """Return what a call does, as far as its first word says so; `ACTS` for all others."""
+    line, verb = command_of(call), verb_of(call)
+    names_file = not PATH_KEYS.isdisjoint(named_arguments(call))
+    for kind, commands, tools in _KINDS:
+        fits = re.match(commands, verb) if line else re.match(tools, verb, re.I)
+        if fits and (line or kind != SHOWS or names_file):
+            return kind
+    return ACTS
 
 
 # -------------------------------------------------------------- results in JSON
@@ -266,12 +249,9 @@ def _json_words(text: str) -> str:
     value = loaded(text)
     found = value.items() if isinstance(value, Mapping) else ()
     said = [
-        f'"{key}": {json.dumps(item, ensure_ascii=False)}'
+        cut(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
         for key, item in found
-        if item not in (None, "", [], {}) and _decides(key_of(str(key)), item)
+        if item not in (None, "", [], {})
+        and (key_of(str(key)) in _TELLING_KEYS or item is False or "error" in str(key).lower())
     ]
-    return cut(", ".join(cut(part, LINE_CHARS) for part in said), 2 * LINE_CHARS)
-
-
-def _decides(key: str, value: Any) -> bool:
-    return key in _TELLING_KEYS or value is False or "error" in key
+    return cut(", ".join(said), 2 * LINE_CHARS)
