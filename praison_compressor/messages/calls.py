@@ -1,4 +1,4 @@
-"""Read what a tool call asks: its arguments, its command line, its result among those that follow."""
+"""Read what a tool call asks: its arguments, its command line, and which result answers it."""
 
 from __future__ import annotations
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from ..messages import ToolCall
 from ..messages.calls import Exchange, command_of
-from .passages import ROLE, call_line, cut, without_notes
+from ..messages.excerpts import cut
+from .passages import ROLE, call_line, without_notes
 from .rendering import TITLES, Line, Section
-from .telling import ACTS, LISTS, kind_of, telling_line
+from .telling import ACTS, LISTS, exit_code, kind_of, opened, telling_line
 
 T = TypeVar("T")
 NO_RESULT = "no result was recorded"
@@ -31,9 +31,11 @@ class Newest(NamedTuple):
         if not self.exchange.is_answered:
             return NO_RESULT
         output = without_notes(self.exchange.text, self.host_prefixes)
-        said = telling_line(call, output)
-        if not said or (kind_of(call) == LISTS and "\n" in output.strip()):
+        said, kind = telling_line(call, output), kind_of(call)
+        if not said or (kind == LISTS and "\n" in output.strip()):
             said = f"{said} {size(output)}".lstrip()
+        if kind == ACTS and "exit" not in said and exit_code(opened(output)) == "0":
+            said = f"exit code 0: {said}"
         return f"{ROLE}: {said}" if call.name == AGENT and not call.id else said
 
     def often(self) -> str:
@@ -61,11 +63,7 @@ def section(found: Sequence[Newest], budget: int) -> Section:
     """Return the section of commands and calls; those that only look rank last."""
     others, best = parted(sorted(found, key=_rank, reverse=True), budget)
     lines = [
-        Line(
-            one.exchange.at,
-            _rank(one),
-            f"{_said(one.exchange.call)}{one.often()} -> {one.quoted()}",
-        )
+        Line(one.exchange.at, _rank(one), f"{_said(one)} -> {one.quoted()}")
         for one in sorted(best, key=lambda one: one.exchange.at)
     ]
     left = [one.exchange.at for one in others]
@@ -82,5 +80,6 @@ def _rank(one: Newest) -> tuple[int, ...]:
     return kind_of(one.exchange.call) != ACTS, -one.exchange.at
 
 
-def _said(call: ToolCall) -> str:
-    return cut(command_of(call), COMMAND_CHARS) or call_line(call, COMMAND_CHARS)
+def _said(one: Newest) -> str:
+    line, call = command_of(one.exchange.call), one.exchange.call
+    return (cut(line, COMMAND_CHARS) if line else call_line(call, COMMAND_CHARS)) + one.often()

@@ -9,8 +9,8 @@ from typing import Any
 
 from ..messages import ToolCall
 from ..messages.calls import arguments_of, command_of, key_of, named_arguments, verb_of
+from ..messages.excerpts import cut
 from .commands import Newest, parted
-from .passages import cut
 from .rendering import TITLES, Line, Section
 from .telling import PATH_KEYS
 

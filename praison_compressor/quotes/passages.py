@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 from ..config import CompressorConfig
 from ..messages import ORPHAN_OPENS, Message, ToolCall, is_answer_block, is_tools_text, text_of
 from ..messages.calls import call_text, key_of, loaded
+from ..messages.excerpts import MACHINE_LINE, cut
 
 
 class QuoteOptions(NamedTuple):
@@ -145,11 +146,6 @@ def _parted(text: str) -> tuple[str, list[str]]:
 
 MACHINE_LINES = 8
 """Lines from which on a text may be a machine's by the form of each line."""
-MACHINE_LINE = re.compile(
-    r"\s*(?:\[?\d{1,4}[-/:.]\d\d[-/:.]|\[?\d+\]?[:|\s]\s*\S|[<>{}\[\]|+$#@/\\*=~`]|\w+\(|-{2,}|"
-    r"(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|at \S+\(|File \"|\w[\w.-]*: |"
-    r"\S*[^\w\s.,!?]\S*$|\"|- (?:\w+ )?(?:\"|\[|\w+:)|(?:\S+\s{2,})+\S)"
-)
 _MACHINE_OPENS = re.compile(
     r"\s*(?:\[(?:Current|Active) (?:page|URL)|(?:Current |Page )+URL:|- Page URL:|RootWebArea|"
     r"Tab \d+|\[\d+\]\s*<|<html|<!DOCTYPE|<\?xml|Traceback \(most recent|Accessibility tree|"
@@ -188,8 +184,8 @@ ASKING_TOOLS = frozenset(
 _DECIDED = re.compile(
     r"\A\W*(?:error\W+|is_error\W+|\[?operation cancell?ed\]?\W+)?(?:the |tool|action|operation|"
     r"command|edit|call|execution|request|use|was|has|been|'[^'\n]{1,80}'|`[^`\n]{1,80}`|by|\s)"
-    r"{0,12}(?:user\W+(?:\w+ ){0,3}?(?:reject|den|declin|refus|cancel|approv|doesn|does not|did not|"
-    r"didn|chose|interrupt|abort|skip|block|stop|want)"
+    r"{0,12}(?:user\W+(?:\w+ ){0,3}?(?:reject|den|declin|refus|cancel|approv|doesn|does not|"
+    r"did not|didn|chose|interrupt|abort|skip|block|stop|want)"
     r"|(?:reject|den|declin|refus|cancel|approv|block)\w* (?:\w+ ){0,3}?by (?:the )?user)",
     re.I,
 )
@@ -205,9 +201,8 @@ _BEHIND = re.compile(r"\n\s*\n(?:Note: The user's next message|<system-reminder>
 _DECISION_KEYS = ("approved", "denied", "approvaldenied", "rejected")
 _WORDS_KEYS = ("feedback", "userfeedback", "usermessage", "guidance", "comment", "reason")
 _ENVELOPE = frozenset(
-    (*_DECISION_KEYS, *_WORDS_KEYS, "status", "message", "error", "permissiondenied", "success")
-    + ("type", "tool", "toolname", "decision", "action", "ok")
-)
+    "action decision error message ok permissiondenied status success tool toolname type".split()
+).union(_DECISION_KEYS, _WORDS_KEYS)
 
 
 def words_in_result(text: str) -> str:
@@ -278,13 +273,3 @@ CALL_CHARS = 160
 def call_line(call: ToolCall, most: int = CALL_CHARS) -> str:
     """Return a call on one line: the tool and its arguments within `most` characters."""
     return cut(call_text(call), most)
-
-
-def cut(text: str, most: int) -> str:
-    """Return a text on one line, its middle left out beyond `most` characters."""
-    near = text if len(text) <= 8 * most else f"{text[: 4 * most]} {text[-4 * most :]}"
-    flat = " ".join(near.split())
-    tail = most // 4
-    if len(flat) <= most:
-        return flat
-    return f"{flat[: most - tail - 3].rstrip()} … {flat[-tail:].lstrip()}"

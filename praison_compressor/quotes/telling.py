@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ..messages import ToolCall
 from ..messages.calls import command_of, key_of, loaded, named_arguments, verb_of
-from .passages import cut
+from ..messages.excerpts import cut
 
 LINE_CHARS = 150
 WHOLE_CHARS = 200
