@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 
 from ..messages import ToolCall
 from ..messages.calls import command_of
-from .files import paths_in
+from ..messages.paths import paths_in
 from .rendering import TITLES, Line, Section
 from .telling import SHOWS, kind_of
 from .user import is_visible

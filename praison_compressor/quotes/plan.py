@@ -14,8 +14,8 @@ from .telling import is_bad, telling_line
 
 WHOLE, ONE, SHOWN, GONE = "whole", "one", "shown", "gone"
 _NAMES = {
-    WHOLE: "createtodolist managetodolist plan setplan settodolist tasktracker todo todos todowrite "
-    "updateplan updatetodolist writetodos",
+    WHOLE: "createtodolist managetodolist plan setplan settodolist tasktracker todo todos "
+    "todowrite updateplan updatetodolist writetodos",
     ONE: "addtask addtodo completetask completetodo createtodo edittodo marktodo marktodoasdone "
     "taskcreate taskupdate todoadd todocomplete todoupdate updatetask updatetodo",
     SHOWN: "gettodos listtodos readtodos tasklist todolist todoread",

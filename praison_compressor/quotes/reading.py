@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from ..messages import Message, ToolCall, is_result, result_text, text_of
 from ..messages.calls import Exchange, Pairing, call_text, command_of
+from ..messages.paths import changed_by
 from . import commands, files, instructions, reports, user
 from .commands import Newest
 from .passages import (
@@ -167,7 +168,7 @@ class _Reader:
         if source and one.is_answered:
             found.instructions[source] = (one.answered_at, without_notes(one.text, prefixes))
             return
-        paths = files.changed_by(one.call)
+        paths = changed_by(one.call)
         for path in paths:
             commands.note(found.files, path, one, prefixes)
         line = command_of(one.call).strip()

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..messages import ToolCall
 from ..messages.calls import command_of, key_of, loaded, named_arguments, verb_of
 from ..messages.excerpts import cut
+from ..messages.paths import PATH_KEYS
 
 LINE_CHARS = 150
 WHOLE_CHARS = 200
@@ -48,8 +49,8 @@ _STRONG = re.compile(
     r"(?i:error|fatal|panic|rejected|conflict|traceback|npm err\S*|\[error\]|not ok)\b|! \[|E:? "
     r"|\S*(?:Error|Exception)\b|FAIL|--- FAIL|make(?:\[\d+\])?: \*\*\*|[❌✗✘✖×]"
     r"|\S+: .*(?:[Nn]o such file|not found|[Dd]enied|not permitted)"
-    r"|.*?(?:[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error\b|\berror(?:\[\w+\]| TS\d+)|"
-    r"\bHTTP(?:/\d\S*)? [45]\d\d\b|\b[Ss]tatus(?: code)?[:= ]+[45]\d\d\b|\b(?:ECONN|ENO|EACC|ERR_)\w)"
+    r"|.*?(?:[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error\b|\berror(?:\[\w+\]| TS\d+)|\bHTTP"
+    r"(?:/\d\S*)? [45]\d\d\b|\b[Ss]tatus(?: code)?[:= ]+[45]\d\d\b|\b(?:ECONN|ENO|EACC|ERR_)\w)"
 )
 _FAILED_TALLY = re.compile(
     r"\b[1-9][\d,]* (?:\w+ )?(?:fail\w*|errors?|errored|rejected|conflicts?|problems?|vulnerabilit)"
@@ -188,11 +189,6 @@ _KINDS = (
      "read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download"),
 )  # fmt: skip
 """What a call does by its first word: (kind, form of a command line, form of a tool's name)."""
-PATH_KEYS = frozenset(
-    "absolutepath file filename filepath filepaths files notebookpath oldpath path paths "
-    "relativepath relativeworkspacepath sourcepath targetfile uri".split()
-)
-"""Names of arguments that name a file."""
 
 
 def kind_of(call: ToolCall) -> str:
