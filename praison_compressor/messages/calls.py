@@ -20,6 +20,8 @@ _UNSPOKEN = frozenset(
     "securityrisk".split()
 )
 """Arguments that name a place in a text or a duration."""
+NEAR = 64
+"""Calls whose readings are kept: several readers look at one call, one after the other."""
 _SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input", "code")
 _SHELL = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
 
@@ -35,13 +37,14 @@ def arguments_of(call: ToolCall) -> Any:
     return _decoded(call.arguments or "{}")
 
 
+@lru_cache(maxsize=NEAR)
 def named_arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments by their names in one spelling."""
+    """Return the arguments by their names in one spelling, not to be changed."""
     given = arguments_of(call)
     return {key_of(str(k)): v for k, v in given.items()} if isinstance(given, Mapping) else {}
 
 
-@lru_cache(maxsize=64)  # several readers look at one call, one after the other
+@lru_cache(maxsize=NEAR)
 def _decoded(text: str) -> Any:
     value = loaded(text)
     return text if value is None else value
@@ -76,6 +79,7 @@ def argument_values(value: Any) -> Iterator[str]:
             yield from argument_values(item)
 
 
+@lru_cache(maxsize=NEAR)
 def command_of(call: ToolCall) -> str:
     """Return the command line that a call runs, or ""."""
     if isinstance(arguments_of(call), str):

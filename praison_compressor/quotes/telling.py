@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from ..messages import ToolCall
 from ..messages.calls import command_of, key_of, loaded, named_arguments, verb_of
@@ -70,6 +71,7 @@ _EXIT = re.compile(
     r"|^\[exit (-?\d+)\]|\b(?:killed|terminated) by signal (\d+)|<returncode>(-?\d+)</returncode>",
     re.I | re.M,
 )
+_EXIT_WORDS = ("exit", "return", "signal")
 # Brackets, rules, progress, footers, what the host adds below an output.
 _SAYS_NOTHING = re.compile(
     r"[\W_]*$|\W*(?:FAIL(?:ED)?|end|done|else|fi|esac|EOF|pass|break|return|null|true|false|output|"
@@ -106,8 +108,11 @@ def telling_line(call: ToolCall | None, text: str) -> str:
 
 def exit_code(text: str) -> str:
     """Return the exit code that an output states at one of its ends, or ""."""
-    found = _EXIT.search(text[:400]) or _EXIT.search(text[-400:])
-    return next(filter(None, found.groups())) if found else ""
+    for edge in (text[:400], text[-400:]):
+        found = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
+        if found:
+            return next(filter(None, found.groups()))
+    return ""
 
 
 def is_bad(line: str) -> bool:
@@ -180,23 +185,37 @@ def _chosen(lines: Sequence[str]) -> str:
 SHOWS, LISTS, LOOKS, ACTS = "shows a text", "lists", "looks", "acts"
 _CD = r"(?:cd [^&;|]*(?:&&|;)\s*)?"
 _KINDS = (
-    (SHOWS, rf"{_CD}(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*"
-     r"(?:\|\s*(?:head|tail|less|jq|nl|cat)\b[^|;&>]*)*$",
-     "read|view|cat|open|get_file|show|head|tail|less"),
-    (LISTS, rf"{_CD}(?:ls|grep|rg|find|tree|git (?:log|show|diff|branch|blame))\b",
-     "list|ls$|(?:web_?)?search|grep|find|glob|codebase"),
-    (LOOKS, rf"{_CD}(?:cat|head|tail|sed -n|pwd|which|wc|curl|wget|git status)\b",
-     "read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download"),
-)  # fmt: skip
+    (
+        SHOWS,
+        re.compile(
+            rf"{_CD}(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*"
+            r"(?:\|\s*(?:head|tail|less|jq|nl|cat)\b[^|;&>]*)*$"
+        ),
+        re.compile("read|view|cat|open|get_file|show|head|tail|less", re.I),
+    ),
+    (
+        LISTS,
+        re.compile(rf"{_CD}(?:ls|grep|rg|find|tree|git (?:log|show|diff|branch|blame))\b"),
+        re.compile("list|ls$|(?:web_?)?search|grep|find|glob|codebase", re.I),
+    ),
+    (
+        LOOKS,
+        re.compile(rf"{_CD}(?:cat|head|tail|sed -n|pwd|which|wc|curl|wget|git status)\b"),
+        re.compile(
+            "read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download", re.I
+        ),
+    ),
+)
 """What a call does by its first word: (kind, form of a command line, form of a tool's name)."""
 
 
+@lru_cache(maxsize=512)
 def kind_of(call: ToolCall) -> str:
     """Return what a call does, as far as its first word says so; `ACTS` for all others."""
     line, verb = command_of(call), verb_of(call)
     names_file = not PATH_KEYS.isdisjoint(named_arguments(call))
     for kind, commands, tools in _KINDS:
-        fits = re.match(commands, verb) if line else re.match(tools, verb, re.I)
+        fits = (commands if line else tools).match(verb)
         if fits and (line or kind != SHOWS or names_file):
             return kind
     return ACTS
