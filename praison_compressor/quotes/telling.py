@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
@@ -63,7 +64,7 @@ _TALLY = re.compile(
     r"tests?|specs?|examples?|assertions?|pending|replacements?|occurrences?|match(?:es)?|results?|"
     r"rows?|records?|files?|packages?|vulnerabilit\w*|insertions?|deletions?|changed|added|removed|"
     r"destroyed|to (?:add|change)|seconds?|ms|modules?|targets?|tasks?|checks?|suites?|items?)\b"
-    r"|\b(?:All|Total|Found|Ran|Coverage|Score|accuracy|loss|BUILD|Finished|Success\w*|succeeded)\b"
+    r"|\b(?:All|Total|Found|Ran|Coverage|Score|accuracy|loss|BUILD|Finished|Success\w*|succeeded|rated)\b"
     r"|^\w[\w ]{0,30}(?:: +|=)[\d$€£.-][\d,.]*\b"
 )
 _EXIT = re.compile(
@@ -111,7 +112,7 @@ def exit_code(text: str) -> str:
     for edge in (text[:400], text[-400:]):
         found = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
         if found:
-            return next(filter(None, found.groups()))
+            return str(next(filter(None, found.groups())))
     return ""
 
 
@@ -177,11 +178,24 @@ def _chosen(lines: Sequence[str]) -> str:
     strong = [line for line in bad if _is_strong(line)]
     failed = [line for line in bad if _FAILED_TALLY.search(_NONE.sub("", line[:HEAD_CHARS]))]
     tally = next((line for line in reversed(own) if _TALLY.search(line[:HEAD_CHARS])), "")
+    if not (bad or tally):
+        own = _odd(own)
     first = next(iter(strong or bad or ([] if tally else own)), "")
-    last = (failed or [tally] * bool(tally) or strong or bad or own or [""])[-1]
+    last = (failed or [tally] * bool(tally) or bad or own or [""])[-1]
     return " … ".join(dict.fromkeys(cut(line, LINE_CHARS) for line in (first, last) if line))
 
 
+def _odd(lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines whose beginning no other line has, where most have one of another's."""
+    shapes = [_DIGITS.sub("0", line[:SHAPE_CHARS]) for line in lines]
+    times = Counter(shapes)
+    odd = [line for line, shape in zip(lines, shapes, strict=True) if times[shape] == 1]
+    is_heading = odd == list(lines[:1])
+    return odd if 0 < len(odd) * 4 < len(lines) and not is_heading else lines
+
+
+_DIGITS = re.compile(r"\d+")
+SHAPE_CHARS = 12
 SHOWS, LISTS, LOOKS, ACTS = "shows a text", "lists", "looks", "acts"
 _CD = r"(?:cd [^&;|]*(?:&&|;)\s*)?"
 _KINDS = (
