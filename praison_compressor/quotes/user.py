@@ -7,14 +7,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from .rendering import TITLES, Line, Section, ends
+from ..messages.excerpts import cut
+from .rendering import TITLES, Line, Section
 
-FIRST, STATES, ASKS, GOES_ON, MACHINE = range(5)
-"""Ranks: the first, the newest and words in results; statements; questions; "go on"; machines."""
+FIRST, STATES, ASKS, GOES_ON = range(4)
+"""Ranks: the first, the newest and words in results; statements; questions; "go on"."""
 GO_ON_CHARS = 24
 NEWEST = 3
 """The user's newest texts that rank first."""
-MACHINE_CHARS = 400
+OTHERS_CHARS = 400
 RARE = 2
 """Texts that hold a word at most, so that it counts as rare."""
 WORDS_CHARS = 240
@@ -37,17 +38,24 @@ class Said:
 
 def section(said: Sequence[Said], visible: str) -> Section:
     """Return the section of the user's words; texts that `visible` holds are left out."""
-    newest = {one.text: n for n, one in enumerate(said)}
-    shown = [
-        one
-        for n, one in enumerate(said)
-        if not is_visible(one.text, visible) and (one.by_user or newest[one.text] == n)
-    ]
+    shown = [one for one in said if one.by_user and not is_visible(one.text, visible)]
     lines = [
-        Line(one.at, rank, _body(one), f"{one.how}: " if one.how else "")
+        Line(one.at, rank, one.text.strip(), f"{one.how}: " if one.how else "")
         for one, rank in zip(shown, _ranks(shown), strict=True)
     ]
     return Section(TITLES["user"], lines, 0.45, least=40, noun="messages of the user")
+
+
+def others(said: Sequence[Said], visible: str) -> Section:
+    """Return the section of other speakers in the user's role, by their beginning and end."""
+    shown = {one.text: one for one in said if not one.by_user}
+    lines = [
+        Line(one.at, (-one.at,), cut(text, OTHERS_CHARS), f"{one.how}: ")
+        for text, one in shown.items()
+        if not is_visible(text, visible)
+    ]
+    lines.sort(key=lambda line: line.at)
+    return Section(TITLES["others"], lines, 0.08, noun="texts in the user's role")
 
 
 def is_visible(text: str, visible: str) -> bool:
@@ -56,32 +64,23 @@ def is_visible(text: str, visible: str) -> bool:
     return len(words) >= LEAST_REPEATED and words in visible
 
 
-def _body(one: Said) -> str:
-    return one.text.strip() if one.by_user else ends(one.text.strip(), MACHINE_CHARS)
-
-
 def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
     """Yield a rank each: of one kind those with rare words first, the shorter first."""
     words = [set(one.text[:WORDS_CHARS].lower().split()) for one in said]
     spoken = Counter(chain.from_iterable(words))
     common = {word for word, times in spoken.items() if times > RARE}
-    own = [n for n, one in enumerate(said) if one.by_user]
-    ends_of = {*own[:1], *own[-NEWEST:]}
     last = {one.text: n for n, one in enumerate(said)}
     for n, one in enumerate(said):
-        kind = _kind(one)
-        if n in ends_of or (one.by_user and one.how):
+        kind = _kind(one.text.strip())
+        if n == 0 or n >= len(said) - NEWEST or one.how:
             kind = FIRST
         elif last[one.text] != n:
-            kind = max(kind, GOES_ON)
+            kind = GOES_ON
         rare = 10 * len(words[n] - common) // max(5, len(words[n]))
         yield kind, -rare, len(one.text) // 200, -n
 
 
-def _kind(one: Said) -> int:
-    text = one.text.strip()
-    if not one.by_user:
-        return MACHINE
+def _kind(text: str) -> int:
     if len(text) < GO_ON_CHARS and not any(map(str.isdigit, text)):
         return GOES_ON
     return ASKS if text.endswith(_ASKS) else STATES
