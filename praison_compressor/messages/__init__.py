@@ -9,9 +9,10 @@ each stays in its shape.
 
 `shapes` reads one message, `digests` tells two apart, `cleaning` mends one message, and `parsing`
 brings calls and results together and makes of a whole list a `Transcript`. `responses` makes
-messages of the items of OpenAI's Responses API, and items of messages. `secrets` masks keys and
-passwords, `display` writes a message for a person's eyes, `forks` keeps locks and lazy values
-usable in a forked process.
+messages of the items of OpenAI's Responses API, and items of messages. `calls` decodes what a call
+asks and pairs it with its result, `paths` finds the files it names, `excerpts` shortens texts.
+`secrets` masks keys and passwords, `display` writes a message for a person's eyes, `forks` keeps
+locks and lazy values usable in a forked process.
 """
 
 from __future__ import annotations

@@ -1,29 +1,24 @@
-"""The newest run of each command and call, and the newest changing call of each file."""
+"""The newest run of each command and call, with the words of its result that decide."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from typing import NamedTuple, TypeVar
 
-from ..messages import ToolCall
-from .exchanges import NO_RESULT, Exchange
-from .files import command_of
-from .passages import QuoteOptions, call_line, call_text, cut, without_notes
+from ..messages.calls import Exchange, command_of
+from ..messages.excerpts import cut
+from .passages import ROLE, call_line, without_notes
 from .rendering import TITLES, Line, Section
-from .telling import exit_code, opened, telling_line
+from .telling import ACTS, LISTS, exit_code, kind_of, opened, telling_line
 
+T = TypeVar("T")
+NO_RESULT = "no result was recorded"
+AGENT = "assistant"
+"""The name of a call that an agent without native calls wrote in its text."""
 COMMAND_CHARS = 200
-_LOOKS = re.compile(
-    r"^(?:read|view|get|list|ls|search|grep|find|glob|cat|fetch|open|look|show|query|web|describe)",
-    re.I,
-)
-_LOOKING_COMMAND = re.compile(r"^(?:cd [^&;]*(?:&&|;)\s*)?(?:cat|ls|head|tail|grep|rg|find|sed -n|pwd|"
-                              r"which|wc|tree|git (?:log|show|diff|status|branch))\b")  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Newest:
+class Newest(NamedTuple):
     """The newest of equal calls, and how many there were."""
 
     exchange: Exchange
@@ -31,97 +26,60 @@ class Newest:
     host_prefixes: tuple[str, ...]
 
     def quoted(self) -> str:
-        """Return the words of its result that decide, with the exit code where there is one."""
-        one = self.exchange
-        if not one.is_answered:
+        """Return the words of its result that decide, else the result's size."""
+        call = self.exchange.call
+        if not self.exchange.is_answered:
             return NO_RESULT
-        output = without_notes(one.text, self.host_prefixes)
-        said = telling_line(one.call, output)
-        code = exit_code(opened(output))
-        if code == "0" and not re.search(r"\bexit|code\b", said):
-            said = f"exit code 0: {said}" if said else "exit code 0"
-        return said or size(output)
+        output = without_notes(self.exchange.text, self.host_prefixes)
+        said, kind = telling_line(call, output), kind_of(call)
+        if not said or (kind == LISTS and "\n" in output.strip()):
+            said = f"{said} {size(output)}".lstrip()
+        if kind == ACTS and "exit" not in said and exit_code(opened(output)) == "0":
+            said = f"exit code 0: {said}"
+        return f"{ROLE}: {said}" if call.name == AGENT and not call.id else said
+
+    def often(self) -> str:
+        """Return how many equal calls it is the last of, in words."""
+        return f" (newest of {self.times})" if self.times > 1 else ""
 
 
 def size(output: str) -> str:
-    """Return an output's size in words."""
-    if not output.strip():
-        return "(empty result)"
+    """Return an output's size in words.
+
+    >>> size("a\\nb")
+    '(2 lines, 3 characters)'
+    """
     lines = output.strip().count("\n") + 1
-    return f"({lines:,} lines, {len(output):,} characters)"
+    return f"({lines:,} lines, {len(output):,} characters)" if output.strip() else "(no output)"
 
 
-def key(call: ToolCall) -> str:
-    """Return what makes two calls the same run."""
-    return command_of(call).strip() or call_text(call)
-
-
-def is_run(call: ToolCall) -> bool:
-    """Return whether a call runs a command line."""
-    return bool(command_of(call))
-
-
-def note(found: dict[str, Newest], name: str, one: Exchange, options: QuoteOptions) -> None:
+def note(found: dict[str, Newest], name: str, one: Exchange, prefixes: tuple[str, ...]) -> None:
     """Make a call the newest of its name."""
     known = found.pop(name, None)
-    found[name] = Newest(one, known.times + 1 if known else 1, options.host_prefixes)
+    found[name] = Newest(one, known.times + 1 if known else 1, prefixes)
 
 
-def files(found: Mapping[str, Newest], budget: int) -> Section:
-    """Return the section of files, each with its newest changing call and that call's result."""
-    newest = list(found.items())[-_most(budget) :]
-    lines = [
-        Line(
-            one.exchange.at,
-            (-one.exchange.at, -n),
-            f"{_what(one)}{_times(one)} -> {one.quoted()}",
-            f"{path}: ",
-        )
-        for n, (path, one) in enumerate(newest)
-    ]
-    return Section(
-        TITLES["files"], lines, 0.15, least=80, noun="files", unlisted=len(found) - len(newest)
-    )
-
-
-def runs(found: Sequence[Newest], budget: int) -> Section:
+def section(found: Sequence[Newest], budget: int) -> Section:
     """Return the section of commands and calls; those that only look rank last."""
-    ranked = sorted(found, key=lambda one: (_looks(one.exchange.call), -one.exchange.at))
-    chosen = sorted(ranked[: _most(budget)], key=lambda one: one.exchange.at)
+    others, best = parted(sorted(found, key=_rank, reverse=True), budget)
     lines = [
-        Line(
-            one.exchange.at,
-            (_looks(one.exchange.call), -one.exchange.at),
-            f"{_said(one.exchange.call)}{_times(one)} -> {one.quoted()}",
-        )
-        for one in chosen
+        Line(one.exchange.at, _rank(one), f"{_said(one)} -> {one.quoted()}")
+        for one in sorted(best, key=lambda one: one.exchange.at)
     ]
-    return Section(
-        TITLES["commands"], lines, 0.15, least=80, noun="calls", unlisted=len(found) - len(chosen)
-    )
+    left = [one.exchange.at for one in others]
+    return Section(TITLES["commands"], lines, 0.15, least=80, noun="calls", unlisted=left)
 
 
-def _most(budget: int) -> int:
-    """Return how many entries a budget can hold at most."""
-    return max(4, budget // 16)
+def parted(entries: Sequence[T], budget: int) -> tuple[Sequence[T], Sequence[T]]:
+    """Return the entries before the last, and as many of the last as a budget can hold."""
+    most = max(8, budget // 24)
+    return entries[:-most], entries[-most:]
 
 
-def _times(one: Newest) -> str:
-    return f" (newest of {one.times})" if one.times > 1 else ""
+def _rank(one: Newest) -> tuple[int, ...]:
+    return kind_of(one.exchange.call) != ACTS, -one.exchange.at
 
 
-def _said(call: ToolCall) -> str:
-    line = command_of(call)
-    return cut(line, COMMAND_CHARS) if line else call_line(call, COMMAND_CHARS)
-
-
-def _what(one: Newest) -> str:
-    line = command_of(one.exchange.call)
-    return f"`{cut(line, 80)}`" if line and " " in line.strip() else one.exchange.call.name
-
-
-def _looks(call: ToolCall) -> int:
-    line = command_of(call).strip()
-    if line:
-        return int(_LOOKING_COMMAND.match(line) is not None)
-    return int(_LOOKS.match(call.name.rpartition("__")[2]) is not None)
+def _said(one: Newest) -> str:
+    line, call = command_of(one.exchange.call), one.exchange.call
+    return (cut(line, COMMAND_CHARS) if line else call_line(call, COMMAND_CHARS)) + one.often()

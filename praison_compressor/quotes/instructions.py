@@ -2,55 +2,57 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from ..messages import ToolCall
-from .files import command_of, paths_in
+from ..messages.calls import command_of
+from ..messages.paths import paths_in
 from .rendering import TITLES, Line, Section
-from .telling import SHOWS_FILES, shows_text
+from .telling import SHOWS, kind_of
+from .user import is_visible
 
 NAMES = frozenset(
-    "agents.md agents.override.md agent.md agents.local.md claude.md claude.local.md gemini.md "
-    "qwen.md crush.md warp.md skill.md praison.md .cursorrules .windsurfrules .clinerules .roorules "
-    ".goosehints .rules copilot-instructions.md hermes.md .hermes.md soul.md".split()
+    ".clinerules .cursorrules .goosehints .hermes.md .roorules .rules .windsurfrules agent.md "
+    "agents.local.md agents.md agents.override.md claude.local.md claude.md crush.md gemini.md "
+    "copilot-instructions.md hermes.md praison.md qwen.md skill.md soul.md warp.md".split()
 )
-"""Exact names of instruction files, in lower case."""
+"""Exact names of files of instructions, in lower case."""
+_SHOWS_ONE = re.compile(r"(?:cat|less|more|bat|type|Get-Content)(?: -\S+)* ([\w./\\~-]+)")
+_NUMBERED = re.compile(r"^\s*\d+(?:\t|→|\|) ?", re.M)
 
 
 def source_of(call: ToolCall, rule_sources: tuple[str, ...]) -> str:
-    """Return the path or tool whose instructions a call reads, or ""."""
+    """Return the path or the tool whose instructions a call reads, or ""."""
     if any(fnmatchcase(call.name, pattern) for pattern in rule_sources):
         return call.name
-    for path in _read_by(call):
-        if _name(path) in NAMES or any(_fits(path, pattern) for pattern in rule_sources):
+    shown = _SHOWS_ONE.fullmatch(command_of(call).strip())
+    paths = [shown[1]] if shown else paths_in(call) if kind_of(call) == SHOWS else []
+    for path in (path.replace("\\", "/") for path in paths):
+        name = path.rpartition("/")[2]
+        if name.lower() in NAMES or any(_fits(path, name, pattern) for pattern in rule_sources):
             return path
     return ""
 
 
-def _read_by(call: ToolCall) -> list[str]:
-    if not shows_text(call):
-        return []
-    shown = SHOWS_FILES.fullmatch(command_of(call).strip())
-    return [shown[1]] if shown else paths_in(call)
-
-
-def _name(path: str) -> str:
-    return path.replace("\\", "/").rpartition("/")[2].lower()
-
-
-def _fits(path: str, pattern: str) -> bool:
-    plain = path.replace("\\", "/").removeprefix("./")
-    return any(fnmatchcase(end, pattern) for end in (plain, _name(path))) or plain.endswith(
-        "/" + pattern.removeprefix("./")
-    )
+def _fits(path: str, name: str, pattern: str) -> bool:
+    end = "/" + pattern.removeprefix("./")
+    return fnmatchcase(path, pattern) or fnmatchcase(name, pattern) or f"/{path}".endswith(end)
 
 
 def section(found: Mapping[str, tuple[int, str]], visible: str) -> Section:
-    """Return the newest content of each source with its path."""
+    """Return the newest content of each source, with its path."""
     lines = [
-        Line(at, (-at,), text.strip(), f"{path}:\n  ")
-        for path, (at, text) in sorted(found.items(), key=lambda item: item[1][0])
-        if text.strip() not in visible
+        Line(at, (-at,), _content(text), f"{source}:\n  ")
+        for source, (at, text) in sorted(found.items(), key=lambda item: item[1][0])
+        if not is_visible(text, visible)
     ]
     return Section(TITLES["instructions"], lines, 0.12, least=60, noun="files of instructions")
+
+
+def _content(text: str) -> str:
+    """Return a file's content without the numbers that a tool put before each line."""
+    lines = text.strip("\n").split("\n")
+    is_numbered = all(_NUMBERED.match(line) for line in lines if line.strip())
+    return _NUMBERED.sub("", text).strip() if is_numbered else text.strip()

@@ -1,38 +1,40 @@
-"""The plan: the newest list that a todo tool was given, by the tool's exact name."""
+"""The plan: the newest list that a todo tool was given; tools are known by their exact names."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..messages import ToolCall
-from .passages import arguments_of, cut, key_of
+from ..messages.calls import Exchange, key_of, loaded, named_arguments
+from ..messages.excerpts import cut
+from .rendering import TITLES, Line, Section
+from .telling import is_bad, telling_line
 
 WHOLE, ONE, SHOWN, GONE = "whole", "one", "shown", "gone"
-
-TOOLS = {
-    **dict.fromkeys(
-        "todowrite updateplan writetodos managetodolist updatetodolist settodolist tasktracker todo "
-        "todos createtodolist setplan plan todowritetool maketodolist".split(),
-        WHOLE,
-    ),
-    **dict.fromkeys(
-        "todoadd todoupdate addtodo updatetodo taskcreate taskupdate createtodo edittodo "
-        "completetodo marktodo marktodoasdone todocomplete addtask updatetask completetask".split(),
-        ONE,
-    ),
-    **dict.fromkeys("todolist listtodos todoread tasklist readtodos gettodos".split(), SHOWN),
-    **dict.fromkeys("todoremove tododelete deletetodo removetodo taskdelete".split(), GONE),
+_NAMES = {
+    WHOLE: "createtodolist managetodolist plan setplan settodolist tasktracker todo todos "
+    "todowrite updateplan updatetodolist writetodos",
+    ONE: "addtask addtodo completetask completetodo createtodo edittodo marktodo marktodoasdone "
+    "taskcreate taskupdate todoadd todocomplete todoupdate updatetask updatetodo",
+    SHOWN: "gettodos listtodos readtodos tasklist todolist todoread",
+    GONE: "deletetodo removetodo taskdelete tododelete todoremove",
 }
-"""Tools that are todo lists, and what a call of each gives: the list, an item, a look, a removal."""
-
+TOOLS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
+"""What a call of a todo tool gives: the list, an item, a look, a removal. Names as by `key_of`."""
 _LISTS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps")
 _TITLES = ("content", "subject", "title", "text", "task", "description", "step", "name")
 _IDS = ("todoid", "taskid", "id")
-_ITEM_CHARS = 300
+_NEW = "new "
+"""Begins the key of an item whose id is not known."""
+_NUMBERED = re.compile(r"(?:task|todo)(?: item)? #?(\w*\d[\w-]*)", re.I)
+ITEM_CHARS = 300
+
+
+def is_plan_tool(name: str) -> bool:
+    """Return whether a tool is a todo list."""
+    return key_of(name) in TOOLS
 
 
 @dataclass(eq=False)
@@ -44,6 +46,11 @@ class Item:
     status: str
     at: int
 
+    def line(self) -> str:
+        """Return the item with its id and its state."""
+        key = "" if self.key.startswith(_NEW) else f"{self.key}. "
+        return f"{key}{f'[{self.status}] ' if self.status else ''}{cut(self.title, ITEM_CHARS)}"
+
 
 @dataclass
 class Plan:
@@ -53,84 +60,52 @@ class Plan:
     text: str = ""
     """A list that was given as text."""
     at: int = -1
-    _waiting: dict[int, Item] = field(default_factory=dict)
-    """Items whose id the result of their call names, by the call's identity."""
+    failed: str = ""
+    """Words of the newest result, where they have an error's form."""
 
-    def see(self, call: ToolCall, at: int) -> None:
-        """Take in one call of a todo tool."""
-        given = arguments_of(call)
-        given = {key_of(str(k)): v for k, v in given.items()} if isinstance(given, Mapping) else {}
-        kind = TOOLS[key_of(call.name)]
+    def section(self) -> Section:
+        """Return the section of the plan, an item a line."""
+        found = [(item.at, item.line()) for item in self.items.values()]
+        found += [(self.at, line) for line in self.text.splitlines() if line.strip()]
+        found += [(self.at, f"result of the newest call: {self.failed}")] if self.failed else []
+        lines = [Line(at, (n,), text) for n, (at, text) in enumerate(found)]
+        return Section(TITLES["plan"], lines, 0.1, noun="items of the plan")
+
+    def see(self, one: Exchange) -> None:
+        """Take in one call of a todo tool, and what its result adds: an id, or the list itself."""
+        given, kind, self.at = named_arguments(one.call), TOOLS[key_of(one.call.name)], one.at
         listed = next((given[key] for key in _LISTS if given.get(key)), None)
-        if isinstance(listed, str) and kind != SHOWN:
-            listed = _loaded(listed) or listed
-        if isinstance(listed, list):
-            self._list(listed, at, merge=given.get("merge") is True)
+        listed = (loaded(listed) or listed) if isinstance(listed, str) else listed
+        told = loaded(one.text)
+        if kind == GONE:
+            self.items.pop(_first(given, _IDS), None)
+        elif kind == ONE:
+            key = _told_id(told, one.text) or f"{_NEW}{len(self.items) + 1}"
+            self._put(_item(given, key, one.at))
+        elif isinstance(listed, list):
+            self._list(listed, one.at, merge=given.get("merge") is True)
         elif isinstance(listed, str) and kind == WHOLE:
-            self.items, self.text, self.at = {}, listed, at
-        elif kind == ONE and given:
-            self._one(given, call, at)
-        elif kind == GONE and (key := _first(given, _IDS)) in self.items:
-            del self.items[key]
-
-    def answer(self, call: ToolCall, text: str, at: int) -> None:
-        """Take in what the result of a todo tool's call adds: an id, or the list itself."""
-        value = _loaded(text)
-        waiting = self._waiting.pop(id(call), None)
-        if waiting is not None and (key := _told_id(value, text)):
-            self.items = {key if i is waiting else k: i for k, i in self.items.items()}
-            waiting.key = key
-        if TOOLS[key_of(call.name)] != SHOWN or not isinstance(value, (Mapping, list)):
-            return
-        listed = (
-            value
-            if isinstance(value, list)
-            else next((value[key] for key in value if key_of(str(key)) in _LISTS), None)
-        )
-        if isinstance(listed, list) and listed:
-            self._list(listed, at, merge=True)
+            self.items, self.text = {}, listed
+        if isinstance(told, Mapping):
+            told = next((told[key] for key in told if key_of(str(key)) in _LISTS), None)
+        if kind == SHOWN and isinstance(told, list) and told:
+            self._list(told, one.answered_at, merge=True)
+        said = telling_line(one.call, one.text)
+        # A result that repeats the list has words of failure in its items.
+        repeats = any(item.title and item.title in one.text for item in self.items.values())
+        self.failed = said if is_bad(said) and not repeats else ""
 
     def _list(self, listed: list[Any], at: int, *, merge: bool) -> None:
-        found = [_item(entry, str(n), at) for n, entry in enumerate(listed, 1)]
-        if not merge:
-            self.items = {}
-        for item in filter(None, found):
-            self._put(item)
-        self.text, self.at = "", at
+        self.items, self.text = (self.items if merge else {}), ""
+        for n, entry in enumerate(listed, 1):
+            self._put(_item(entry, str(n), at))
 
-    def _one(self, given: Mapping[str, Any], call: ToolCall, at: int) -> None:
-        item = _item(given, "", at)
-        if item is None:
-            return
-        if not item.key:
-            item.key = f"new {len(self.items) + 1}"
-            self._waiting[id(call)] = item
-        self._put(item)
-        self.at = at
-
-    def _put(self, item: Item) -> None:
+    def _put(self, item: Item | None) -> None:
         """Set an item; a member that was not given again stays as it was given."""
-        known = self.items.get(item.key)
-        if known is not None:
+        if item is not None:
+            known = self.items.get(item.key, item)
             item.title, item.status = item.title or known.title, item.status or known.status
-        self.items[item.key] = item
-
-    def lines(self) -> list[tuple[int, str]]:
-        """Return (position, line) of each item in order."""
-        if self.text:
-            return [(self.at, line) for line in self.text.splitlines() if line.strip()]
-        return [(item.at, _line(item)) for item in self.items.values()]
-
-
-def is_plan_tool(name: str) -> bool:
-    """Return whether a tool is a todo list, by its exact name."""
-    return key_of(name) in TOOLS
-
-
-def _line(item: Item) -> str:
-    status = f"[{item.status}] " if item.status else ""
-    key = "" if item.key.startswith("new ") else f"{item.key}. "
-    return f"{key}{status}{cut(item.title, _ITEM_CHARS)}".rstrip()
+            self.items[item.key] = item
 
 
 def _item(entry: Any, key: str, at: int) -> Item | None:
@@ -139,33 +114,22 @@ def _item(entry: Any, key: str, at: int) -> Item | None:
     if not isinstance(entry, Mapping):
         return None
     given = {key_of(str(name)): value for name, value in entry.items()}
-    title = next((str(given[k]) for k in _TITLES if isinstance(given.get(k), str) and given[k]), "")
+    title = next((given[k] for k in _TITLES if isinstance(given.get(k), str) and given[k]), "")
     status = str(given.get("status") or given.get("state") or "")
-    if not status and isinstance(given.get("completed", given.get("done")), bool):
-        status = "completed" if given.get("completed", given.get("done")) else "pending"
-    named = _first(given, _IDS) or key
-    return Item(named, title, status, at) if title or status else None
+    done = given.get("completed", given.get("done"))
+    if not status and isinstance(done, bool):
+        status = f"completed: {str(done).lower()}"
+    return Item(_first(given, _IDS) or key, title, status, at) if title or status else None
 
 
 def _first(given: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     return next((str(given[key]) for key in keys if given.get(key) not in (None, "")), "")
 
 
-_NUMBERED = re.compile(r"(?:[Tt]ask|[Tt]odo)(?: item)? #?(\w[\w-]*)\b")
-
-
 def _told_id(value: Any, text: str) -> str:
     """Return the id that a result gives a new item."""
-    if isinstance(value, Mapping):
-        inner = next((v for v in value.values() if isinstance(v, Mapping)), {})
-        flat = {key_of(str(k)): v for k, v in (*inner.items(), *value.items())}
-        return _first(flat, _IDS)
-    found = _NUMBERED.search(text[:200])
-    return found[1] if found and any(map(str.isdigit, found[1])) else ""
-
-
-def _loaded(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    if not isinstance(value, Mapping):
+        found = _NUMBERED.search(text[:200])
+        return found[1] if found else ""
+    inner = next((held for held in value.values() if isinstance(held, Mapping)), {})
+    return _first({key_of(str(k)): v for k, v in (*inner.items(), *value.items())}, _IDS)

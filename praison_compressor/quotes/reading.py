@@ -1,43 +1,49 @@
-"""Read a segment's messages once; everything that a budget decides is decided later."""
+"""Read a segment's messages once; what a budget decides is decided later."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..messages import Message, is_result, result_text, text_of, tool_calls_of
-from . import commands, instructions, reports, user
-from .exchanges import Exchange, Pairing
-from .files import changed_by
+from ..messages import Message, ToolCall, is_result, result_text, text_of
+from ..messages.calls import Exchange, Pairing, call_text, command_of
+from ..messages.paths import changed_by
+from . import commands, files, instructions, reports, user
+from .commands import Newest
 from .passages import (
     QuoteOptions,
+    Spoken,
     asks_the_user,
     call_line,
+    ends_in_prompt,
     said_by,
     spoken,
     without_notes,
     words_in_result,
 )
 from .plan import Plan, is_plan_tool
-from .rendering import TITLES, Count, Line, Renderer, Section
+from .rendering import Count, Renderer
+from .telling import ACTS, kind_of
 from .user import Said
 
 
-@dataclass(frozen=True)
+@dataclass
 class Quotes:
     """What a segment's messages say, as it can be quoted."""
 
-    said: tuple[Said, ...] = ()
-    instructions: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    said: list[Said] = field(default_factory=list)
+    instructions: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Path or tool -> position and content of the newest reading."""
     plan: Plan = field(default_factory=Plan)
-    files: Mapping[str, commands.Newest] = field(default_factory=dict)
+    files: dict[str, Newest] = field(default_factory=dict)
     """Path -> the newest call that names it to change it."""
-    runs: tuple[commands.Newest, ...] = ()
-    """Every other call, the newest of equal ones, in order."""
-    reports: tuple[tuple[int, str], ...] = ()
-    counts: str = ""
+    runs: dict[str, Newest] = field(default_factory=dict)
+    """Command or call -> the newest of equal ones, in order."""
+    reports: list[tuple[int, str]] = field(default_factory=list)
+    roles: Counter[str] = field(default_factory=Counter)
+    tools: Counter[str] = field(default_factory=Counter)
 
     def text(
         self,
@@ -54,37 +60,32 @@ class Quotes:
         """
         sections = [
             user.section(self.said, visible),
+            user.others(self.said, visible),
             instructions.section(self.instructions, visible),
-            self._plan(),
-            commands.files(self.files, budget_tokens),
-            commands.runs(self.runs, budget_tokens),
+            self.plan.section(),
+            files.section(self.files, budget_tokens),
+            commands.section(list(self.runs.values()), budget_tokens),
         ]
         if not beside_prose:
-            lines = [Line(-1, (n,), line) for n, line in enumerate(outline)]
-            sections += [
-                reports.section(self.reports, visible),
-                Section(TITLES["outline"], lines, 0.08, noun="lines of the outline"),
-                Section(
-                    TITLES["counts"], [Line(-1, (0,), self.counts)] if self.counts else [], 0.03
-                ),
-            ]
+            sections.append(reports.section(self.reports, visible))
+            sections.append(reports.outlined(outline))
+            sections.append(reports.counted(self.roles, self.tools))
         return Renderer(count, references).render(sections, budget_tokens)
 
-    def _plan(self) -> Section:
-        lines = [Line(at, (n,), line) for n, (at, line) in enumerate(self.plan.lines())]
-        return Section(TITLES["plan"], lines, 0.1, noun="items of the plan")
 
-
-def read_quotes(messages: Sequence[Message], options: QuoteOptions = QuoteOptions()) -> Quotes:  # noqa: B008
+def read_quotes(messages: Sequence[Message], options: QuoteOptions | None = None) -> Quotes:
     """Read what a segment's messages say, in order.
 
     >>> read_quotes([{"role": "user", "content": "Use port 9090."}]).said[0].text
     'Use port 9090.'
     """
-    reader = _Reader(options)
+    reader = _Reader(options or QuoteOptions())
     for at, message in enumerate(messages):
         reader.read(at, message)
-    return reader.quotes(messages)
+    return reader.finished()
+
+
+_TAGS = re.compile(r"<[^>]*>")
 
 
 class _Reader:
@@ -92,112 +93,84 @@ class _Reader:
 
     def __init__(self, options: QuoteOptions) -> None:
         self._options = options
+        self._found = Quotes()
         self._pairs = Pairing()
-        self._said: list[Said] = []
-        self._reports: list[tuple[int, str]] = []
         self._last: tuple[int, str] | None = None
-        """The newest text of the assistant without a call behind it."""
-        self._roles: Counter[str] = Counter()
+        """The assistant's newest text, while neither a call nor a result stands behind it."""
 
     def read(self, at: int, message: Message) -> None:
+        """Take in one message."""
         role = str(message.get("role"))
-        self._roles[role] += 1
+        self._found.roles[role] += 1
         if is_result(message):
-            self._result(at, message)
+            key = str(message.get("tool_call_id") or message.get("name") or "")
+            self._answered(key, result_text(message), at, message.get("is_error") is True)
         elif role == "assistant":
-            self._assistant(at, message)
+            text, called = text_of(message), self._pairs.calls(message, at)
+            self._last = (at, text) if text.strip() and not called else None
         elif role == "user":
-            self._user(at, message)
+            for one in spoken(message, self._options):
+                self._heard(at, one)
 
-    def _assistant(self, at: int, message: Message) -> None:
-        self._pairs.calls(message, at)
-        text = text_of(message)
-        if tool_calls_of(message):
+    def _heard(self, at: int, one: Spoken) -> None:
+        said = self._found.said
+        if one.block is not None:
+            key, flagged = str(one.block.get("tool_use_id") or ""), said_by(one.block) != one.text
+            self._answered(key, one.text, at, flagged)
+        elif self._last is not None and (one.source == "result" or ends_in_prompt(one.text)):
+            # An agent without native calls: its text is the call.
+            call = ToolCall("", commands.AGENT, self._last[1])
+            self._pairs.made.append(Exchange(self._last[0], call, one.text, at))
             self._last = None
-        elif text.strip():
-            self._last = (at, text)
+        elif one.source == "user":
+            self._end_turn()
+            said.append(Said(at, one.text, one.how))
+        elif one.source == "host" and _TAGS.sub("", one.text).strip():
+            said.append(Said(at, one.text, one.how, by_user=False))
 
-    def _user(self, at: int, message: Message) -> None:
-        name = str(message.get("name") or "")
-        for one in spoken(message, self._options):
-            if one.source == "result":
-                block = one.block or {}
-                text = said_by(block) if block else one.text
-                self._answered(str(block.get("tool_use_id") or ""), text, at, one.text)
-            elif one.source == "user":
-                self._end_turn()
-                self._said.append(Said(at, one.text))
-            elif one.text.strip():
-                how = f"{name}, in the user's role" if name else "in the user's role"
-                self._said.append(Said(at, one.text, how, by_user=False))
-
-    def _result(self, at: int, message: Message) -> None:
-        key = str(message.get("tool_call_id") or message.get("name") or "")
-        text = result_text(message)
-        flagged = message.get("is_error") is True
-        self._answered(key, f"is_error: {text}" if flagged else text, at, text)
-
-    def _answered(self, key: str, text: str, at: int, plain: str) -> None:
+    def _answered(self, key: str, text: str, at: int, is_error: bool) -> None:
         self._last = None
-        one = self._pairs.answer(key, text, at) if key else None
-        name = one.call.name if one else ""
-        if asks_the_user(name):
-            if plain.strip() and one:
-                self._said.append(Said(at, plain, f"answering {call_line(one.call)}"))
-        elif words := words_in_result(one.call if one else None, plain):
-            how = f"in the result of {call_line(one.call, 80)}" if one else "in a result"
-            self._said.append(Said(at, words, how))
+        one = self._pairs.answer(key, f"is_error: {text}" if is_error else text, at)
+        if one is None:
+            return
+        if asks_the_user(one.call.name):
+            words, how = text, f"answering {call_line(one.call)}"
+        else:
+            # What a fetched page or a file opens with is nobody's decision about a call.
+            can_refuse = is_error or kind_of(one.call) == ACTS
+            words = words_in_result(text) if can_refuse else ""
+            how = f"in the result of {call_line(one.call, 80)}"
+        if words.strip():
+            self._found.said.append(Said(at, words, how))
 
     def _end_turn(self) -> None:
         if self._last is not None:
-            self._reports.append(self._last)
-            self._last = None
+            self._found.reports.append(self._last)
+        self._last = None
 
-    # ---------------------------------------------------------- what was read
+    # ---------------------------------------------------------- calls with their results
 
-    def quotes(self, messages: Sequence[Message]) -> Quotes:
+    def finished(self) -> Quotes:
+        """Return what was read, with each call where it belongs."""
         self._end_turn()
-        read: dict[str, tuple[int, str]] = {}
-        plan = Plan()
-        changed: dict[str, commands.Newest] = {}
-        others: dict[str, commands.Newest] = {}
         for one in self._pairs.made:
-            if is_plan_tool(one.call.name):
-                plan.see(one.call, one.at)
-                if one.is_answered:
-                    plan.answer(one.call, one.text, one.answered_at)
-                continue
-            source = instructions.source_of(one.call, self._options.rule_sources)
-            if source and one.is_answered:
-                read.pop(source, None)
-                read[source] = (
-                    one.answered_at,
-                    without_notes(one.text, self._options.host_prefixes),
-                )
-                continue
-            paths = changed_by(one.call)
-            for path in paths:
-                commands.note(changed, path, one, self._options)
-            if not asks_the_user(one.call.name) and not (paths and not commands.is_run(one.call)):
-                commands.note(others, commands.key(one.call), one, self._options)
-        return Quotes(
-            said=tuple(self._said),
-            instructions=read,
-            plan=plan,
-            files=changed,
-            runs=tuple(others.values()),
-            reports=tuple(self._reports),
-            counts=_counts(self._roles, self._pairs.made),
-        )
+            if one.call.id:
+                self._found.tools[one.call.name] += 1
+            self._place(one)
+        return self._found
 
-
-def _counts(roles: Counter[str], made: Sequence[Exchange]) -> str:
-    """Return the messages by role and the tools called, as numbers."""
-    said = ", ".join(f"{n:,} {role}" for role, n in roles.most_common())
-    used = Counter(one.call.name for one in made)
-    tools = ", ".join(f"{name} {n:,}" for name, n in used.most_common(TOOLS_NAMED))
-    more = f", {len(used) - TOOLS_NAMED} more tools" if len(used) > TOOLS_NAMED else ""
-    return f"{sum(roles.values()):,} messages: {said}" + (f"; calls: {tools}{more}" if used else "")
-
-
-TOOLS_NAMED = 12
+    def _place(self, one: Exchange) -> None:
+        found, prefixes = self._found, self._options.host_prefixes
+        if is_plan_tool(one.call.name):
+            found.plan.see(one)
+            return
+        source = instructions.source_of(one.call, self._options.rule_sources)
+        if source and one.is_answered:
+            found.instructions[source] = (one.answered_at, without_notes(one.text, prefixes))
+            return
+        paths = changed_by(one.call)
+        for path in paths:
+            commands.note(found.files, path, one, prefixes)
+        line = command_of(one.call).strip()
+        if line or not (paths or asks_the_user(one.call.name)):
+            commands.note(found.runs, line or call_text(one.call), one, prefixes)

@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ..messages.excerpts import ends
 
 Count = Callable[[str], int]
+
+HEADING = "## "
+TITLES = {
+    "user": "The user said",
+    "others": "In the user's role, from hosts, environments and other agents",
+    "instructions": "Instructions read (contents of files)",
+    "plan": "Plan (as last given)",
+    "files": "Files: newest changing call of each -> its result",
+    "commands": "Commands and calls: newest run of each -> its output",
+    "reports": "Reports of the assistant",
+    "outline": "Outline",
+    "counts": "Counts",
+}
 
 
 @dataclass(frozen=True)
@@ -15,7 +32,7 @@ class Line:
     at: int
     """The position of its message; -1 where it has none."""
     rank: tuple[int, ...]
-    """Lower ranks are printed first where not all fit."""
+    """Entries of lower rank are printed first where not all fit."""
     body: str
     lead: str = ""
     """Words before the body that are never cut."""
@@ -28,121 +45,122 @@ class Section:
     title: str
     lines: Sequence[Line]
     share: float
-    """Part of the budget that the section has at least, where it needs that much."""
+    """Part of the budget that the section has at least, where it needs as much."""
     least: int = 24
     """Tokens to which an entry may be cut so that others fit."""
     noun: str = "entries"
-    unlisted: int = 0
-    """Entries of the segment that are not among the lines."""
+    unlisted: Sequence[int] = ()
+    """Positions of entries that are not among the lines."""
 
 
-@dataclass
-class _Filled:
-    text: str = ""
-    tokens: int = 0
-    complete: bool = True
+class _Filled(NamedTuple):
+    text: str
+    tokens: int
+    is_complete: bool
 
 
-HEADING = "## "
-_PER_LINE = 1  # the line break
+NOTE_TOKENS = 20
+"""Tokens of the line that counts what is left out."""
 
 
 @dataclass
 class Renderer:
-    """Prints sections for one reader."""
+    """Prints sections for one reader.
+
+    Entries are measured by their bytes, and only whole sections are counted: a count of each entry
+    would take as long as a tokenization of the transcript.
+    """
 
     count: Count
     references: Sequence[str] = ()
-    _costs: dict[str, int] = field(default_factory=dict)
+    ratio: float = 0.3
+    """Tokens a byte; corrected by each section that is counted."""
 
     def render(self, sections: Sequence[Section], budget: int) -> str:
         """Return the sections' text of at most `budget` tokens."""
         wanted = [section for section in sections if section.lines]
-        needs = [self._need(section, budget) for section in wanted]
-        rooms = shares(needs, [section.share for section in wanted], budget)
-        filled = [self.fill(s, room) for s, room in zip(wanted, rooms, strict=True)]
+        self._calibrate(wanted)
+        rooms = shares([self._need(s) for s in wanted], [s.share for s in wanted], budget)
+        filled = [self._fill(s, room) for s, room in zip(wanted, rooms, strict=True)]
         spare = budget - sum(one.tokens for one in filled)
         for n, section in enumerate(wanted):
-            if not filled[n].complete and spare > section.least:
-                again = self.fill(section, filled[n].tokens + spare)
-                spare += filled[n].tokens - again.tokens
-                filled[n] = again
+            if not filled[n].is_complete and spare > SPARE_TOKENS:
+                again = self._fill(section, filled[n].tokens + spare)
+                if again.tokens > filled[n].tokens:
+                    spare += filled[n].tokens - again.tokens
+                    filled[n] = again
         return self._within([one.text for one in filled if one.text], budget)
 
     def _within(self, texts: list[str], budget: int) -> str:
-        """Return the joined texts, without lines at the end that exceed the budget after all."""
-        lines = "\n".join(texts).split("\n")
-        while lines and self.count("\n".join(lines)) > budget:
-            del lines[-1]
-        while lines and lines[-1].startswith(HEADING):
+        """Return the joined texts, without last lines that exceed the budget after all."""
+        lines = "\n".join(texts).split("\n") if texts else []
+        while lines and (lines[-1].startswith(HEADING) or self.count("\n".join(lines)) > budget):
             del lines[-1]
         return "\n".join(lines)
 
+    # ---------------------------------------------------------- measuring
+
+    def _calibrate(self, sections: Sequence[Section]) -> None:
+        lines = (line for section in sections for line in section.lines[:4])
+        sample = "\n".join(self._entry(line, line.body[:200]) for line in lines)
+        if sample:
+            self.ratio = (self.count(sample) + 1) / len(sample.encode("utf-8", "replace"))
+
+    def _estimate(self, line: Line) -> int:
+        return 1 + int((_bytes(line.body) + _bytes(line.lead) + REFERENCE_BYTES) * self.ratio)
+
+    def _need(self, section: Section) -> int:
+        note = NOTE_TOKENS if section.unlisted else 0
+        return HEADING_TOKENS + note + sum(map(self._estimate, section.lines))
+
     # ---------------------------------------------------------- one section
 
-    def _need(self, section: Section, budget: int) -> int:
-        """Return the tokens of the whole section, estimated where it is larger than the budget."""
-        chars = sum(len(line.body) + len(line.lead) + 12 for line in section.lines)
-        if chars > 6 * budget:
-            return max(budget, chars // 4)
-        return self._cost(HEADING + section.title) + sum(map(self._whole, section.lines))
-
-    def fill(self, section: Section, room: int) -> _Filled:
+    def _fill(self, section: Section, room: int) -> _Filled:
         """Return the section within `room` tokens: the best ranks, long entries cut alike."""
-        room -= self._cost(HEADING + section.title)
-        if room < section.least:
-            return _Filled(complete=False)
-        ranked = sorted(section.lines, key=lambda line: line.rank)
-        chosen = ranked[: max(1, room // 4)]
-        costs = [self._whole(line, room) for line in chosen]
-        complete = len(chosen) == len(ranked) and sum(costs) <= room and not section.unlisted
-        if not complete:
+        for _ in range(TRIES):
+            text, is_complete = self._printed(section, room)
+            tokens = self.count(text) + 1 if text else 0
+            if tokens <= room:
+                return _Filled(text, tokens, is_complete)
+            self.ratio *= min(2.0, 1.02 * tokens / room)
+        return _Filled("", 0, False)
+
+    def _printed(self, section: Section, room: int) -> tuple[str, bool]:
+        """Return a section's text of about `room` tokens, and whether all of it is there."""
+        room -= HEADING_TOKENS
+        chosen = sorted(section.lines, key=lambda line: line.rank)
+        costs = [self._estimate(line) for line in chosen]
+        is_complete = sum(costs) <= room and not section.unlisted
+        if not is_complete:
             room -= NOTE_TOKENS
-            chosen, costs = _that_fit(chosen, costs, room, section.least)
+            fitting = _fitting(costs, room, section.least)
+            chosen, costs = chosen[:fitting], costs[:fitting]
+        if not chosen:
+            return "", False
         level = _level(costs, room)
-        printed = {
-            id(line): self._printed(line, cost, level)
-            for line, cost in zip(chosen, costs, strict=True)
-        }
-        texts = [printed[id(line)] for line in section.lines if id(line) in printed]
-        left = [line for line in section.lines if id(line) not in printed]
-        body = [HEADING + section.title, *texts, *self._left_out(section, left)]
-        text = "\n".join(body)
-        return (
-            _Filled(text, self._cost(text) + _PER_LINE, complete)
-            if texts
-            else _Filled("", 0, False)
-        )
+        texts = {id(x): self._cut(x, c, level) for x, c in zip(chosen, costs, strict=True)}
+        printed = [texts[id(line)] for line in section.lines if id(line) in texts]
+        left = [line for line in section.lines if id(line) not in texts]
+        lines = [HEADING + section.title, *printed, *self._left_out(section, left)]
+        return "\n".join(lines), is_complete
 
     def _left_out(self, section: Section, left: Sequence[Line]) -> list[str]:
-        if not left and not section.unlisted:
-            return []
-        ends = [self._reference(line.at) for line in (*left[:1], *left[-1:])]
-        where = " to ".join(dict.fromkeys(filter(None, ends)))
-        return [
-            f"({len(left) + section.unlisted:,} more {section.noun} not shown"
-            + (f": {where})" if where else ")")
-        ]
+        """Return the line that counts the entries left out, with their references."""
+        places = sorted({*section.unlisted, *(line.at for line in left)})
+        ends_of = map(self._reference, (*places[:1], *places[-1:]))
+        where = " to ".join(dict.fromkeys(filter(None, ends_of)))
+        number = len(left) + len(section.unlisted)
+        told = f"({number:,} more {section.noun} not shown{f': {where}' if where else ''})"
+        return [told] if number else []
 
-    def _whole(self, line: Line, room: int | None = None) -> int:
-        """Return the tokens of an entry, estimated where it is far larger than the room."""
-        text = self.entry(line, line.body)
-        if room is not None and len(text) > 12 * room:
-            return len(text) // 4
-        return self._cost(text) + _PER_LINE
-
-    def _printed(self, line: Line, cost: int, level: int) -> str:
+    def _cut(self, line: Line, cost: int, level: int) -> str:
+        """Return an entry of about `level` tokens at most."""
         if cost <= level:
-            return self.entry(line, line.body)
-        body = line.body
-        chars = max(20, int(len(body) * level / cost))
-        while True:
-            text = self.entry(line, ends(body, chars))
-            if chars <= 20 or self._cost(text) < level:
-                return text
-            chars = int(chars * 0.85)
+            return self._entry(line, line.body)
+        chars = len(line.body) * level // cost - CUT_CHARS
+        return self._entry(line, ends(line.body, max(LEAST_CHARS, chars)))
 
-    def entry(self, line: Line, body: str) -> str:
+    def _entry(self, line: Line, body: str) -> str:
         """Return an entry as it is printed; its further lines are indented."""
         reference = self._reference(line.at)
         mark = f"[{reference}] " if reference else ""
@@ -151,14 +169,18 @@ class Renderer:
     def _reference(self, at: int) -> str:
         return self.references[at] if 0 <= at < len(self.references) else ""
 
-    def _cost(self, text: str) -> int:
-        if text not in self._costs:
-            self._costs[text] = self.count(text)
-        return self._costs[text]
+
+TRIES = 4
+HEADING_TOKENS = 14
+SPARE_TOKENS = 30
+LEAST_CHARS = 30
+CUT_CHARS = 34
+"""Characters of the words that say how much is left out."""
+REFERENCE_BYTES = 14
 
 
-NOTE_TOKENS = 20
-"""Tokens of the line that counts what is left out."""
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 def shares(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:
@@ -167,94 +189,43 @@ def shares(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[
     >>> shares([10, 500, 500], [.5, .25, .25], 400)
     [10, 195, 195]
     """
-    rooms = [0] * len(needs)
-    open_ = [n for n, need in enumerate(needs) if need > 0]
-    left = budget
-    while open_ and left > 0:
-        total = sum(weights[n] for n in open_)
-        given = {n: int(left * weights[n] / total) for n in open_}
-        small = [n for n in open_ if needs[n] <= given[n]]
-        for n in small or open_:
+    rooms, waiting = [0] * len(needs), list(range(len(needs)))
+    while waiting:
+        left = budget - sum(rooms)
+        total = sum(weights[n] for n in waiting)
+        given = {n: int(left * weights[n] / total) for n in waiting}
+        small = [n for n in waiting if needs[n] <= given[n]]
+        for n in small or waiting:
             rooms[n] = min(needs[n], given[n])
-        left -= sum(rooms[n] for n in small or open_)
-        open_ = [n for n in open_ if n not in small] if small else []
+        waiting = [n for n in waiting if n not in small] if small else []
     return rooms
 
 
-def _that_fit(
-    chosen: list[Line], costs: list[int], room: int, least: int
-) -> tuple[list[Line], list[int]]:
-    """Return the first entries that fit when each is cut to at most `least` tokens."""
-    used, last = 0, 0
-    for last, cost in enumerate(costs):
+def _fitting(costs: Sequence[int], room: int, least: int) -> int:
+    """Return how many of the first entries fit where each may be cut to `least` tokens."""
+    used = 0
+    for n, cost in enumerate(costs):
         used += min(cost, least)
         if used > room:
-            return chosen[: max(1, last)], costs[: max(1, last)]
-    return chosen, costs
+            return n
+    return len(costs)
 
 
 def _level(costs: Sequence[int], room: int) -> int:
     """Return the tokens to which longer entries are cut so that all fit."""
-    left, open_ = room, len(costs)
-    for cost in sorted(costs):
-        if cost * open_ >= left:
-            return max(1, left // open_)
-        left, open_ = left - cost, open_ - 1
+    left = room
+    for n, cost in enumerate(sorted(costs)):
+        if cost * (len(costs) - n) >= left:
+            return max(1, left // (len(costs) - n))
+        left -= cost
     return max(costs, default=0)
 
 
-_STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
-
-
-def ends(text: str, most: int) -> str:
-    """Return a text's beginning and end within `most` characters, and the size of the whole.
-
-    Both ends break at a line, else at a sentence, where one is near.
-    """
-    if len(text) <= most:
-        return text
-    first = most * 3 // 5
-    head = _broken(text[:first], first // 2)
-    tail = text[-(most - first) :]
-    for stop in _STOPS:
-        at = tail.find(stop)
-        if 0 <= at < len(tail) // 2:
-            tail = tail[at + len(stop) :]
-            break
-    return f"{head.rstrip()} [… {len(text) - len(head) - len(tail):,} of {len(text):,} characters …] {tail.lstrip()}"
-
-
-def _broken(head: str, least: int) -> str:
-    for stop in _STOPS:
-        at = head.rfind(stop)
-        if at >= least:
-            return head[: at + len(stop)]
-    return head
+_OUR_HEADING = re.compile(
+    rf"^(\s*)(?={HEADING}(?:{'|'.join(map(re.escape, TITLES.values()))}))", re.M
+)
 
 
 def _defused(body: str) -> str:
     """Return a quoted text in which no line reads as a heading of ours."""
-    if "## " not in body:
-        return body
-    lines = body.split("\n")
-    return "\n".join(
-        "\\" + line if line.lstrip().startswith(HEADING) and is_heading(line) else line
-        for line in lines
-    )
-
-
-TITLES = {
-    "user": "The user said",
-    "instructions": "Instructions read (file contents)",
-    "plan": "Plan (as last given)",
-    "files": "Files: newest changing call of each -> its result",
-    "commands": "Commands and calls: newest run of each -> its output",
-    "reports": "Reports of the assistant",
-    "outline": "Outline",
-    "counts": "Counts",
-}
-
-
-def is_heading(line: str) -> bool:
-    """Return whether a line reads as one of our headings."""
-    return line.strip().removeprefix(HEADING).strip().startswith(tuple(TITLES.values()))
+    return _OUR_HEADING.sub(r"\1\\", body) if HEADING in body else body

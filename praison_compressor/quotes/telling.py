@@ -1,83 +1,95 @@
 """Choose which words of a tool's output are quoted; say nothing about them.
 
-An output of a few words is quoted whole. Of a longer one the lines are chosen by their form: a
-line with an error's form, a line with a count, the last line that is not a footer. A mistake here
-costs room, never truth: what is printed is a quotation.
+A short output is quoted whole. Of a longer one the lines are chosen by their form: an error's line,
+a tally, the last line that is no footer. A wrong choice costs room, never truth.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from ..messages import ToolCall
-from .passages import arguments_of, cut, key_of
+from ..messages.calls import command_of, key_of, loaded, named_arguments, verb_of
+from ..messages.excerpts import cut
+from ..messages.paths import PATH_KEYS
 
-LINE_CHARS = 160
+LINE_CHARS = 150
 WHOLE_CHARS = 200
 """An output of at most this many characters is quoted whole."""
-EDGE_CHARS = 6_000
+HEAD_CHARS = 300
+"""Characters of a line whose form is looked at."""
+EDGE_CHARS = 4_000
 """Characters at each end of an output that are searched line by line."""
 
 # -------------------------------------------------------------- the forms of lines
 
 
+_MARKS = ("http/", "status", "e: ", "e  ", "! [")
 _BAD_WORDS = (
-    "error", "fail", "fatal", "exception", "traceback", "panic", "denied", "reject", "conflict",
-    "not found", "no such", "cannot", "can't", "could not", "couldn't", "unable", "refused",
-    "timed out", "timeout", "invalid", "abort", "killed", "undefined", "unresolved", "unexpected",
-    "forbidden", "unauthorized", "unavailable", "blocked", "missing", "exceeded", "interrupted",
-    "cancelled", "canceled", "segmentation", "no match", "not allowed", "not permitted", "does not",
-    "doesn't", "was not", "nothing to", "no changes", "skipped", "declined", "mismatch", "violat",
-    "unsupported", "deadlock", "out of memory", "✗", "✖", "✘", "❌", "×", "!!!", "not ok",
-)  # fmt: skip
-"""Words with which programs report that something did not happen; lower case."""
-_BAD = re.compile("|".join(map(re.escape, _BAD_WORDS)), re.I)
-_NONE_BAD = re.compile(
-    r"\b(?:0|no|zero|without) (?:\w+ )?(?:errors?|failures?|failed|warnings?|problems|issues|"
-    r"conflicts)\b|\b(?:errors?|failures?|failed|skipped|timeout)[\"']?\s*[:=]\s*(?:0\b|none|null|false|\[\])",
+    *"error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|"
+    "can't|could not|couldn't|unable|refused|timed out|timeout|invalid|abort|killed|undefined|"
+    "unresolved|unexpected|forbidden|unauthorized|unavailable|blocked|missing|exceeded|interrupt|"
+    "cancelled|canceled|segmentation|no match|not allowed|not permitted|does not|doesn't|was not|"
+    "nothing to|no changes|declined|mismatch|violat|loopbackoff|unsupported|deadlock|out of memory|"
+    "already in use|econn|err_|✗|✖|✘|❌|!!!|not ok".split("|"),
+    *_MARKS,
+)
+"""Words of lines that report that something did not happen, and marks of such forms."""
+_PLAIN_WORDS = _BAD_WORDS[: -len(_MARKS)]
+_MIDDLE_WORDS = ("error", "fail", "fatal", "exception", "conflict", "panic", "denied", "reject")
+_NONE = re.compile(
+    r"\b(?:0|no|zero|without) (?:\w+ )?(?:error|fail|warning|problem|issue|conflict)\w*"
+    r"|\b(?:errors?|fail\w*|skipped|timeout)[\"']?\s*[:=]\s*(?:0\b|none|null|false|\[\])",
     re.I,
 )
-# Errors that decide: a program's own last word, a compiler's place, a test's name, a code.
+# A program's last word, a compiler's place, a status: more than a word of failure in passing.
 _STRONG = re.compile(
-    r"^\s*(?:E\s{2,}\S|error\b|fatal\b|panic\b|npm (?:ERR|error)|\S*(?:Error|Exception)\b|FAIL|"
-    r"--- FAIL|make(?:\[\d+\])?: \*\*\*|\s*! \[|CONFLICT|rejected\b|Traceback|\[ERROR\]|❌|✗|✘|✖|×)"
-    r"|\b\d+ (?:failed|failing|failures?|errors?|errored)\b|(?:failures|errors|failed)=[1-9]"
-    r"|[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error\b|\berror(?:\[\w+\]| TS\d+)|\bHTTP(?:/\d\S*)? [45]\d\d\b"
-    r"|\bstatus(?: code)?[:= ]+[45]\d\d\b|\b[45]\d\d (?:[A-Z][a-z]+ ?)+|\b(?:ECONN|ENO|EACC|EPERM|ERR_)\w+"
-    r"|^\S+: (?:\S+: )*.*(?:[Nn]o such file|not found|[Dd]enied|not permitted)",
+    r"(?i:error|fatal|panic|rejected|conflict|traceback|npm err\S*|\[error\]|not ok)\b|! \[|E:? "
+    r"|\S*(?:Error|Exception)\b|FAIL|--- FAIL|make(?:\[\d+\])?: \*\*\*|[❌✗✘✖×]"
+    r"|\S+: .*(?:[Nn]o such file|not found|[Dd]enied|not permitted)"
+    r"|.*?(?:[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error\b|\berror(?:\[\w+\]| TS\d+)|\bHTTP"
+    r"(?:/\d\S*)? [45]\d\d\b|\b[Ss]tatus(?: code)?[:= ]+[45]\d\d\b|\b(?:ECONN|ENO|EACC|ERR_)\w)"
 )
-_COUNT = re.compile(
-    r"\b\d[\d,.]*\s?(?:%|\w*\s?(?:passed|passing|failed|failing|errors?|warnings?|problems?|issues?|"
-    r"tests?|specs?|examples?|assertions?|skipped|pending|todo|replacements?|occurrences?|matche?s|"
-    r"results?|rows?|records?|files?|lines?|packages?|vulnerabilit|insertions?|deletions?|changed|"
-    r"added|removed|destroyed|to add|to change|seconds?|ms\b|modules?|targets?|objects?|commits?|items?|"
-    r"entries|hits?|builds?|tasks?|checks?|suites?))"
-    r"|\b(?:Tests?|Suites?|Total|Found|Ran|Passed|Failed|Errors?|Warnings?|Coverage|Score|Result|"
-    r"accuracy|loss|Finished|Successfully|BUILD|DONE|OK|PASS|ok)\b"
-    r"|\w[\w ]{0,30}(?:: +|=)[\d$€£.-][\d,.]*\b",
+_FAILED_TALLY = re.compile(
+    r"\b[1-9][\d,]* (?:\w+ )?(?:fail\w*|errors?|errored|rejected|conflicts?|problems?|vulnerabilit)"
+    r"|\b(?:fail\w*|errors?|unreachable)\b[\"']?\s*[:=]\s*[1-9]|^FAILED\b",
+    re.I,
+)
+_TALLY = re.compile(
+    r"\b\d[\d,.]*%?\s?(?:\w+ )?(?:pass(?:ed|ing)|fail\w*|errors?|warnings?|problems?|issues?|"
+    r"tests?|specs?|examples?|assertions?|pending|replacements?|occurrences?|match(?:es)?|results?|"
+    r"rows?|records?|files?|packages?|vulnerabilit\w*|insertions?|deletions?|changed|added|removed|"
+    r"destroyed|to (?:add|change)|seconds?|ms|modules?|targets?|tasks?|checks?|suites?|items?)\b"
+    r"|\b(?:All|Total|Found|Ran|Coverage|Score|accuracy|loss|BUILD|Finished|Success\w*|succeeded|rated)\b"
+    r"|^\w[\w ]{0,30}(?:: +|=)[\d$€£.-][\d,.]*\b"
 )
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: \w+)?[ _-]?(?:code|status)|return ?code)[^\w-]{0,4}(-?\d+)"
-    r"|^\[exit (-?\d+)\]|\b(?:killed|terminated) by signal (\d+)|<returncode>(-?\d+)</returncode>"
-    r"|^exit: (-?\d+)$",
+    r"|^\[exit (-?\d+)\]|\b(?:killed|terminated) by signal (\d+)|<returncode>(-?\d+)</returncode>",
     re.I | re.M,
 )
-# Lines without a word of their own: brackets, rules, progress, footers, hosts' notes.
+_EXIT_WORDS = ("exit", "return", "signal")
+# Brackets, rules, progress, footers, what the host adds below an output.
 _SAYS_NOTHING = re.compile(
-    r"^[\W_]*$|^\W*(?:end|done|else|fi|esac|EOF|pass|break|return|null|true|false)\W*$"
-    r"|^(?:shell )?cwd (?:was )?reset|^wall time|^duration|^(?:real|user|sys)\s+\d|^process group"
-    r"|^\[(?:exit \d+|loop-guard|the |python |jupyter |current |command )[^\]]*\]|^exit code:? \d+$"
-    r"|^\((?:open file|current directory): .*\)$|^\S{0,60}[$#>%]\s*$|^[\w ]+: \(none\)$"
-    r"|\b\d{1,3}%\s*[|\[█▏#=]|[█▓░━╸]{2,}|^\S+ (?:PASSED|SKIPPED|XFAIL)\b|^\S+::\S+.*\[ *\d+%\]"
-    r"|^\s*(?:at \S+ \(|at \S+:\d+|File \"[^\"]+\", line)|^<[^>]*>$|^\s*[✓✔√]\s|^ok \d+\b"
-    r"|^(?:exit )?code \d+$|^output:?$|^(?:stdout|stderr):?$|^command:|^\s*\^+[\s~^]*$",
+    r"[\W_]*$|\W*(?:FAIL(?:ED)?|end|done|else|fi|esac|EOF|pass|break|return|null|true|false|output|"
+    r"stdout|stderr)\W*$|(?:shell )?cwd (?:was )?reset|wall time|duration|(?:real|user|sys)\s+\d"
+    r"|process group|\[(?:exit \d+|loop-guard|(?:the )?(?:python|jupyter|current) )[^\]]*\]$"
+    r"|exit(?: code|ed)?:? \d+$|\((?:open file|current directory): .*\)$|\S{0,60}[$#>%]\s*$"
+    r"|[\w ]+: \(none\)$|\S+ (?-i:PASSED|SKIPPED|XFAIL)\b|.{0,40}\b\d{1,3}%\s*[|\[█▏#=]"
+    r"|.*[█▓░━╸]{2}"
+    r"|at (?:\S+ \(|\S+:\d+|node:)|File \"[^\"]+\", line|<[^>]*>$|[✓✔√]\s|ok \d+\b|command:"
+    r"|\^+[\s~^]*$|hint: ",
     re.I,
 )
-# Echoes of a file's lines: `    12\ttext`, `+ text` of a diff, `12: text`, `12| text`.
-_ECHO = re.compile(r"^\s*\d+(?:\t|→|\||:\s)|^[+-](?![-+ ]*$)(?!\d+ )|^@@|^\s{4,}")
+# Lines of a file that an editing tool shows, and of a diff.
+_ECHO = re.compile(r"\s*\d+(?:\t|→|\||:\s)|[+-](?:\s{2,}|\w)|@@")
+
+_REPORTING = frozenset("agent delegate dispatchagent newtask runsubagent subagent task".split())
+"""Tools whose result is another agent's report."""
 
 # -------------------------------------------------------------- public
 
@@ -89,8 +101,7 @@ def telling_line(call: ToolCall | None, text: str) -> str:
     '2 passed, 2 errors in 1.2s'
     """
     output = opened(text)
-    code = exit_code(output)
-    said = _telling(call, output)
+    code, said = exit_code(output), _telling(call, output)
     if code in ("", "0") or _EXIT.search(said):
         return said
     return f"exit code {code}" + (f": {said}" if said else "")
@@ -98,26 +109,45 @@ def telling_line(call: ToolCall | None, text: str) -> str:
 
 def exit_code(text: str) -> str:
     """Return the exit code that an output states at one of its ends, or ""."""
-    found = _EXIT.search(text[:400]) or _EXIT.search(text[-400:])
-    return next(filter(None, found.groups())) if found else ""
+    for edge in (text[:400], text[-400:]):
+        found = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
+        if found:
+            return str(next(filter(None, found.groups())))
+    return ""
+
+
+def is_bad(line: str) -> bool:
+    """Return whether a line has the form in which programs report that something failed."""
+    head = line[:HEAD_CHARS].lower()
+    if not any(word in head for word in _BAD_WORDS):
+        return False
+    head = _NONE.sub("", head)
+    return _is_strong(line) or any(word in head for word in _PLAIN_WORDS)
+
+
+def _is_strong(line: str) -> bool:
+    return _STRONG.match(_NONE.sub("", line[:HEAD_CHARS])) is not None
 
 
 def _telling(call: ToolCall | None, output: str) -> str:
     flat = output.strip()
-    if not flat:
-        return ""
     if len(flat) <= WHOLE_CHARS:
-        return " ".join(flat.split()) if _any_word(flat) else ""
+        return " ".join(line.strip() for line in flat.splitlines() if _says(line) or flat == line)
     if flat[0] in "{[" and (said := _json_words(flat)):
         return said
-    lines = _lines(flat)
-    if call is not None and shows_text(call):
-        return _first_if_bad(lines)
-    return _chosen(lines, flat)
+    if call is not None and key_of(call.name) in _REPORTING:
+        return cut(flat, 2 * LINE_CHARS)
+    kind = kind_of(call) if call is not None else ACTS
+    if kind in (SHOWS, LISTS):
+        # What was asked for is no report of what came of it: its first line may be one.
+        first = next((line.strip() for line in flat[:EDGE_CHARS].splitlines() if _says(line)), "")
+        is_report = kind == LISTS or (is_bad(first) and not _ECHO.match(first))
+        return cut(first, LINE_CHARS) if is_report else ""
+    return _chosen([line.strip() for line in _lines(flat) if _says(line)])
 
 
-def _any_word(text: str) -> bool:
-    return any(not _SAYS_NOTHING.search(line) for line in text.splitlines())
+def _says(line: str) -> bool:
+    return _SAYS_NOTHING.match(line.strip()[:LINE_CHARS]) is None
 
 
 def _lines(text: str) -> list[str]:
@@ -128,15 +158,12 @@ def _lines(text: str) -> list[str]:
     return [*head, *_between(text), *tail[1:]]
 
 
-_MIDDLE_WORDS = ("error", "fail", "fatal", "exception", "conflict", "panic", "denied", "rejected")
-
-
 def _between(text: str) -> Iterator[str]:
     """Yield the first line with each word of failure in a long text's middle."""
     lower, end = text.lower(), len(text) - EDGE_CHARS
     found = (lower.find(word, EDGE_CHARS, end) for word in _MIDDLE_WORDS)
     for at in sorted(place for place in found if place >= 0):
-        start = text.rfind("\n", max(0, at - 400), at) + 1
+        start = text.rfind("\n", max(0, at - 400), at) + 1 or at
         stop = text.find("\n", at, at + 400)
         yield text[start : stop if stop >= 0 else at + 400]
 
@@ -144,61 +171,69 @@ def _between(text: str) -> Iterator[str]:
 # -------------------------------------------------------------- choosing
 
 
-def _chosen(lines: list[str], flat: str) -> str:
-    """Return the error's line, and the last count or else the last line that says anything."""
-    plain = [line for line in lines if line.strip() and not _SAYS_NOTHING.search(line.strip())]
-    bad = [line for line in plain if _is_bad(line)]
-    strong = [line for line in bad if _STRONG.search(line)]
-    first = next(iter(strong or bad), "")
-    counts = (line for line in reversed(plain[-12:]) if _COUNT.search(line[:400]))
-    last = next(counts, "") or next(reversed(plain), "")
-    if strong and not _COUNT.search(last):
-        last = strong[-1]
-    return _joined((first, last), flat)
+def _chosen(lines: Sequence[str]) -> str:
+    """Return the first error's line and the last tally, else the last line."""
+    own = [line for line in lines if not _ECHO.match(line)] or lines
+    bad = [line for line in own if is_bad(line)]
+    strong = [line for line in bad if _is_strong(line)]
+    failed = [line for line in bad if _FAILED_TALLY.search(_NONE.sub("", line[:HEAD_CHARS]))]
+    tally = next((line for line in reversed(own) if _TALLY.search(line[:HEAD_CHARS])), "")
+    if not (bad or tally):
+        own = _odd(own)
+    first = next(iter(strong or bad or ([] if tally else own)), "")
+    last = (failed or [tally] * bool(tally) or bad or own or [""])[-1]
+    return " … ".join(dict.fromkeys(cut(line, LINE_CHARS) for line in (first, last) if line))
 
 
-def _is_bad(line: str) -> bool:
-    head = line[:400]
-    return _BAD.search(_NONE_BAD.sub("", head)) is not None or _STRONG.search(head) is not None
+def _odd(lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines whose beginning no other line has, where most have one of another's."""
+    shapes = [_DIGITS.sub("0", line[:SHAPE_CHARS]) for line in lines]
+    times = Counter(shapes)
+    odd = [line for line, shape in zip(lines, shapes, strict=True) if times[shape] == 1]
+    is_heading = odd == list(lines[:1])
+    return odd if 0 < len(odd) * 4 < len(lines) and not is_heading else lines
 
 
-def _joined(parts: Iterable[str], flat: str) -> str:
-    said: list[str] = []
-    for part in parts:
-        line = cut(part.strip(), LINE_CHARS)
-        if line and line not in said:
-            said.append(line)
-    return " … ".join(said) or cut(flat, LINE_CHARS)
-
-
-def _first_if_bad(lines: list[str]) -> str:
-    """Return the first line of a text that was asked for, where it has an error's form."""
-    first = next((line for line in lines if line.strip()), "")
-    return cut(first, LINE_CHARS) if _is_bad(first) and not _ECHO.match(first) else ""
-
-
-_SHOWING = ("read", "view", "cat", "open", "get_file", "show", "head", "tail", "less", "sed", "nl")
-_SHOWS = re.compile(r"^(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*$")
-SHOWS_FILES = re.compile(r"(?:cat|less|more|bat|type|Get-Content)(?: -\S+)* ([\w./\\~-]+)")
-"""A command line that prints one file, whole."""
-
-
-def shows_text(call: ToolCall) -> bool:
-    """Return whether a call asks for a text: a file's lines are no report."""
-    arguments = arguments_of(call)
-    given = arguments if isinstance(arguments, Mapping) else {}
-    command = given.get("command") or given.get("cmd")
-    if isinstance(command, str) and " " in command.strip():
-        return _SHOWS.match(command.strip()) is not None
-    named = {key_of(key) for key in given}
-    name = command if isinstance(command, str) else call.name.rpartition("__")[2]
-    return not named.isdisjoint(PATH_KEYS) and name.lower().startswith(_SHOWING)
-
-
-PATH_KEYS = frozenset(
-    "filepath filepaths path filename file targetfile notebookpath relativepath absolutepath "
-    "relativeworkspacepath sourcepath oldpath paths files uri".split()
+_DIGITS = re.compile(r"\d+")
+SHAPE_CHARS = 12
+SHOWS, LISTS, LOOKS, ACTS = "shows a text", "lists", "looks", "acts"
+_CD = r"(?:cd [^&;|]*(?:&&|;)\s*)?"
+_KINDS = (
+    (
+        SHOWS,
+        re.compile(
+            rf"{_CD}(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*"
+            r"(?:\|\s*(?:head|tail|less|jq|nl|cat)\b[^|;&>]*)*$"
+        ),
+        re.compile("read|view|cat|open|get_file|show|head|tail|less", re.I),
+    ),
+    (
+        LISTS,
+        re.compile(rf"{_CD}(?:ls|grep|rg|find|tree|git (?:log|show|diff|branch|blame))\b"),
+        re.compile("list|ls$|(?:web_?)?search|grep|find|glob|codebase", re.I),
+    ),
+    (
+        LOOKS,
+        re.compile(rf"{_CD}(?:cat|head|tail|sed -n|pwd|which|wc|curl|wget|git status)\b"),
+        re.compile(
+            "read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download", re.I
+        ),
+    ),
 )
+"""What a call does by its first word: (kind, form of a command line, form of a tool's name)."""
+
+
+@lru_cache(maxsize=512)
+def kind_of(call: ToolCall) -> str:
+    """Return what a call does, as far as its first word says so; `ACTS` for all others."""
+    line, verb = command_of(call), verb_of(call)
+    names_file = not PATH_KEYS.isdisjoint(named_arguments(call))
+    for kind, commands, tools in _KINDS:
+        fits = (commands if line else tools).match(verb)
+        if fits and (line or kind != SHOWS or names_file):
+            return kind
+    return ACTS
+
 
 # -------------------------------------------------------------- results in JSON
 
@@ -219,9 +254,7 @@ def opened(result: str) -> str:
     >>> opened('{"output": "a\\\\nb\\\\n", "metadata": {"exit_code": 2}}')
     'a\\nb\\nexit code 2'
     """
-    if not (result.startswith("{") and result.endswith("}")):
-        return result
-    value = _loaded(result)
+    value = loaded(result) if result.startswith("{") and result.endswith("}") else None
     if not isinstance(value, dict):
         return result
     said = [value[key].strip("\n") for key in _SAID if isinstance(value.get(key), str)]
@@ -230,33 +263,24 @@ def opened(result: str) -> str:
     beside = value.get("metadata")
     given = {**beside, **value} if isinstance(beside, Mapping) else value
     codes = (f"exit code {given[key]}" for key in _CODES if type(given.get(key)) is int)
-    flags = [f"{key}: false" for key in ("success", "ok") if value.get(key) is False]
+    flags = [f'"{key}": false' for key in ("success", "ok") if value.get(key) is False]
     return "\n".join(text for text in (*said, *flags, next(codes, "")) if text)
 
 
-def _loaded(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-_TELLING_KEYS = (
-    "error", "errors", "success", "ok", "status", "state", "code", "statuscode", "message", "reason",
-    "detail", "details", "warning", "warnings", "failed", "failures", "result", "total", "count",
-)  # fmt: skip
+_TELLING_KEYS = frozenset(
+    "error errors success ok status state code statuscode message reason detail details warning "
+    "warnings failed failures result total count rejected applied iserror content".split()
+)
 
 
 def _json_words(text: str) -> str:
     """Return the members of a JSON object that decide, as they are written."""
-    value = _loaded(text)
-    if not isinstance(value, Mapping):
-        return ""
-    found = {key: value[key] for key in value if key_of(str(key)) in _TELLING_KEYS}
-    short = {key: item for key, item in found.items() if not _is_empty(item)}
-    said = (f'"{key}": {json.dumps(item, ensure_ascii=False)}' for key, item in short.items())
-    return cut(", ".join(cut(part, LINE_CHARS) for part in said), 2 * LINE_CHARS)
-
-
-def _is_empty(value: Any) -> bool:
-    return value is None or value in ("", [], {})
+    value = loaded(text)
+    found = value.items() if isinstance(value, Mapping) else ()
+    said = [
+        cut(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
+        for key, item in found
+        if item not in (None, "", [], {})
+        and (key_of(str(key)) in _TELLING_KEYS or item is False or "error" in str(key).lower())
+    ]
+    return cut(", ".join(said), 2 * LINE_CHARS)

@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
+from ..messages.excerpts import cut
 from .rendering import TITLES, Line, Section
 
-FIRST, STATES, ASKS, GOES_ON, MACHINE = range(5)
-_GO_ON_CHARS = 24
-_WORD = re.compile(r"\w+")
-_ASKS = ("?", "？", "؟", "?)", '?"')
-MACHINE_CHARS = 300
+FIRST, STATES, ASKS, GOES_ON = range(4)
+"""Ranks: the first, the newest and words in results; statements; questions; "go on"."""
+GO_ON_CHARS = 24
+NEWEST = 3
+"""The user's newest texts that rank first."""
+OTHERS_CHARS = 400
+RARE = 2
+"""Texts that hold a word at most, so that it counts as rare."""
+WORDS_CHARS = 240
+"""Characters of a text whose words are compared."""
 LEAST_REPEATED = 24
 """Shorter texts are quoted although they stand in the view anyway."""
+_ASKS = ("?", "？", "؟", "?)", '?"')
 
 
 @dataclass(frozen=True)
@@ -31,54 +38,49 @@ class Said:
 
 def section(said: Sequence[Said], visible: str) -> Section:
     """Return the section of the user's words; texts that `visible` holds are left out."""
-    shown = [one for one in said if not _is_visible(one.text, visible)]
-    ranks = _ranks(shown)
+    shown = [one for one in said if one.by_user and not is_visible(one.text, visible)]
     lines = [
         Line(one.at, rank, one.text.strip(), f"{one.how}: " if one.how else "")
-        for one, rank in zip(shown, ranks, strict=True)
+        for one, rank in zip(shown, _ranks(shown), strict=True)
     ]
     return Section(TITLES["user"], lines, 0.45, least=40, noun="messages of the user")
 
 
-def _is_visible(text: str, visible: str) -> bool:
+def others(said: Sequence[Said], visible: str) -> Section:
+    """Return the section of other speakers in the user's role, by their beginning and end."""
+    shown = {one.text: one for one in said if not one.by_user}
+    lines = [
+        Line(one.at, (-one.at,), cut(text, OTHERS_CHARS), f"{one.how}: ")
+        for text, one in shown.items()
+        if not is_visible(text, visible)
+    ]
+    lines.sort(key=lambda line: line.at)
+    return Section(TITLES["others"], lines, 0.08, noun="texts in the user's role")
+
+
+def is_visible(text: str, visible: str) -> bool:
+    """Return whether a text of some length stands in the view anyway."""
     words = text.strip()
     return len(words) >= LEAST_REPEATED and words in visible
 
 
-def _ranks(said: Sequence[Said]) -> list[tuple[int, ...]]:
-    """Return a rank each: the first and the newest, then statements with rare words."""
-    spoken = Counter(word for one in said for word in set(_words(one.text)))
-    newest = max((n for n, one in enumerate(said) if one.by_user), default=-1)
-    repeated = {one.text: n for n, one in enumerate(said)}
-    ranks: list[tuple[int, ...]] = []
+def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
+    """Yield a rank each: of one kind those with rare words first, the shorter first."""
+    words = [set(one.text[:WORDS_CHARS].lower().split()) for one in said]
+    spoken = Counter(chain.from_iterable(words))
+    common = {word for word, times in spoken.items() if times > RARE}
+    last = {one.text: n for n, one in enumerate(said)}
     for n, one in enumerate(said):
-        kind = _kind(one)
-        if kind != MACHINE and (n in (0, newest) or one.how):
+        kind = _kind(one.text.strip())
+        if n == 0 or n >= len(said) - NEWEST or one.how:
             kind = FIRST
-        elif repeated[one.text] != n:
-            kind = max(kind, GOES_ON)
-        ranks.append((kind, -_rarity(one.text, spoken), -n))
-    return ranks
+        elif last[one.text] != n:
+            kind = GOES_ON
+        rare = 10 * len(words[n] - common) // max(5, len(words[n]))
+        yield kind, -rare, len(one.text) // 200, -n
 
 
-def _kind(one: Said) -> int:
-    text = one.text.strip()
-    if not one.by_user:
-        return MACHINE
-    if len(text) < _GO_ON_CHARS and not any(map(str.isdigit, text)):
+def _kind(text: str) -> int:
+    if len(text) < GO_ON_CHARS and not any(map(str.isdigit, text)):
         return GOES_ON
     return ASKS if text.endswith(_ASKS) else STATES
-
-
-def _words(text: str) -> list[str]:
-    return _WORD.findall(text[:600].lower())
-
-
-def _rarity(text: str, spoken: Counter[str]) -> int:
-    """Return how many of the words hardly another message has, in tenths of its words."""
-    words = set(_words(text))
-    rare = sum(1 for word in words if spoken[word] <= RARE)
-    return 10 * rare // max(8, len(words))
-
-
-RARE = 2

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from ..config import Event
 from ..errors import SummarizerUnavailable, SummaryError
 from ..messages import Message, steps
+from ..quotes import telling_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
 from .litellm_client import REFUSED
@@ -311,10 +312,19 @@ def _cut(piece: Piece, longest: int, count: Count) -> Piece:
     return Piece(shown, piece.messages, size)
 
 
+EDGE = 0.45
+"""Share of an abridged text for its beginning, and as much for its end."""
+
+LEAST_BETWEEN = 100  # characters
+
+
 def abridged(text: str, chars: int) -> str:
-    """Return the text's beginning and end, in about `chars` characters."""
+    """Return a text's beginning, its end and the line between that decides, in about `chars`."""
     if len(text) <= chars:
         return text
-    edge = chars // 2
-    left_out = len(text) - 2 * edge
-    return f"{text[:edge]}\n[… {left_out} characters left out …]\n{text[len(text) - edge :]}"
+    edge = int(chars * EDGE)
+    middle = text[edge : len(text) - edge]
+    told = telling_line(None, middle) if chars - 2 * edge >= LEAST_BETWEEN else ""
+    line = f"{told[: chars - 2 * edge]}\n[…]\n" if told else ""
+    note = f"[… {len(middle) - len(line)} characters left out …]\n{line}"
+    return f"{text[:edge]}\n{note}{text[len(text) - edge :]}"

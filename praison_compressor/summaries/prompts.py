@@ -176,15 +176,16 @@ def transcript_in(asked: Sequence[Message]) -> str:
 
     A request on the live prefix shows all its messages but the last.
     """
-    last = text_of(asked[-1])
-    shown = [found[2] for found in _TAGGED.finditer(last) if found[1] != _EARLIER]
-    return "\n".join(shown) if shown else "\n".join(rendering(asked[:-1]))
+    shown = _TAGGED.findall(text_of(asked[-1]))
+    if not shown:
+        return "\n".join(rendering(asked[:-1]))
+    return "\n".join(text for tag, text in shown if tag == _SOURCE)
 
 
-def earlier_in(asked: Sequence[Message]) -> str:
-    """Return the earlier summaries that a request shows."""
-    found = _TAGGED.finditer(text_of(asked[-1]))
-    return "\n".join(text[2] for text in found if text[1] == _EARLIER)
+def summaries_in(asked: Sequence[Message]) -> str:
+    """Return the earlier and the partial summaries that a request shows."""
+    shown = _TAGGED.findall(text_of(asked[-1]))
+    return "\n".join(text for tag, text in shown if tag != _SOURCE)
 
 
 _TAGGED = re.compile(rf"<({_SOURCE}|{_EARLIER}|{_PARTS})>\n(.*?)\n</\1>", re.S)

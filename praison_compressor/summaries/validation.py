@@ -12,14 +12,14 @@ import random
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ..errors import SummaryRejected
-from ..messages import Message, text_of
+from ..messages import Message
 from ..messages.shapes import encodable
-from .prompts import INSTRUCTIONS, earlier_in, transcript_in
+from .prompts import INSTRUCTIONS, summaries_in, transcript_in
 from .protocol import SummaryReply
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
@@ -39,7 +39,7 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
         raise SummaryRejected("no text", f"the summarizer gave {type(reply.text).__name__}")
     stopped = stopped_by(reply.finish_reason)
     if stopped:
-        raise SummaryRejected(stopped, f"it ended by {str(reply.finish_reason):.60}")
+        raise SummaryRejected(stopped, f"it ended by {reply.finish_reason!s:.60}")
     if len(reply.text or "") > LONGEST:
         raise SummaryRejected("too long", f"{len(reply.text)} characters, at most {LONGEST}")
     text = strip_reasoning(encodable(reply.text or ""))
@@ -50,9 +50,10 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
         raise SummaryRejected(form, text[:80])
     if is_loop(text):
         raise SummaryRejected("repetition", f"{len(text)} characters that repeat themselves")
-    source = f"{transcript_in(asked)}\n{earlier_in(asked)}"
-    if is_copy(text, INSTRUCTIONS) or is_copy(text, transcript_in(asked)):
+    transcript = transcript_in(asked)
+    if is_copy(text, INSTRUCTIONS) or is_copy(text, transcript):
         raise SummaryRejected("echo", "it repeats the request")
+    source = f"{transcript}\n{summaries_in(asked)}"
     if not is_about(text, source):
         raise SummaryRejected("unrelated", "it shares no rare words with the messages")
     if is_shuffled(text, source):
@@ -198,6 +199,9 @@ def is_copy(text: str, source: str) -> bool:
 
 
 def _stands(piece: str, source: str) -> bool:
+    if piece in source:
+        return True
+    # Wrapped anew.
     start = source.find(piece.lstrip()[: _PIECE // 6])
     if start < 0:
         return False
@@ -214,11 +218,17 @@ def _squeezed(text: str) -> str:
 # it is in the segment is counted. The sum of the logarithms of both ratios is the evidence, in
 # bits, that the text speaks of the segment: names and numbers count much, "please provide" nothing.
 
-EVIDENCE = 14.0
-"""Bits. Refusals and requests for input reach 12 in sessions about transcripts; see the benchmark
+EVIDENCE = 16.0
+"""Bits. Refusals and requests for input reach 15 in sessions about transcripts; see the benchmark
 `answers`."""
 
-_LETTER_BITS, _DIGIT_BITS, _SIGN_BITS, _WORD_BITS = 2.2, 3.3, 8.0, 3.0
+FEW_WORDS = 64
+"""Different words of a source, by their beginnings, in which each shared word counts."""
+
+SHARED = 0.4
+"""Share of the text's words, or of its numbers, that stand in such a source."""
+
+_LETTER_BITS, _DIGIT_BITS, _SIGN_BITS, _WORD_BITS = 2.2, 3.3, 4.5, 3.0
 
 _OTHER = 0.4
 """Share of a summary's words that come from elsewhere than the segment."""
@@ -238,7 +248,29 @@ _JOINTS = re.compile(r"[.\-/_]+")
 def is_about(text: str, source: str) -> bool:
     """Return whether the text shares enough rare words with the source."""
     words = {*words_of(text)} - _OURS
-    return any(evidence(words, part) >= EVIDENCE for part in _parts(source))
+    if any(evidence(words, part) >= EVIDENCE for part in _parts(source)):
+        return True
+    # In a source of few words each shared word counts, and each shared number.
+    known, numbers = _split(words_of(source[:SAMPLE]))
+    plain, named = _split(words)
+    if len(known) > FEW_WORDS:
+        return False
+    return _is_shared(plain, known, 1) or _is_shared(named, numbers, 2)
+
+
+def _is_shared(words: set[str], known: set[str], least: int) -> bool:
+    return len(words) >= least and SHARED * len(words) <= len(words & known)
+
+
+def _split(words: Iterable[str]) -> tuple[set[str], set[str]]:
+    """Return the beginnings of plain words, and the words with digits."""
+    plain, named = set(), set()
+    for word in words:
+        if word.isalpha() and len(word) > 3:
+            plain.add(word[:4])
+        elif len(word) > 1 and any(map(str.isdigit, word)):
+            named.add(word)
+    return plain, named
 
 
 def evidence(words: set[str], source: str) -> float:
@@ -291,14 +323,19 @@ def _is_unspaced(sign: str) -> bool:
 
 _UNSPACED_SIGN = re.compile(f"[{_UNSPACED}]")
 
-_OURS = frozenset(words_of(f"{INSTRUCTIONS} transcript summarize summarized summaries headings"))
+_OURS = frozenset(
+    words_of(
+        f"{INSTRUCTIONS} transcript summarize summarized summaries headings "
+        "user assistant system tool result calls"
+    )
+)
 """Words of the request itself: an answer that has them may only repeat it."""
 
 
 # -------------------------------------------------------------- the order of words
 
 LEAST_ORDERED = 30
-"""Words: in fewer, chance neighbours are as many."""
+"""Words without digits and signs: in fewer, chance neighbours are as many."""
 
 _KNOWN = 0.5
 """Share of a text's words that stand in the source; with less the text is in another language."""
@@ -313,7 +350,7 @@ _SHUFFLES = 4
 def is_shuffled(text: str, source: str) -> bool:
     """Return whether the text's words stand beside each other as by chance."""
     words = [*_tokens(text)]
-    if len(words) < LEAST_ORDERED:
+    if sum(map(str.isalpha, words)) < LEAST_ORDERED:
         return False
     return all(_by_chance(words, [*_tokens(part)]) for part in _parts(source))
 

@@ -76,8 +76,8 @@ def test_a_refusal_that_stays_is_asked_for_once(
         asked = Counter(record.model for record in provider.requests)
     assert set(methods) == {"model"}
     assert asked == {"gone": 1, "there": 3}
-    (told,) = [text for text in caplog.messages if "left alone" in text]
-    assert re.search(r"from openai/gone, left alone for \d+ s: ", told)
+    (told,) = [text for text in caplog.messages if "not retried" in text]
+    assert re.search(r"from openai/gone, not retried for \d+ s: ", told)
 
 
 def test_a_person_who_asks_is_not_told_to_wait():

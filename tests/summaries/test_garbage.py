@@ -6,7 +6,7 @@ import pytest
 
 from praison_compressor import SummaryRejected, SummaryReply
 from praison_compressor.summaries.prompts import Wish, rendering, request
-from praison_compressor.summaries.validation import accept, is_about
+from praison_compressor.summaries.validation import accept
 
 LOREM = (
     "Lorem ipsum dolor sit amet, consectetur adipiscing elit, sed do eiusmod tempor incididunt ut "
@@ -71,23 +71,23 @@ TALKS = {
         "Der Export scheiterte für Norway, weil der Satz 25 fehlte. Auftrag 88213 kommt zuerst.",
     ),
     "German": (
-        "Bitte prüfe, warum die Heizung im Lager nachts ausgeht; leider frieren die Pflanzen.",
+        "Bitte prüfe, warum die Heizung im Lager nachts ausgeht; die Pflanzen frieren.",
         "Die Zeitschaltuhr steht auf 22 Uhr; sie ist auf 6 Uhr gestellt, aber der Fühler fehlt.",
-        "Dieses Gespräch bitte merken: Herr Brandt liefert den Fühler KTY84 am Donnerstag.",
+        "Bitte merken: Herr Brandt liefert den Fühler KTY84 am Donnerstag.",
         "Heizung im Lager: Zeitschaltuhr von 22 auf 6 Uhr gestellt. Brandt liefert Fühler KTY84.",
         "The heating timer was moved from 22 to 6 o'clock; Herr Brandt brings the KTY84 sensor.",
     ),
     "French": (
-        "Je ne peux pas ouvrir la serrure du bureau de Lyon, pouvez-vous résumer la procédure ?",
+        "Comment ouvrir la serrure du bureau de Lyon quand le badge ne marche plus ?",
         "Le badge 4471 est bloqué ; le gardien Moreau débloque la serrure avec le code du coffre.",
-        "D'accord, mais le coffre est fermé jusqu'à lundi, il faut appeler Moreau avant 18 heures.",
+        "Bien, le coffre est fermé jusqu'à lundi, il faut appeler Moreau avant 18 heures.",
         "Serrure du bureau de Lyon : badge 4471 bloqué, appeler le gardien Moreau avant 18 heures.",
         "Badge 4471 for the Lyon office is blocked; call Moreau before 18 h, the safe is shut.",
     ),
     "Russian": (
-        "Извините, но сервер печати в Казани не отвечает с утра, посмотрите журнал.",
+        "Сервер печати в Казани не отвечает с утра, посмотрите журнал.",
         "В журнале ошибка 0x6d9: служба остановлена после обновления, диск полон на 98 процентов.",
-        "Очистите диск и запустите службу, потом напишите Ольге про этот разговор.",
+        "Очистите диск и запустите службу, потом напишите Ольге про итог.",
         "Сервер печати в Казани: ошибка 0x6d9, диск полон на 98 процентов; очистить, запустить.",
         "Print server: error 0x6d9, the disk is 98 percent full; clean it and start the service.",
     ),
@@ -122,7 +122,7 @@ def is_taken(language: str, answer: str) -> bool:
     reply = {"role": "assistant", "content": said[1]}
     asked = request(rendering([m for turn in 3 * turns for m in (turn, reply)]), Wish(200))
     try:
-        return is_about(accept(SummaryReply(answer), asked), asked)
+        return bool(accept(SummaryReply(answer), asked))
     except SummaryRejected:
         return False
 

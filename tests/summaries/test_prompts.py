@@ -7,11 +7,12 @@ import pytest
 from praison_compressor import CompressorConfig, ConfigError, SummaryRejected, SummaryReply
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.prompts import Wish, merge_request, rendering, request, unposed
-from praison_compressor.summaries.validation import accept
+from praison_compressor.summaries.validation import accept, strip_reasoning
 from praison_compressor.view.frame import frame, is_framed, unframe
 from tests.helpers.transcripts import step
 
-ASKED = request(["[user]\nplease fix the parser in src/app.py " * 20], Wish(200))
+SAID = [f"[user]\nplease fix the parser in src/app_{n}.py, then port {n}" for n in range(20)]
+ASKED = request(SAID, Wish(200))
 
 
 def test_the_frame_says_what_it_is_and_gives_the_text_back():
@@ -102,9 +103,12 @@ def test_a_prompt_that_cannot_be_filled_is_refused_at_once(template, wrong):
         ("## Done\nhalf a", "length", "cut off"),
         ("## Done", "content_filter", "refusal"),
         ("", "tool_calls", "tool call"),
-        ("I'm sorry, but I cannot summarize this.", "stop", "refusal"),
-        ("Error: upstream timed out", "stop", "error text"),
-        ("502 Bad Gateway", "stop", "error text"),
+        ("## Done", "MAX_TOKENS", "cut off"),
+        ("## Done", "FinishReason.SAFETY", "refusal"),
+        ("## Done", "max_output_tokens", "cut off"),
+        ("I'm sorry, but I cannot summarize this.", "stop", "unrelated"),
+        ("Error: upstream timed out", "stop", "unrelated"),
+        ("502 Bad Gateway", "stop", "unrelated"),
         ("<!DOCTYPE html><html></html>", "stop", "error text"),
         (text_of(ASKED[0]), "stop", "echo"),
         (text_of(ASKED[1]), "stop", "echo"),
@@ -156,7 +160,7 @@ def test_a_summary_may_be_carried_on_as_it_was():
 def test_reasoning_and_fences_are_stripped(text, left):
     """Closed, unclosed, half open, of every usual name; what stands in backticks is no tag, and
     a text that only mentions an error or a refusal is none."""
-    assert accept(SummaryReply(text), ASKED) == left
+    assert strip_reasoning(text) == left
 
 
 def test_a_tools_words_in_the_users_role_are_shown_as_a_tools() -> None:

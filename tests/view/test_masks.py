@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
+from praison_compressor import CompressorConfig, ConfigError, ContextCompressor, TokenCounter
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check, text_of
 from praison_compressor.view.masks import answered, mask, maskable, policy_of
@@ -42,6 +42,53 @@ def masks_of(messages):
     return [m for m in messages if m["role"] == "tool" and text_of(m).startswith("[masked]")]
 
 
+def line_of(printed: str, reference: str = "s2.1", name: str = "bash", **arguments) -> str:
+    """The line that replaces one output."""
+    call, result = step("call_1", printed, name, **(arguments or {"command": "pytest -q"}))
+    (calls,) = [found for _, found in answered([call, result])]
+    return text_of(mask(calls, result, reference))
+
+
+ROWS = "\n".join(f"tests/test_{n}.py ....... [ {n}%]" for n in range(20))
+SHOWN = "import re\n\n" + "def render(node):\n    return node\n" * 97
+
+
+@pytest.mark.parametrize(
+    ("printed", "call", "line"),
+    [
+        (
+            SHOWN,
+            {"name": "shell_line", "command": "cat a.py b.py"},
+            "[masked] shell_line cat a.py b.py: 197 lines, 3,309 characters; s2.1",
+        ),
+        (
+            f"{ROWS}\n=== 1 failed, 209 passed in 3.41s ===",
+            {},
+            '[masked] bash pytest -q: 21 lines, 657 characters; "=== 1 failed, 209 passed in 3.41s '
+            '==="; s2.1',
+        ),
+        (
+            f"{ROWS}\nValueError: order 12 has no rows\n[exit 3]",
+            {"name": "shell_line", "command": "make bill"},
+            '[masked] shell_line make bill: 22 lines, 661 characters; "exit code 3: '
+            'ValueError: order 12 has no rows"; s2.1',
+        ),
+    ],
+    ids=["nothing decides", "a count decides", "exit code"],
+)
+def test_a_masks_line_names_the_call_its_size_what_decides_and_the_reference(printed, call, line):
+    """Nothing is claimed of the run, and nothing invites the agent to call again."""
+    assert line_of(printed, **call) == line
+    assert line_of(printed, reference="", **call) == line.removesuffix("; s2.1")
+
+
+def test_a_masks_line_takes_about_30_tokens():
+    """Also of a call with long arguments and an output of long lines; at most 100."""
+    count = TokenCounter("gpt-4o").text
+    assert count(line_of(SHOWN, name="shell_line", command="cat a.py b.py")) <= 30
+    assert count(line_of(f"ValueError: {ROWS * 9}", command=f"pytest {ROWS}")) <= 100
+
+
 @pytest.mark.parametrize(
     ("note", "options"),
     [
@@ -51,42 +98,16 @@ def masks_of(messages):
     ],
 )
 def test_a_mask_quotes_the_tool_not_the_host_below_it(note, options):
-    """The outcome and the end are the tool's own last line; several notes are passed over."""
-    messages = outputs(20)
+    """The quoted line is the tool's own; several notes are passed over."""
+    messages = outputs(20, name="bash")
     for message in messages:
         if message["role"] == "tool":
-            message["content"] += (
-                f"\n7 tests passed in {len(message['content'])} s\n\n{note}\n\n{note}"
-            )
+            message["content"] += f"\n7 tests passed in 3 s\n\n{note}\n\n{note}"
     ours = ContextCompressor(config(**options), summarizer=Model())
-    lines = masks_of(ours.compress_sync(messages).messages)
+    lines = [text_of(line) for line in masks_of(ours.compress_sync(messages).messages)]
     assert lines
-    assert all(": 7 tests passed in" in text_of(line) for line in lines)
-    assert all(note[:10] not in text_of(line) for line in lines)
-
-
-ROWS = [f"tests/test_{n}.py ....... [ {n}%]" for n in range(20)]
-PASSED, LOST = (
-    "=== 210 passed, 2 skipped in 3.41s ===",
-    "ValueError: order 12 has no rows " + "x" * 90,
-)
-PRINTED = [
-    ([*ROWS, PASSED], [PASSED]),
-    ([*ROWS, "FAILED tests/test_a.py::test_one", "=== 1 failed in 3.41s ==="], ["=== 1 failed in"]),
-    (["Error: no such order", *ROWS], ["no such order"]),
-    ([*ROWS, LOST], ["order 12 has no rows", "x" * 60]),
-    ([" ".join([*ROWS, PASSED])], ["test_0.py", "test_19.py"]),
-]
-
-
-@pytest.mark.parametrize(("printed", "once"), PRINTED)
-def test_a_mask_says_nothing_twice(printed, once):
-    """What its headline quotes is left out where it tells how the output begins and ends."""
-    call, result = step("call_1", "\n".join(printed), name="bash", command="pytest -q")
-    (calls,) = [found for _, found in answered([call, result])]
-    line = text_of(mask(calls, result, "s1.2"))
-    assert [line.count(words) for words in once] == [1] * len(once)
-    assert "| begins: " in line
+    assert [line for line in lines if '"7 tests passed in 3 s"' not in line] == []
+    assert [line for line in lines if note[:10] in line] == []
 
 
 # ---------------------------------------------------------------- masked first
@@ -106,7 +127,7 @@ def test_masks_that_suffice_cost_no_model_call():
     assert len(result.messages) == len(messages)
     assert check(result.messages) == []
     assert result.messages[-1] == messages[-1]
-    for words in ("read_file", "src/part_3.py", "chars", "END-3", "archive"):
+    for words in ("read_file", "src/part_3.py", "characters", "s3.1"):
         assert words in text_of(lines[2])
 
 
@@ -140,10 +161,7 @@ def test_equal_lines_lead_back_to_their_own_originals():
     ours = ContextCompressor(config(), summarizer=Model())
     view = ours.compress_sync(messages).messages
     lines = [text_of(m) for m in masks_of(view) if "same.py" in text_of(m)]
-    assert [line.partition(" | whole: ")[2] for line in lines] == [
-        "s2.1 in the archive, or call again",
-        "s3.1 in the archive, or call again",
-    ]
+    assert [line.rpartition("; ")[2] for line in lines] == ["s2.1", "s3.1"]
     assert ours.verbatim(view) == messages
 
 
@@ -235,7 +253,7 @@ def test_a_summary_is_written_from_the_lines_of_what_a_policy_masks(policies, li
     """Not from its outputs; those of a tool that no policy names are read whole."""
     model = Model()
     messages = outputs(20)
-    talk = "The task goes on as it was said. " * 60
+    talk = "The task goes on in order, as it was said. " * 60
     messages = [
         {**m, "content": talk + str(n)} if m["role"] == "assistant" and m["content"] else m
         for n, m in enumerate(messages)

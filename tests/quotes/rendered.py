@@ -1,0 +1,36 @@
+"""Quotes of messages as a reader sees them, with a count that any machine has."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from praison_compressor.messages import Message
+from praison_compressor.quotes import QuoteOptions, read_quotes
+
+
+def words(text: str) -> int:
+    """Return about the tokens of a text."""
+    return len(text) // 4 + 1
+
+
+def quoted(messages: Sequence[Message], budget: int = 4_000, **given: Any) -> str:
+    """Return the quotes of messages with their references in segment 1."""
+    options = QuoteOptions(given.pop("rule_sources", ()), given.pop("host_prefixes", ()))
+    references = given.pop("references", [f"s1.{n}" for n in range(1, len(messages) + 1)])
+    return read_quotes(messages, options).text(budget, words, references, **given)
+
+
+def section(text: str, title: str) -> str:
+    """Return the section whose heading begins with a title, or ""."""
+    parts = text.split("\n## ")
+    found = [part for part in parts if part.removeprefix("## ").startswith(title)]
+    return found[0] if found else ""
+
+
+def user(text: Any, **more: Any) -> Message:
+    return {"role": "user", "content": text, **more}
+
+
+def said(text: str) -> Message:
+    return {"role": "assistant", "content": text}

@@ -1,0 +1,154 @@
+"""Which words of an output are quoted."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from praison_compressor.messages import ToolCall
+from praison_compressor.quotes import call_line, read_quotes, telling_line
+from tests.helpers.native import asks, brings, result, use
+from tests.helpers.transcripts import step
+from tests.quotes.outputs import CODE, NOTES, OUTPUTS, PROGRESS
+from tests.quotes.rendered import quoted
+
+RUN = ToolCall("c", "bash", '{"command": "make check"}')
+
+
+@pytest.mark.parametrize(
+    ("output", "words"), [row[1:] for row in OUTPUTS], ids=[row[0] for row in OUTPUTS]
+)
+def test_the_words_that_decide_are_quoted(output: str, words: tuple[str, ...]) -> None:
+    """Whatever tool printed them, and wherever in its output they stand."""
+    line = " ".join(telling_line(RUN, output).split())
+    assert [word for word in words if word not in line] == []
+
+
+@pytest.mark.parametrize("row", OUTPUTS, ids=[row[0] for row in OUTPUTS])
+def test_nothing_is_said_in_words_of_our_own(row: tuple[str, str, tuple[str, ...]]) -> None:
+    """Every part of the line stands in the output; ours are the ellipsis and the exit code."""
+    output = " ".join(row[1].replace("\\n", " ").split())
+    line = re.sub(r"^exit code -?\d+(?:: )?", "", telling_line(RUN, row[1]))
+    parts = [part.strip(' ,"') for whole in line.split(" … ") for part in whole.split('", "')]
+    flat = re.sub(r"\W", "", output)
+    assert [part for part in parts if re.sub(r"\W", "", part) not in flat] == []
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "}",
+        "]",
+        "Shell cwd was reset to /w",
+        " 99%|█████████▉| 99/100",
+        "-" * 70,
+        "Wall time: 1 s",
+        "tests/a.py::test_b PASSED",
+        "[loop-guard] three times",
+        "exit code 0",
+        "bash-5.2$",
+    ],
+)
+def test_a_last_line_that_says_nothing_is_not_quoted(last: str) -> None:
+    """Brackets, progress, prompts and hosts' footers give way to a tally above."""
+    assert telling_line(RUN, f"{NOTES}\n11 passed, 1 failed\n{last}") == "11 passed, 1 failed"
+
+
+@pytest.mark.parametrize("output", ["", "\n\n", "}\n" * 200, PROGRESS, "-" * 500])
+def test_an_output_without_a_telling_word_gives_none(output: str) -> None:
+    """An empty output, brackets, and rows of passed tests."""
+    assert telling_line(RUN, output) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("read_file", '{"path": "src/a.py"}'),
+        ("bash", '{"command": "cat src/a.py | head -40"}'),
+        ("view", '{"filePath": "src/a.py"}'),
+        ("bash", '{"command": "cd /w && sed -n 1,40p a.py"}'),
+    ],
+)
+def test_a_text_that_was_asked_for_is_no_report(name: str, arguments: str) -> None:
+    """A file's lines are not quoted, though one names an error; a refusal to read it is."""
+    call = ToolCall("c", name, arguments)
+    assert telling_line(call, CODE) == ""
+    assert "No such file" in telling_line(call, "cat: src/a.py: No such file or directory")
+
+
+def test_an_exit_code_that_is_not_zero_is_told() -> None:
+    """With the words that decide, once."""
+    assert telling_line(RUN, f"{NOTES}\n2 failing\nexit code 7") == "exit code 7: 2 failing"
+    assert telling_line(RUN, "make: *** [all] Error 2\nexit code 2").count("exit code 2") == 1
+
+
+def test_a_call_on_one_line_is_bounded() -> None:
+    """The tool and its arguments, the middle of long ones left out."""
+    long = ToolCall("c", "bash", '{"command": "echo ' + "x" * 900 + ' && make"}')
+    assert call_line(RUN) == "bash make check"
+    assert len(call_line(long)) <= 160
+    assert call_line(long).endswith("make")
+
+
+# -------------------------------------------------------------- in their sections
+
+
+def test_the_newest_run_of_a_command_is_quoted() -> None:
+    """What it printed before is not; how often it ran is."""
+    runs = [
+        *step("a", "3 failed, 9 passed", "bash", command="make check"),
+        *step("b", "12 passed", "bash", command="make check"),
+    ]
+    text = quoted(runs)
+    assert "make check (newest of 2) -> 12 passed" in text
+    assert "3 failed" not in text
+
+
+def test_a_call_without_a_result_says_so() -> None:
+    """Of two parallel calls only one was answered; the other is not taken for done."""
+    calls = [use("a", "deploy", target="web"), use("b", "deploy", target="db")]
+    text = quoted([asks(*calls), brings(result("b", "rolled out"))])
+    assert "deploy web -> no result was recorded" in text
+    assert "deploy db -> rolled out" in text
+
+
+def test_ids_that_are_used_again_pair_with_their_own_step() -> None:
+    """A replayed log numbers every call alike."""
+    text = quoted(
+        [
+            *step("call_0", "alpha", "look_up", key="one"),
+            *step("call_0", "beta", "look_up", key="two"),
+        ]
+    )
+    assert "look_up one -> alpha" in text
+    assert "look_up two -> beta" in text
+
+
+def test_an_error_flag_is_told_as_the_protocol_has_it() -> None:
+    """`is_error` beside a text that does not say so."""
+    text = quoted(
+        [asks(use("a", "fetch", url="x")), brings(result("a", "No page.", is_error=True))]
+    )
+    assert "is_error: No page." in text
+
+
+@pytest.mark.parametrize(
+    "content", [None, "", [], [{"type": "text", "text": "5 rows"}], {"text": "5 rows"}]
+)
+def test_any_content_is_read(content: object) -> None:
+    """None, empty, a list of parts and a mapping are contents that hosts send."""
+    messages = step("a", "", "query", table="t")
+    messages[1]["content"] = content
+    assert "query t -> " in quoted(messages)
+
+
+def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users() -> None:
+    """An agent without native calls: its text is the call, the next message the output."""
+    messages = [
+        {"role": "user", "content": "Mend the cart."},
+        {"role": "assistant", "content": "Let me look.\n```\nls\n```"},
+        {"role": "user", "content": "cart.py\n(Open file: n/a)\n(Current directory: /w)\nbash-$"},
+    ]
+    assert [one.text for one in read_quotes(messages).said] == ["Mend the cart."]
+    assert "ls ``` -> in the user's role: cart.py" in quoted(messages)
