@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..messages import Message, ToolCall, is_result, result_text, steps, text_of, tool_calls_of
+from ..messages.calls import argument_values, arguments_of, command_of
 from ..messages.display import excerpt
+from ..messages.paths import changed_by, paths_in
 from ..quotes import telling_line
-from ..quotes.files import changed_by, paths_in
-from ..quotes.passages import argument_values, arguments_of, command_of
-from ..quotes.telling import is_bad, lists, looks
+from ..quotes.telling import ACTS, LISTS, is_bad, kind_of
 
 __all__ = ["in_order", "outline"]
 
@@ -91,7 +91,7 @@ def _named(calls: Sequence[ToolCall]) -> str:
 
     Those of changing calls come first; a file's folder is named where two files look alike.
     """
-    ordered = sorted(calls, key=looks)
+    ordered = sorted(calls, key=lambda call: kind_of(call) != ACTS)
     values = [command_of(call) or next(_values(call), "") for call in ordered]
     found = [path for call in ordered for path in (paths_in(call) or changed_by(call))]
     found += [path for call in ordered for path in _FILE.findall(command_of(call)[:COMMAND_CHARS])]
@@ -115,9 +115,9 @@ def _quoted(messages: Sequence[Message], calls: Sequence[ToolCall]) -> str:
         call = made.get(str(message.get("tool_call_id") or ""), calls[-1])
         line = telling_line(call, result_text(message))
         words = f'{call.name} -> "{excerpt(line, SAID_CHARS)}"' if line else ""
-        if words and command_of(call) and not looks(call):
+        if words and command_of(call) and kind_of(call) == ACTS:
             return words
-        bad = bad or (words if is_bad(line) and not lists(call) else "")
+        bad = bad or (words if is_bad(line) and kind_of(call) != LISTS else "")
     if bad:
         return bad
     spoken = (m for m in reversed(messages) if m.get("role") == "assistant" and text_of(m).strip())

@@ -11,6 +11,9 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 - `cleaning`: repair of one message
 - `parsing`: calls paired with results; a list as a `Transcript`
 - `responses`: items of OpenAI's Responses API as messages, and back
+- `calls`: what a call asks, and its result
+- `paths`: the files that a call names
+- `excerpts`: texts made shorter
 - `secrets`: keys and passwords masked
 - `display`: a message as text for a person
 - `forks`: locks and lazy values that work in a forked process

@@ -1,15 +1,15 @@
-"""Calls with their results; the newest run of each command or call."""
+"""The newest run of each command and call, with the words of its result that decide."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from ..messages import Message, ToolCall, tool_calls_of
-from .passages import ROLE, call_line, call_text, command_of, cut, without_notes
+from ..messages.calls import Exchange, command_of
+from ..messages.excerpts import cut
+from .passages import ROLE, call_line, without_notes
 from .rendering import TITLES, Line, Section
-from .telling import lists, looks, telling_line
+from .telling import ACTS, LISTS, exit_code, kind_of, opened, telling_line
 
 T = TypeVar("T")
 NO_RESULT = "no result was recorded"
@@ -18,53 +18,7 @@ AGENT = "assistant"
 COMMAND_CHARS = 200
 
 
-@dataclass(eq=False)
-class Exchange:
-    """One call and its result."""
-
-    at: int
-    call: ToolCall
-    text: str = ""
-    """The result's text, with its `is_error` flag in words where that is set."""
-    answered_at: int = -1
-
-    @property
-    def is_answered(self) -> bool:
-        """Return whether a result was recorded."""
-        return self.answered_at >= 0
-
-
-class Pairing:
-    """Finds the call that a result answers: ids are used again, and a result may be missing."""
-
-    def __init__(self) -> None:
-        self.made: list[Exchange] = []
-        self._open: dict[str, list[Exchange]] = {}
-        self._newest: dict[str, Exchange] = {}
-
-    def calls(self, message: Message, at: int) -> bool:
-        """Take in the calls of an assistant's message; return whether it makes any."""
-        made = [Exchange(at, call) for call in tool_calls_of(message)]
-        if made:
-            self._open = {}
-        for one in made:
-            for key in {one.call.id, one.call.name} - {""}:
-                self._open.setdefault(key, []).append(one)
-                self._newest[key] = one
-        self.made += made
-        return bool(made)
-
-    def answer(self, key: str, text: str, at: int) -> Exchange | None:
-        """Complete the first open call of an id, else the newest; None where none has it."""
-        waiting = (one for one in self._open.get(key, ()) if not one.is_answered)
-        one = next(waiting, None) or self._newest.get(key)
-        if one is not None:
-            one.text, one.answered_at = text, at
-        return one
-
-
-@dataclass(frozen=True)
-class Newest:
+class Newest(NamedTuple):
     """The newest of equal calls, and how many there were."""
 
     exchange: Exchange
@@ -72,15 +26,21 @@ class Newest:
     host_prefixes: tuple[str, ...]
 
     def quoted(self) -> str:
-        """Return the words of its result that decide, with the exit code where there is one."""
-        one = self.exchange
-        if not one.is_answered:
+        """Return the words of its result that decide, else the result's size."""
+        call = self.exchange.call
+        if not self.exchange.is_answered:
             return NO_RESULT
-        output = without_notes(one.text, self.host_prefixes)
-        said = telling_line(one.call, output)
-        if not said or (lists(one.call) and "\n" in output.strip()):
+        output = without_notes(self.exchange.text, self.host_prefixes)
+        said, kind = telling_line(call, output), kind_of(call)
+        if not said or (kind == LISTS and "\n" in output.strip()):
             said = f"{said} {size(output)}".lstrip()
-        return f"{ROLE}: {said}" if one.call.name == AGENT else said
+        if kind == ACTS and "exit" not in said and exit_code(opened(output)) == "0":
+            said = f"exit code 0: {said}"
+        return f"{ROLE}: {said}" if call.name == AGENT and not call.id else said
+
+    def often(self) -> str:
+        """Return how many equal calls it is the last of, in words."""
+        return f" (newest of {self.times})" if self.times > 1 else ""
 
 
 def size(output: str) -> str:
@@ -99,18 +59,11 @@ def note(found: dict[str, Newest], name: str, one: Exchange, prefixes: tuple[str
     found[name] = Newest(one, known.times + 1 if known else 1, prefixes)
 
 
-def run_key(call: ToolCall) -> str:
-    """Return what makes two calls runs of one command."""
-    return command_of(call).strip() or call_text(call)
-
-
 def section(found: Sequence[Newest], budget: int) -> Section:
     """Return the section of commands and calls; those that only look rank last."""
     others, best = parted(sorted(found, key=_rank, reverse=True), budget)
     lines = [
-        Line(
-            one.exchange.at, _rank(one), f"{_said(one.exchange.call)}{times(one)} -> {one.quoted()}"
-        )
+        Line(one.exchange.at, _rank(one), f"{_said(one)} -> {one.quoted()}")
         for one in sorted(best, key=lambda one: one.exchange.at)
     ]
     left = [one.exchange.at for one in others]
@@ -123,14 +76,10 @@ def parted(entries: Sequence[T], budget: int) -> tuple[Sequence[T], Sequence[T]]
     return entries[:-most], entries[-most:]
 
 
-def times(one: Newest) -> str:
-    """Return how many equal calls the newest is the last of, in words."""
-    return f" (newest of {one.times})" if one.times > 1 else ""
-
-
 def _rank(one: Newest) -> tuple[int, ...]:
-    return int(looks(one.exchange.call)), -one.exchange.at
+    return kind_of(one.exchange.call) != ACTS, -one.exchange.at
 
 
-def _said(call: ToolCall) -> str:
-    return cut(command_of(call), COMMAND_CHARS) or call_line(call, COMMAND_CHARS)
+def _said(one: Newest) -> str:
+    line, call = command_of(one.exchange.call), one.exchange.call
+    return (cut(line, COMMAND_CHARS) if line else call_line(call, COMMAND_CHARS)) + one.often()

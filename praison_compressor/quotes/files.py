@@ -2,44 +2,13 @@
 
 from __future__ import annotations
 
-import re
-import shlex
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Mapping
 
-from ..messages import ToolCall
-from .commands import Newest, parted, times
-from .passages import arguments_of, command_of, cut, key_of, named_arguments
+from ..messages.calls import command_of
+from ..messages.excerpts import cut
+from .commands import Newest, parted
 from .rendering import TITLES, Line, Section
-from .telling import PATH_KEYS
 
-_CHANGES = re.compile(
-    r"edit|patch|replace|insert|update|modify|append|apply|write|create|save|delete|remove|move|"
-    r"rename|copy|touch|(?:^|_)(?:mv|rm|cp)(?:$|_)",
-    re.I,
-)
-"""Verbs in the names of tools that change a file."""
-_TARGET_KEYS = frozenset("newpath destination destinationpath dest targetpath newname".split())
-_MAYBE_KEYS = frozenset(("source", "src", "from", "to", "target"))
-_LIST_KEYS = frozenset(("replacements", "operations", "edits", "changes"))
-_PATCH_KEYS = ("patch", "input", "diff", "patchtext")
-_PATCHED = re.compile(
-    r"^\*\*\* (?:Add|Update|Delete) File: (.+)$|^\*\*\* Move to: (.+)$"
-    r"|^(?:---|\+\+\+) (?:[ab]/)?(?!/dev/null)(\S+)",
-    re.M,
-)
-_HEREDOC = re.compile(r"<<-?\s*['\"]?(\w+)['\"]?([^\n]*)\n.*?^\s*\1\s*$", re.S | re.M)
-_WRITES = re.compile(
-    r"(?<![-=\d&>])>{1,2}\|?\s*(?:([\w./~@+-][^\s;|&<>()'\"]*)|['\"]([^'\"\n]+)['\"])"
-    r"|\btee (?:-a )?([\w./~@+-]+)|'[^']*'|\"[^\"]*\""
-)
-"""Redirections; quoted words are passed over."""
-_ACTS = re.compile(
-    r"(?:^|[;&|\n(])\s*(?:sudo )?(?:git )?(sed|perl|mv|cp|rm|touch|patch)\s([^;&|\n]*)"
-)
-_MARKS = (">", "tee ", "sed ", "perl ", "mv ", "cp ", "rm ", "touch ", "*** ", "+++ ")
-_NO_FILE = re.compile(r"^(?:/dev/|&|\$|\d+$|-)|[*?{}$`]|^https?:")
-MAX_PATH_CHARS = 300
 SHORT_PATH_CHARS = 16
 """A path of at most this many characters stays in the quoted result."""
 
@@ -48,7 +17,7 @@ def section(found: Mapping[str, Newest], budget: int) -> Section:
     """Return the section of files, each with its newest changing call and that call's result."""
     older, newest = parted(list(found.items()), budget)
     lines = [
-        Line(one.exchange.at, (-n,), f"{path}: {_what(one)}{times(one)} -> {_quoted(path, one)}")
+        Line(one.exchange.at, (-n,), f"{path}: {_what(one)} -> {_quoted(path, one)}")
         for n, (path, one) in enumerate(newest)
     ]
     left = [one.exchange.at for _, one in older]
@@ -57,92 +26,10 @@ def section(found: Mapping[str, Newest], budget: int) -> Section:
 
 def _what(one: Newest) -> str:
     line = command_of(one.exchange.call).strip()
-    return f"`{cut(line, 80)}`" if " " in line else one.exchange.call.name
+    return (f"`{cut(line, 80)}`" if line else one.exchange.call.name) + one.often()
 
 
 def _quoted(path: str, one: Newest) -> str:
     """Return the result's words, where the path need not stand a second time."""
     said = one.quoted()
     return said.replace(path, "…") if len(path) > SHORT_PATH_CHARS else said
-
-
-def changed_by(call: ToolCall) -> list[str]:
-    """Return the paths that a call names to change, each once."""
-    given, line = arguments_of(call), command_of(call)
-    if isinstance(given, str):
-        found = [*_patched(given), *_by_shell(line)]
-    else:
-        found = list(_by_tool(call, line))
-    return list(dict.fromkeys(path.removeprefix("./") for path in found if is_path(path)))
-
-
-def _by_tool(call: ToolCall, line: str) -> Iterator[str]:
-    given = named_arguments(call)
-    texts = (given.get(key) for key in _PATCH_KEYS)
-    patched = [path for text in texts if isinstance(text, str) for path in _patched(text)]
-    verb = given.get("command") if "path" in given else None
-    if patched:
-        yield from patched
-    elif line:
-        yield from _by_shell(line)
-    elif _CHANGES.search(verb if isinstance(verb, str) else call.name.rpartition("__")[2]):
-        yield from paths_in(call)
-
-
-def paths_in(call: ToolCall) -> list[str]:
-    """Return the paths among a call's arguments."""
-    found: list[str] = []
-    for key, value in named_arguments(call).items():
-        if key in PATH_KEYS or key in _TARGET_KEYS or key in _LIST_KEYS:
-            found += _paths(value, whole=key not in _LIST_KEYS)
-        elif key in _MAYBE_KEYS and isinstance(value, str) and re.search(r"/|\.\w{1,8}$", value):
-            found.append(value)
-    return [path for path in found if is_path(path)]
-
-
-def _paths(value: Any, *, whole: bool) -> Iterator[str]:
-    if isinstance(value, str) and whole:
-        yield value.removeprefix("file://").strip()
-    elif isinstance(value, list):
-        for item in value:
-            yield from _paths(item, whole=whole)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if key_of(str(key)) in ("path", "filepath", "filename", "file"):
-                yield from _paths(item, whole=True)
-
-
-def is_path(text: str) -> bool:
-    """Return whether a text may be a path: one line, not too long."""
-    return 0 < len(text) <= MAX_PATH_CHARS and len(text.splitlines()) == 1
-
-
-def _patched(text: str) -> Iterator[str]:
-    if "*** " in text or "+++ " in text:
-        for found in _PATCHED.findall(text):
-            yield next(filter(None, found)).strip()
-
-
-def _by_shell(line: str) -> Iterator[str]:
-    """Yield the files that a command line writes, edits in place, moves or removes."""
-    if not any(mark in line for mark in _MARKS):
-        return
-    yield from _patched(line)
-    plain = _HEREDOC.sub(lambda found: found[2], line) if "<<" in line else line
-    for found in _WRITES.findall(plain):
-        path = next(filter(None, found), "")
-        if path and not _NO_FILE.search(path):
-            yield path
-    for program, rest in _ACTS.findall(plain):
-        yield from (word for word in _operands(program, rest) if not _NO_FILE.search(word))
-
-
-def _operands(program: str, rest: str) -> list[str]:
-    try:
-        words = shlex.split(rest)
-    except ValueError:
-        words = rest.split()
-    if program in ("sed", "perl"):
-        in_place = any(word.startswith(("-i", "--in-place", "-pi", "-0pi")) for word in words)
-        return [word for word in words if in_place and re.search(r"[./]", word)][-1:]
-    return words[-1:] if program == "cp" else words

@@ -7,16 +7,16 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from ..messages import ToolCall
-from .files import paths_in
-from .passages import command_of
+from ..messages.calls import command_of
+from ..messages.paths import paths_in
 from .rendering import TITLES, Line, Section
-from .telling import shows_text
+from .telling import SHOWS, kind_of
 from .user import is_visible
 
 NAMES = frozenset(
     ".clinerules .cursorrules .goosehints .hermes.md .roorules .rules .windsurfrules agent.md "
-    "agents.local.md agents.md agents.override.md claude.local.md claude.md copilot-instructions.md "
-    "crush.md gemini.md hermes.md praison.md qwen.md skill.md soul.md warp.md".split()
+    "agents.local.md agents.md agents.override.md claude.local.md claude.md crush.md gemini.md "
+    "copilot-instructions.md hermes.md praison.md qwen.md skill.md soul.md warp.md".split()
 )
 """Exact names of files of instructions, in lower case."""
 _SHOWS_ONE = re.compile(r"(?:cat|less|more|bat|type|Get-Content)(?: -\S+)* ([\w./\\~-]+)")
@@ -28,7 +28,7 @@ def source_of(call: ToolCall, rule_sources: tuple[str, ...]) -> str:
     if any(fnmatchcase(call.name, pattern) for pattern in rule_sources):
         return call.name
     shown = _SHOWS_ONE.fullmatch(command_of(call).strip())
-    paths = [shown[1]] if shown else paths_in(call) if shows_text(call) else []
+    paths = [shown[1]] if shown else paths_in(call) if kind_of(call) == SHOWS else []
     for path in (path.replace("\\", "/") for path in paths):
         name = path.rpartition("/")[2]
         if name.lower() in NAMES or any(_fits(path, name, pattern) for pattern in rule_sources):

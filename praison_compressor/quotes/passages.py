@@ -1,4 +1,4 @@
-"""Who wrote which text of a message: the user, a host in the user's role, the agent, a tool.
+"""Who wrote which text of a message: the user, a host in the user's role, a tool.
 
 Protocols put the user's words in three places: a message of the user's role, the result of a call
 that the user refused or approved with a comment, and the result of a tool that asks.
@@ -6,26 +6,21 @@ that the user refused or approved with a comment, and the result of a tool that 
 
 from __future__ import annotations
 
-import json
 import re
-import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
 from ..messages import ORPHAN_OPENS, Message, ToolCall, is_answer_block, is_tools_text, text_of
+from ..messages.calls import call_text, key_of, loaded
+from ..messages.excerpts import MACHINE_LINE, cut
 
 
-@dataclass(frozen=True)
-class QuoteOptions:
-    """What an application says of its own texts."""
+class QuoteOptions(NamedTuple):
+    """What an application says of its own texts; see the options of these names."""
 
     rule_sources: tuple[str, ...] = ()
-    """Paths, file names, patterns or tool names; see `CompressorConfig.rule_sources`."""
     host_prefixes: tuple[str, ...] = ()
-    """How the application's own texts begin; see `CompressorConfig.host_prefixes`."""
 
     @classmethod
     def of(cls, config: CompressorConfig) -> QuoteOptions:
@@ -49,28 +44,18 @@ class Spoken(NamedTuple):
 
 
 HOST_PREFIXES = (
-    "<system-reminder",
-    "<command-",
-    "<local-command",
-    "<bash-std",
-    "<task-notification",
-    "<environment",
-    "Caveat: The messages below",
-    "Base directory for this skill",
-    "[Request interrupted",
-    "[loop-guard]",
-    "<conversation-summary",
-    "# AGENTS.md instructions",
-    "<user_instructions",
-    "I have *added these files to the chat*",
+    *("<system-reminder", "<command-", "<local-command", "<bash-std", "<task-notification"),
+    *("<environment", "<conversation-summary", "<user_instructions", "# AGENTS.md instructions"),
+    *("Caveat: The messages below", "Base directory for this skill", "[Request interrupted"),
+    *("[loop-guard]", "I have *added these files to the chat*"),
 )
 """How hosts begin texts of their own in the user's role: echoes, reminders, notices."""
 # Notes that end: the text before and behind a note is another speaker's.
 _NOTE = re.compile(
-    r"^[ \t]*<(system-reminder|command-[a-z]+|local-command-[a-z]+|bash-std[a-z]+|task-notification|"
-    r"environment_?[a-z]*|additional_data|attached_files|attachments|user_info|git_status|"
-    r"project_layout|workspace_info|repository_info|runtime_information|reminderInstructions|"
-    r"open_and_recently_viewed_files|user_instructions)\b[^>\n]*>",
+    r"^[ \t]*<(system-reminder|command-[a-z]+|local-command-[a-z]+|bash-std[a-z]+|ide_[a-z_]+|"
+    r"task-notification|environment_?[a-z]*|additional_data|attached_files|attachments|user_info|"
+    r"git_status|project_layout|workspace_info|repository_info|runtime_information|"
+    r"reminderInstructions|open_and_recently_viewed_files|user_instructions)\b[^>\n]*>",
     re.M | re.I,
 )
 _TAGS = "(?:task|user_query|userRequest|user_request|user_message|feedback|answer|bash-input)"
@@ -82,20 +67,21 @@ _ANSWER = re.compile(
     r"<(?:returncode|output|tool_response|tool_result|function_results?|observation)>)",
     re.S,
 )
-# The user's words inside a host's note: typed while the agent worked, or behind a command's name.
+# The user's words in a host's note: typed while the agent worked, or behind a command's name.
 _IN_NOTE = re.compile(
-    r"\A(?:<system-reminder>\s*The user sent (?:the following|a new) message[^\n:]*:\s*(?P<sent>.+?)"
-    r"(?:\n\n(?:Please address|IMPORTANT:)[^\n]*)?\s*</system-reminder>"
+    r"\A(?:<system-reminder>\s*The user sent (?:the following|a new) message[^\n:]*:\s*"
+    r"(?P<sent>.+?)(?:\n\n(?:Please address|IMPORTANT:)[^\n]*)?\s*</system-reminder>"
     r"|<command-args>\s*(?P<args>.+?)\s*</command-args>)\s*\Z",
     re.S,
 )
+ROLE = "in the user's role"
 
 
 def spoken(message: Message, options: QuoteOptions) -> Iterator[Spoken]:
     """Yield the texts of a message in the user's role, each with who wrote it."""
     content, text = message.get("content"), text_of(message)
     if message.get("name"):
-        yield Spoken("host", text, f"{message['name']}, in the user's role")
+        yield Spoken("host", text, f"{message['name']}, {ROLE}")
     elif not is_tools_text(message):
         yield from speakers(text, options.host_prefixes)
     elif not isinstance(content, list):
@@ -132,9 +118,6 @@ def speakers(text: str, host_prefixes: tuple[str, ...] = ()) -> Iterator[Spoken]
             yield Spoken("host", note, ROLE)
 
 
-ROLE = "in the user's role"
-
-
 def is_answer(text: str) -> bool:
     """Return whether a text in the user's role is a tool's output.
 
@@ -151,10 +134,9 @@ def _parted(text: str) -> tuple[str, list[str]]:
     at = 0
     while found := _NOTE.search(text, at) if "<" in text else None:
         closing = f"</{found[1]}>"
-        end = text.find(closing, found.end())
-        if end < 0:
+        end = text.find(closing, found.end()) + len(closing)
+        if end < len(closing):
             break
-        end += len(closing)
         own.append(text[at : found.start()])
         notes.append(text[found.start() : end].strip())
         at = end
@@ -164,18 +146,12 @@ def _parted(text: str) -> tuple[str, list[str]]:
 
 MACHINE_LINES = 8
 """Lines from which on a text may be a machine's by the form of each line."""
-MACHINE_LINE = re.compile(
-    r"\s*(?:\[?\d{1,4}[-/:.]\d\d[-/:.]|\[?\d+\]?[:|\s]\s*\S|[<>{}\[\]|+$#@/\\*=~`]|\w+\(|-{2,}|"
-    r"(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|at \S+\(|File \"|\w[\w.-]*: |\S*[^\w\s.,!?]\S*$|\"|"
-    r"- (?:\w+ )?(?:\"|\[|\w+:)|(?:\S+\s{2,})+\S)"
-)
 _MACHINE_OPENS = re.compile(
     r"\s*(?:\[(?:Current|Active) (?:page|URL)|(?:Current |Page )+URL:|- Page URL:|RootWebArea|"
     r"Tab \d+|\[\d+\]\s*<|<html|<!DOCTYPE|<\?xml|Traceback \(most recent|Accessibility tree|"
     r"### Page state|(?:Clickable|Interactive) elements|\(Open file: )",
     re.I,
 )
-_PROMPT = re.compile(r"\n\S{0,40}[$#]\s*\Z")
 
 
 def is_machine_text(text: str) -> bool:
@@ -192,41 +168,41 @@ def is_machine_text(text: str) -> bool:
 
 def ends_in_prompt(text: str) -> bool:
     """Return whether a text ends in a shell's prompt, as an environment's output does."""
-    return _PROMPT.search(text[-60:]) is not None
+    return re.search(r"\n\S{0,40}[$#]\s*\Z", text[-60:]) is not None
 
 
 # -------------------------------------------------------------- the user's words in results
 
 
 ASKING_TOOLS = frozenset(
-    "ask askuser askhuman askquestion askquestions askfollowupquestion askuserquestion "
-    "askuserquestions asktheuser askclarification clarify getuserinput humanassistance humaninput "
-    "question requestuserinput userinput vscodeaskquestions".split()
+    "ask askclarification askfollowupquestion askhuman askquestion askquestions asktheuser askuser "
+    "askuserquestion askuserquestions clarify getuserinput humanassistance humaninput question "
+    "requestuserinput userinput vscodeaskquestions".split()
 )
-"""Tools whose result is the user's answer; names without `_` and `-`, in lower case."""
+"""Tools whose result is the user's answer, by exact names as `key_of` spells them."""
 # A host's sentence opens such a result: the user, and what the user did with the call.
 _DECIDED = re.compile(
     r"\A\W*(?:error\W+|is_error\W+|\[?operation cancell?ed\]?\W+)?(?:the |tool|action|operation|"
-    r"command|edit|call|execution|request|use|was|has|been|'[^'\n]{1,80}'|`[^`\n]{1,80}`|by|\s){0,12}"
-    r"(?:user\W+(?:\w+ ){0,3}?(?:reject|den|declin|refus|cancel|approv|doesn|does not|did not|didn|"
-    r"chose|interrupt|abort|skip|block|stop|want)"
+    r"command|edit|call|execution|request|use|was|has|been|'[^'\n]{1,80}'|`[^`\n]{1,80}`|by|\s)"
+    r"{0,12}(?:user\W+(?:\w+ ){0,3}?(?:reject|den|declin|refus|cancel|approv|doesn|does not|"
+    r"did not|didn|chose|interrupt|abort|skip|block|stop|want)"
     r"|(?:reject|den|declin|refus|cancel|approv|block)\w* (?:\w+ ){0,3}?by (?:the )?user)",
     re.I,
 )
 _SAID = re.compile(
-    r"(?:\b(?:said|says|wrote|replied|answered|feedback|reason|comment|message|guidance|note|context|"
-    r"instructions?|correction)(?: \w+){0,4}\"?:\s*|<(?P<tag>feedback|user_feedback|user_message|"
-    r"answer|reason|comment)>)(?P<words>.+)\Z",
+    r"(?:\b(?:said|says|wrote|replied|answered|feedback|reason|comment|message|guidance|note|"
+    r"context|instructions?|correction)(?: \w+){0,4}\"?:\s*|<(?P<tag>feedback|user_feedback|"
+    r"user_message|answer|reason|comment)>)(?P<words>.+)\Z",
     re.S | re.I,
 )
 _SAID_WITHIN = 700
 """Characters at a result's beginning within which the user's words begin."""
 _BEHIND = re.compile(r"\n\s*\n(?:Note: The user's next message|<system-reminder>).*\Z", re.S)
-_ENVELOPE = frozenset(
-    "status message error feedback userfeedback usermessage guidance reason comment approved denied "
-    "rejected approvaldenied permissiondenied success type tool toolname decision action ok".split()
-)
+_DECISION_KEYS = ("approved", "denied", "approvaldenied", "rejected")
 _WORDS_KEYS = ("feedback", "userfeedback", "usermessage", "guidance", "comment", "reason")
+_ENVELOPE = frozenset(
+    "action decision error message ok permissiondenied status success tool toolname type".split()
+).union(_DECISION_KEYS, _WORDS_KEYS)
 
 
 def words_in_result(text: str) -> str:
@@ -241,9 +217,7 @@ def words_in_result(text: str) -> str:
     head = text[:400].lstrip()
     if head.startswith("{"):
         return _words_in_json(text) if len(text) < 20_000 else ""
-    if not _DECIDED.match(head):
-        return ""
-    found = _SAID.search(text)
+    found = _SAID.search(text) if _DECIDED.match(head) else None
     if found is None or found.start() > _SAID_WITHIN:
         return ""
     words = _BEHIND.sub("", found["words"])
@@ -253,14 +227,12 @@ def words_in_result(text: str) -> str:
 def _words_in_json(text: str) -> str:
     """Return the user's words in a decision that a host writes as JSON."""
     value = loaded(text)
-    if not isinstance(value, Mapping):
-        return ""
-    given = {key_of(str(key)): item for key, item in value.items()}
+    given = {key_of(str(k)): v for k, v in value.items()} if isinstance(value, Mapping) else {}
     if not given.keys() <= _ENVELOPE:
         return ""
     state = str(given.get("status") or given.get("decision") or given.get("action") or "")
     told = next((given[key] for key in ("error", "message") if isinstance(given.get(key), str)), "")
-    is_decided = not given.keys().isdisjoint(("approved", "denied", "approvaldenied", "rejected"))
+    is_decided = not given.keys().isdisjoint(_DECISION_KEYS)
     opens = _DECIDED.match(told) or _DECIDED.match(f"user {state}")
     said = (given.get(key) for key in _WORDS_KEYS if is_decided or opens)
     words = next((one for one in said if isinstance(one, str) and one.strip()), "")
@@ -272,7 +244,7 @@ def asks_the_user(name: str) -> bool:
     return key_of(name) in ASKING_TOOLS
 
 
-# -------------------------------------------------------------- results
+# -------------------------------------------------------------- results and calls
 
 
 def said_by(block: Mapping[str, Any]) -> str:
@@ -295,105 +267,9 @@ def without_notes(result: str, host_prefixes: tuple[str, ...] = ()) -> str:
     return result
 
 
-# -------------------------------------------------------------- calls
-
-
-_UNSPOKEN = frozenset(
-    "offset limit timeout headlimit viewrange startline endline line character linenumber "
-    "securityrisk".split()
-)
-"""Arguments that name a place in a text or a duration."""
-_SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input", "code")
-_SHELL = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
 CALL_CHARS = 160
-
-
-def call_text(call: ToolCall) -> str:
-    """Return the tool's name and the values of its arguments, a value a line."""
-    values = "\n".join(argument_values(arguments_of(call)))
-    return f"{call.name} {values}".rstrip()
 
 
 def call_line(call: ToolCall, most: int = CALL_CHARS) -> str:
     """Return a call on one line: the tool and its arguments within `most` characters."""
     return cut(call_text(call), most)
-
-
-def command_of(call: ToolCall) -> str:
-    """Return the command line that a call runs, or ""."""
-    if isinstance(arguments_of(call), str):
-        return str(arguments_of(call)) if _SHELL.search(call.name) else ""
-    given = named_arguments(call)
-    if "path" in given:
-        return ""
-    if isinstance(given.get("action"), Mapping):
-        given = {key_of(str(key)): value for key, value in given["action"].items()}
-    keys = _SHELL_KEYS if _SHELL.search(call.name) else _SHELL_KEYS[:2]
-    return next(filter(None, (_line_of(given.get(key)) for key in keys)), "")
-
-
-def _line_of(value: Any) -> str:
-    """Return a command line; of a list of words the script of `bash -lc SCRIPT`."""
-    if isinstance(value, str):
-        return value
-    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
-        return ""
-    if len(value) > 2 and re.fullmatch(r"-\w*c", value[1]):
-        return str(value[2])
-    return "\n".join(value) if any(" " in word for word in value[:1]) else shlex.join(value)
-
-
-def cut(text: str, most: int) -> str:
-    """Return a text on one line, its middle left out beyond `most` characters."""
-    near = text if len(text) <= 8 * most else f"{text[: 4 * most]} {text[-4 * most :]}"
-    flat = " ".join(near.split())
-    if len(flat) <= most:
-        return flat
-    tail = most // 4
-    return f"{flat[: most - tail - 3].rstrip()} … {flat[-tail:].lstrip()}"
-
-
-def arguments_of(call: ToolCall) -> Any:
-    """Return the decoded arguments, not to be changed; a string where they are no JSON."""
-    return _decoded(call.arguments or "{}")
-
-
-def named_arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments by their names in one spelling."""
-    given = arguments_of(call)
-    return {key_of(str(k)): v for k, v in given.items()} if isinstance(given, Mapping) else {}
-
-
-@lru_cache(maxsize=64)  # several readers look at one call, one after the other
-def _decoded(text: str) -> Any:
-    value = loaded(text)
-    return text if value is None else value
-
-
-def loaded(text: str) -> Any:
-    """Return the value of a JSON text, or None."""
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-
-
-@lru_cache(maxsize=1024)
-def key_of(argument: str) -> str:
-    """Return a name in one spelling: `AbsolutePath` and `absolute_path` as `absolutepath`."""
-    return argument.replace("_", "").replace("-", "").lower()
-
-
-def argument_values(value: Any) -> Iterator[str]:
-    """Yield every string and number of the arguments, in order."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield str(value)
-    elif isinstance(value, dict):
-        for key, item in value.items():
-            if key_of(str(key)) not in _UNSPOKEN:
-                yield from argument_values(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from argument_values(item)

@@ -7,30 +7,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..messages import ToolCall
-from .passages import cut, key_of, loaded, named_arguments
+from ..messages.calls import Exchange, key_of, loaded, named_arguments
+from ..messages.excerpts import cut
 from .rendering import TITLES, Line, Section
 from .telling import is_bad, telling_line
 
 WHOLE, ONE, SHOWN, GONE = "whole", "one", "shown", "gone"
-TOOLS = {
-    **dict.fromkeys(
-        "createtodolist managetodolist plan setplan settodolist tasktracker todo todos todowrite "
-        "updateplan updatetodolist writetodos".split(),
-        WHOLE,
-    ),
-    **dict.fromkeys(
-        "addtask addtodo completetask completetodo createtodo edittodo marktodo marktodoasdone "
-        "taskcreate taskupdate todoadd todocomplete todoupdate updatetask updatetodo".split(),
-        ONE,
-    ),
-    **dict.fromkeys("gettodos listtodos readtodos tasklist todolist todoread".split(), SHOWN),
-    **dict.fromkeys("deletetodo removetodo taskdelete tododelete todoremove".split(), GONE),
+_NAMES = {
+    WHOLE: "createtodolist managetodolist plan setplan settodolist tasktracker todo todos "
+    "todowrite updateplan updatetodolist writetodos",
+    ONE: "addtask addtodo completetask completetodo createtodo edittodo marktodo marktodoasdone "
+    "taskcreate taskupdate todoadd todocomplete todoupdate updatetask updatetodo",
+    SHOWN: "gettodos listtodos readtodos tasklist todolist todoread",
+    GONE: "deletetodo removetodo taskdelete tododelete todoremove",
 }
+TOOLS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 """What a call of a todo tool gives: the list, an item, a look, a removal. Names as by `key_of`."""
 _LISTS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps")
 _TITLES = ("content", "subject", "title", "text", "task", "description", "step", "name")
 _IDS = ("todoid", "taskid", "id")
+_NEW = "new "
+"""Begins the key of an item whose id is not known."""
+_NUMBERED = re.compile(r"(?:task|todo)(?: item)? #?(\w*\d[\w-]*)", re.I)
 ITEM_CHARS = 300
 
 
@@ -54,10 +52,6 @@ class Item:
         return f"{key}{f'[{self.status}] ' if self.status else ''}{cut(self.title, ITEM_CHARS)}"
 
 
-_NEW = "new "
-"""Begins the key of an item whose id is not known."""
-
-
 @dataclass
 class Plan:
     """The newest state of the todo list."""
@@ -73,42 +67,33 @@ class Plan:
         """Return the section of the plan, an item a line."""
         found = [(item.at, item.line()) for item in self.items.values()]
         found += [(self.at, line) for line in self.text.splitlines() if line.strip()]
-        if self.failed:
-            found.append((self.at, f"result of the newest call: {self.failed}"))
+        found += [(self.at, f"result of the newest call: {self.failed}")] if self.failed else []
         lines = [Line(at, (n,), text) for n, (at, text) in enumerate(found)]
         return Section(TITLES["plan"], lines, 0.1, noun="items of the plan")
 
-    def see(self, call: ToolCall, at: int) -> None:
-        """Take in one call of a todo tool."""
-        given, kind = named_arguments(call), TOOLS[key_of(call.name)]
+    def see(self, one: Exchange) -> None:
+        """Take in one call of a todo tool, and what its result adds: an id, or the list itself."""
+        given, kind, self.at = named_arguments(one.call), TOOLS[key_of(one.call.name)], one.at
         listed = next((given[key] for key in _LISTS if given.get(key)), None)
         listed = (loaded(listed) or listed) if isinstance(listed, str) else listed
+        told = loaded(one.text)
         if kind == GONE:
             self.items.pop(_first(given, _IDS), None)
         elif kind == ONE:
-            self._put(_item(given, f"{_NEW}{len(self.items) + 1}", at))
+            key = _told_id(told, one.text) or f"{_NEW}{len(self.items) + 1}"
+            self._put(_item(given, key, one.at))
         elif isinstance(listed, list):
-            self._list(listed, at, merge=given.get("merge") is True)
+            self._list(listed, one.at, merge=given.get("merge") is True)
         elif isinstance(listed, str) and kind == WHOLE:
             self.items, self.text = {}, listed
-        self.at = at
-
-    def answer(self, call: ToolCall, text: str, at: int) -> None:
-        """Take in what a result adds: the id of a new item, or the list itself."""
-        value = loaded(text)
-        said, kind = telling_line(call, text), TOOLS[key_of(call.name)]
+        if isinstance(told, Mapping):
+            told = next((told[key] for key in told if key_of(str(key)) in _LISTS), None)
+        if kind == SHOWN and isinstance(told, list) and told:
+            self._list(told, one.answered_at, merge=True)
+        said = telling_line(one.call, one.text)
         # A result that repeats the list has words of failure in its items.
-        repeats = any(item.title and item.title in text for item in self.items.values())
+        repeats = any(item.title and item.title in one.text for item in self.items.values())
         self.failed = said if is_bad(said) and not repeats else ""
-        newest = next(reversed(self.items), "")
-        if kind == ONE and newest.startswith(_NEW) and (key := _told_id(value, text)):
-            item = self.items.pop(newest)
-            item.key = key
-            self._put(item)
-        if isinstance(value, Mapping):
-            value = next((value[key] for key in value if key_of(str(key)) in _LISTS), None)
-        if kind == SHOWN and isinstance(value, list) and value:
-            self._list(value, at, merge=True)
 
     def _list(self, listed: list[Any], at: int, *, merge: bool) -> None:
         self.items, self.text = (self.items if merge else {}), ""
@@ -133,15 +118,12 @@ def _item(entry: Any, key: str, at: int) -> Item | None:
     status = str(given.get("status") or given.get("state") or "")
     done = given.get("completed", given.get("done"))
     if not status and isinstance(done, bool):
-        status = "completed" if done else "not completed"
+        status = f"completed: {str(done).lower()}"
     return Item(_first(given, _IDS) or key, title, status, at) if title or status else None
 
 
 def _first(given: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     return next((str(given[key]) for key in keys if given.get(key) not in (None, "")), "")
-
-
-_NUMBERED = re.compile(r"(?:task|todo)(?: item)? #?(\w*\d[\w-]*)", re.I)
 
 
 def _told_id(value: Any, text: str) -> str:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..messages import Message, ToolCall, is_result, result_text, text_of
+from ..messages.calls import Exchange, Pairing, call_text, command_of
+from ..messages.paths import changed_by
 from . import commands, files, instructions, reports, user
-from .commands import AGENT, Exchange, Newest, Pairing
+from .commands import Newest
 from .passages import (
     QuoteOptions,
     Spoken,
     asks_the_user,
     call_line,
-    command_of,
     ends_in_prompt,
     said_by,
     spoken,
@@ -24,24 +25,24 @@ from .passages import (
 )
 from .plan import Plan, is_plan_tool
 from .rendering import Count, Renderer
-from .telling import looks
+from .telling import ACTS, kind_of
 from .user import Said
 
 
-@dataclass(frozen=True)
+@dataclass
 class Quotes:
     """What a segment's messages say, as it can be quoted."""
 
-    said: tuple[Said, ...] = ()
-    instructions: Mapping[str, tuple[int, str]] = field(default_factory=dict)
+    said: list[Said] = field(default_factory=list)
+    instructions: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Path or tool -> position and content of the newest reading."""
     plan: Plan = field(default_factory=Plan)
-    files: Mapping[str, Newest] = field(default_factory=dict)
+    files: dict[str, Newest] = field(default_factory=dict)
     """Path -> the newest call that names it to change it."""
-    runs: tuple[Newest, ...] = ()
-    """Every other call, the newest of equal ones, in order."""
-    reports: tuple[tuple[int, str], ...] = ()
-    roles: Mapping[str, int] = field(default_factory=dict)
+    runs: dict[str, Newest] = field(default_factory=dict)
+    """Command or call -> the newest of equal ones, in order."""
+    reports: list[tuple[int, str]] = field(default_factory=list)
+    roles: Counter[str] = field(default_factory=Counter)
     tools: Counter[str] = field(default_factory=Counter)
 
     def text(
@@ -63,14 +64,12 @@ class Quotes:
             instructions.section(self.instructions, visible),
             self.plan.section(),
             files.section(self.files, budget_tokens),
-            commands.section(self.runs, budget_tokens),
+            commands.section(list(self.runs.values()), budget_tokens),
         ]
         if not beside_prose:
-            sections += [
-                reports.section(self.reports, visible),
-                reports.outlined(outline),
-                reports.counted(self.roles, self.tools),
-            ]
+            sections.append(reports.section(self.reports, visible))
+            sections.append(reports.outlined(outline))
+            sections.append(reports.counted(self.roles, self.tools))
         return Renderer(count, references).render(sections, budget_tokens)
 
 
@@ -83,7 +82,7 @@ def read_quotes(messages: Sequence[Message], options: QuoteOptions | None = None
     reader = _Reader(options or QuoteOptions())
     for at, message in enumerate(messages):
         reader.read(at, message)
-    return reader.quotes()
+    return reader.finished()
 
 
 _TAGS = re.compile(r"<[^>]*>")
@@ -94,88 +93,84 @@ class _Reader:
 
     def __init__(self, options: QuoteOptions) -> None:
         self._options = options
+        self._found = Quotes()
         self._pairs = Pairing()
-        self._said: list[Said] = []
-        self._reports: list[tuple[int, str]] = []
         self._last: tuple[int, str] | None = None
         """The assistant's newest text, while neither a call nor a result stands behind it."""
-        self._roles: Counter[str] = Counter()
 
     def read(self, at: int, message: Message) -> None:
         """Take in one message."""
         role = str(message.get("role"))
-        self._roles[role] += 1
+        self._found.roles[role] += 1
         if is_result(message):
             key = str(message.get("tool_call_id") or message.get("name") or "")
             self._answered(key, result_text(message), at, message.get("is_error") is True)
         elif role == "assistant":
-            text = text_of(message)
-            called = self._pairs.calls(message, at)
+            text, called = text_of(message), self._pairs.calls(message, at)
             self._last = (at, text) if text.strip() and not called else None
         elif role == "user":
             for one in spoken(message, self._options):
                 self._heard(at, one)
 
     def _heard(self, at: int, one: Spoken) -> None:
+        said = self._found.said
         if one.block is not None:
             key, flagged = str(one.block.get("tool_use_id") or ""), said_by(one.block) != one.text
             self._answered(key, one.text, at, flagged)
         elif self._last is not None and (one.source == "result" or ends_in_prompt(one.text)):
             # An agent without native calls: its text is the call.
-            call = ToolCall("", AGENT, self._last[1])
+            call = ToolCall("", commands.AGENT, self._last[1])
             self._pairs.made.append(Exchange(self._last[0], call, one.text, at))
             self._last = None
         elif one.source == "user":
             self._end_turn()
-            self._said.append(Said(at, one.text, one.how))
+            said.append(Said(at, one.text, one.how))
         elif one.source == "host" and _TAGS.sub("", one.text).strip():
-            self._said.append(Said(at, one.text, one.how, by_user=False))
+            said.append(Said(at, one.text, one.how, by_user=False))
 
     def _answered(self, key: str, text: str, at: int, is_error: bool) -> None:
         self._last = None
-        flagged = f"is_error: {text}" if is_error else text
-        one = self._pairs.answer(key, flagged, at) if key else None
-        if one is not None and asks_the_user(one.call.name):
-            if text.strip():
-                self._said.append(Said(at, text, f"answering {call_line(one.call)}"))
-        # What a fetched page or a file opens with is nobody's decision about a call.
-        elif one is not None and (words := words_in_result(text)):
+        one = self._pairs.answer(key, f"is_error: {text}" if is_error else text, at)
+        if one is None:
+            return
+        if asks_the_user(one.call.name):
+            words, how = text, f"answering {call_line(one.call)}"
+        else:
             # What a fetched page or a file opens with is nobody's decision about a call.
-            if is_error or not looks(one.call):
-                self._said.append(Said(at, words, f"in the result of {call_line(one.call, 80)}"))
+            can_refuse = is_error or kind_of(one.call) == ACTS
+            words = words_in_result(text) if can_refuse else ""
+            how = f"in the result of {call_line(one.call, 80)}"
+        if words.strip():
+            self._found.said.append(Said(at, words, how))
 
     def _end_turn(self) -> None:
         if self._last is not None:
-            self._reports.append(self._last)
+            self._found.reports.append(self._last)
         self._last = None
 
-    def quotes(self) -> Quotes:
-        """Return what was read."""
+    # ---------------------------------------------------------- calls with their results
+
+    def finished(self) -> Quotes:
+        """Return what was read, with each call where it belongs."""
         self._end_turn()
-        prefixes = self._options.host_prefixes
-        read: dict[str, tuple[int, str]] = {}
-        plan, changed, runs = Plan(), dict[str, Newest](), dict[str, Newest]()
         for one in self._pairs.made:
-            if is_plan_tool(one.call.name):
-                plan.see(one.call, one.at)
-                plan.answer(one.call, one.text, one.answered_at)
-                continue
-            source = instructions.source_of(one.call, self._options.rule_sources)
-            if source and one.is_answered:
-                read[source] = (one.answered_at, without_notes(one.text, prefixes))
-                continue
-            paths = files.changed_by(one.call)
-            for path in paths:
-                commands.note(changed, path, one, prefixes)
-            if not asks_the_user(one.call.name) and (not paths or command_of(one.call)):
-                commands.note(runs, commands.run_key(one.call), one, prefixes)
-        return Quotes(
-            said=tuple(self._said),
-            instructions=read,
-            plan=plan,
-            files=changed,
-            runs=tuple(runs.values()),
-            reports=tuple(self._reports),
-            roles=dict(self._roles),
-            tools=Counter(one.call.name for one in self._pairs.made if one.call.id),
-        )
+            if one.call.id:
+                self._found.tools[one.call.name] += 1
+            self._place(one)
+        return self._found
+
+    def _place(self, one: Exchange) -> None:
+        found, prefixes = self._found, self._options.host_prefixes
+        if is_plan_tool(one.call.name):
+            found.plan.see(one)
+            return
+        source = instructions.source_of(one.call, self._options.rule_sources)
+        if source and one.is_answered:
+            found.instructions[source] = (one.answered_at, without_notes(one.text, prefixes))
+            return
+        paths = changed_by(one.call)
+        for path in paths:
+            commands.note(found.files, path, one, prefixes)
+        line = command_of(one.call).strip()
+        if line or not (paths or asks_the_user(one.call.name)):
+            commands.note(found.runs, line or call_text(one.call), one, prefixes)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from .passages import MACHINE_LINE
+from ..messages.excerpts import ends
 
 Count = Callable[[str], int]
 
@@ -92,7 +92,7 @@ class Renderer:
         return self._within([one.text for one in filled if one.text], budget)
 
     def _within(self, texts: list[str], budget: int) -> str:
-        """Return the joined texts, without the last lines where they exceed the budget after all."""
+        """Return the joined texts, without last lines that exceed the budget after all."""
         lines = "\n".join(texts).split("\n") if texts else []
         while lines and (lines[-1].startswith(HEADING) or self.count("\n".join(lines)) > budget):
             del lines[-1]
@@ -219,52 +219,6 @@ def _level(costs: Sequence[int], room: int) -> int:
             return max(1, left // (len(costs) - n))
         left -= cost
     return max(costs, default=0)
-
-
-# -------------------------------------------------------------- long texts
-
-
-_STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
-BLOCK_LINES = 8
-"""Lines from which on a pasted block gives its middle before the words around it are cut."""
-
-
-def ends(text: str, most: int) -> str:
-    """Return a text's beginning and end within `most` characters, and how much is left out.
-
-    Blocks of code, logs and files are thinned first. Both ends break at a line or a sentence.
-    """
-    if len(text) <= most:
-        return text
-    thin = thinned(text) if text.count("\n") > BLOCK_LINES else text
-    if len(thin) <= most:
-        return thin
-    first = most * 3 // 5
-    head, tail = thin[:first], thin[-(most - first) :]
-    head = head[: next((a + len(s) for s in _STOPS if (a := head.rfind(s)) >= first // 2), first)]
-    near = len(tail) // 2
-    tail = tail[next((a + len(s) for s in _STOPS if 0 <= (a := tail.find(s)) < near), 0) :]
-    left = len(text) - len(head) - len(tail)
-    return f"{head.rstrip()} [… {left:,} of {len(text):,} characters …] {tail.lstrip()}"
-
-
-def thinned(text: str) -> str:
-    """Return a text whose pasted blocks keep their first and last two lines.
-
-    >>> thinned("Why?\\n" + "{'a': 1}\\n" * 20 + "Please mend it.").splitlines()[3]
-    '[… 16 lines …]'
-    """
-    out: list[str] = []
-    block: list[str] = []
-    for line in (*text.split("\n"), None):
-        if line is not None and (not line.strip() or MACHINE_LINE.match(line)):
-            block.append(line)
-            continue
-        if len(block) >= BLOCK_LINES:
-            block[2:-2] = [f"[… {len(block) - 4} lines …]"]
-        out += block if line is None else [*block, line]
-        block = []
-    return "\n".join(out)
 
 
 _OUR_HEADING = re.compile(

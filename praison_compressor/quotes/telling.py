@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from functools import lru_cache
 
 from ..messages import ToolCall
-from .passages import command_of, cut, key_of, loaded, named_arguments
+from ..messages.calls import command_of, key_of, loaded, named_arguments, verb_of
+from ..messages.excerpts import cut
+from ..messages.paths import PATH_KEYS
 
 LINE_CHARS = 150
 WHOLE_CHARS = 200
@@ -27,12 +30,12 @@ EDGE_CHARS = 4_000
 
 _MARKS = ("http/", "status", "e: ", "e  ", "! [")
 _BAD_WORDS = (
-    *"error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|can't|"
-    "could not|couldn't|unable|refused|timed out|timeout|invalid|abort|killed|undefined|unresolved|"
-    "unexpected|forbidden|unauthorized|unavailable|blocked|missing|exceeded|interrupt|cancelled|"
-    "canceled|segmentation|no match|not allowed|not permitted|does not|doesn't|was not|nothing to|"
-    "no changes|declined|mismatch|violat|loopbackoff|unsupported|deadlock|out of memory|already in use|"
-    "econn|err_|✗|✖|✘|❌|!!!|not ok".split("|"),
+    *"error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|"
+    "can't|could not|couldn't|unable|refused|timed out|timeout|invalid|abort|killed|undefined|"
+    "unresolved|unexpected|forbidden|unauthorized|unavailable|blocked|missing|exceeded|interrupt|"
+    "cancelled|canceled|segmentation|no match|not allowed|not permitted|does not|doesn't|was not|"
+    "nothing to|no changes|declined|mismatch|violat|loopbackoff|unsupported|deadlock|out of memory|"
+    "already in use|econn|err_|✗|✖|✘|❌|!!!|not ok".split("|"),
     *_MARKS,
 )
 """Words of lines that report that something did not happen, and marks of such forms."""
@@ -48,8 +51,8 @@ _STRONG = re.compile(
     r"(?i:error|fatal|panic|rejected|conflict|traceback|npm err\S*|\[error\]|not ok)\b|! \[|E:? "
     r"|\S*(?:Error|Exception)\b|FAIL|--- FAIL|make(?:\[\d+\])?: \*\*\*|[❌✗✘✖×]"
     r"|\S+: .*(?:[Nn]o such file|not found|[Dd]enied|not permitted)"
-    r"|.*?(?:[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error\b|\berror(?:\[\w+\]| TS\d+)"
-    r"|\bHTTP(?:/\d\S*)? [45]\d\d\b|\b[Ss]tatus(?: code)?[:= ]+[45]\d\d\b|\b(?:ECONN|ENO|EACC|ERR_)\w)"
+    r"|.*?(?:[:(]\d+(?:[:,]\d+)?\)?:? (?:fatal )?error\b|\berror(?:\[\w+\]| TS\d+)|\bHTTP"
+    r"(?:/\d\S*)? [45]\d\d\b|\b[Ss]tatus(?: code)?[:= ]+[45]\d\d\b|\b(?:ECONN|ENO|EACC|ERR_)\w)"
 )
 _FAILED_TALLY = re.compile(
     r"\b[1-9][\d,]* (?:\w+ )?(?:fail\w*|errors?|errored|rejected|conflicts?|problems?|vulnerabilit)"
@@ -57,11 +60,11 @@ _FAILED_TALLY = re.compile(
     re.I,
 )
 _TALLY = re.compile(
-    r"\b\d[\d,.]*%?\s?(?:\w+ )?(?:pass(?:ed|ing)|fail\w*|errors?|warnings?|problems?|issues?|tests?|"
-    r"specs?|examples?|assertions?|pending|replacements?|occurrences?|match(?:es)?|results?|rows?|"
-    r"records?|files?|packages?|vulnerabilit\w*|insertions?|deletions?|changed|added|removed|destroyed|"
-    r"to (?:add|change)|seconds?|ms|modules?|targets?|tasks?|checks?|suites?|items?)\b"
-    r"|\b(?:All|Total|Found|Ran|Coverage|Score|accuracy|loss|BUILD|Finished|Success\w*|succeeded)\b"
+    r"\b\d[\d,.]*%?\s?(?:\w+ )?(?:pass(?:ed|ing)|fail\w*|errors?|warnings?|problems?|issues?|"
+    r"tests?|specs?|examples?|assertions?|pending|replacements?|occurrences?|match(?:es)?|results?|"
+    r"rows?|records?|files?|packages?|vulnerabilit\w*|insertions?|deletions?|changed|added|removed|"
+    r"destroyed|to (?:add|change)|seconds?|ms|modules?|targets?|tasks?|checks?|suites?|items?)\b"
+    r"|\b(?:All|Total|Found|Ran|Coverage|Score|accuracy|loss|BUILD|Finished|Success\w*|succeeded|rated)\b"
     r"|^\w[\w ]{0,30}(?:: +|=)[\d$€£.-][\d,.]*\b"
 )
 _EXIT = re.compile(
@@ -69,19 +72,24 @@ _EXIT = re.compile(
     r"|^\[exit (-?\d+)\]|\b(?:killed|terminated) by signal (\d+)|<returncode>(-?\d+)</returncode>",
     re.I | re.M,
 )
+_EXIT_WORDS = ("exit", "return", "signal")
 # Brackets, rules, progress, footers, what the host adds below an output.
 _SAYS_NOTHING = re.compile(
     r"[\W_]*$|\W*(?:FAIL(?:ED)?|end|done|else|fi|esac|EOF|pass|break|return|null|true|false|output|"
     r"stdout|stderr)\W*$|(?:shell )?cwd (?:was )?reset|wall time|duration|(?:real|user|sys)\s+\d"
     r"|process group|\[(?:exit \d+|loop-guard|(?:the )?(?:python|jupyter|current) )[^\]]*\]$"
     r"|exit(?: code|ed)?:? \d+$|\((?:open file|current directory): .*\)$|\S{0,60}[$#>%]\s*$"
-    r"|[\w ]+: \(none\)$|\S+ (?-i:PASSED|SKIPPED|XFAIL)\b|.{0,40}\b\d{1,3}%\s*[|\[█▏#=]|.*[█▓░━╸]{2}"
+    r"|[\w ]+: \(none\)$|\S+ (?-i:PASSED|SKIPPED|XFAIL)\b|.{0,40}\b\d{1,3}%\s*[|\[█▏#=]"
+    r"|.*[█▓░━╸]{2}"
     r"|at (?:\S+ \(|\S+:\d+|node:)|File \"[^\"]+\", line|<[^>]*>$|[✓✔√]\s|ok \d+\b|command:"
     r"|\^+[\s~^]*$|hint: ",
     re.I,
 )
 # Lines of a file that an editing tool shows, and of a diff.
 _ECHO = re.compile(r"\s*\d+(?:\t|→|\||:\s)|[+-](?:\s{2,}|\w)|@@")
+
+_REPORTING = frozenset("agent delegate dispatchagent newtask runsubagent subagent task".split())
+"""Tools whose result is another agent's report."""
 
 # -------------------------------------------------------------- public
 
@@ -101,8 +109,11 @@ def telling_line(call: ToolCall | None, text: str) -> str:
 
 def exit_code(text: str) -> str:
     """Return the exit code that an output states at one of its ends, or ""."""
-    found = _EXIT.search(text[:400]) or _EXIT.search(text[-400:])
-    return next(filter(None, found.groups())) if found else ""
+    for edge in (text[:400], text[-400:]):
+        found = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
+        if found:
+            return str(next(filter(None, found.groups())))
+    return ""
 
 
 def is_bad(line: str) -> bool:
@@ -126,10 +137,11 @@ def _telling(call: ToolCall | None, output: str) -> str:
         return said
     if call is not None and key_of(call.name) in _REPORTING:
         return cut(flat, 2 * LINE_CHARS)
-    if call is not None and (lists(call) or shows_text(call)):
+    kind = kind_of(call) if call is not None else ACTS
+    if kind in (SHOWS, LISTS):
         # What was asked for is no report of what came of it: its first line may be one.
         first = next((line.strip() for line in flat[:EDGE_CHARS].splitlines() if _says(line)), "")
-        is_report = lists(call) or (is_bad(first) and not _ECHO.match(first))
+        is_report = kind == LISTS or (is_bad(first) and not _ECHO.match(first))
         return cut(first, LINE_CHARS) if is_report else ""
     return _chosen([line.strip() for line in _lines(flat) if _says(line)])
 
@@ -159,10 +171,6 @@ def _between(text: str) -> Iterator[str]:
 # -------------------------------------------------------------- choosing
 
 
-_REPORTING = frozenset("agent delegate dispatchagent newtask runsubagent subagent task".split())
-"""Tools whose result is another agent's report."""
-
-
 def _chosen(lines: Sequence[str]) -> str:
     """Return the first error's line and the last tally, else the last line."""
     own = [line for line in lines if not _ECHO.match(line)] or lines
@@ -170,57 +178,61 @@ def _chosen(lines: Sequence[str]) -> str:
     strong = [line for line in bad if _is_strong(line)]
     failed = [line for line in bad if _FAILED_TALLY.search(_NONE.sub("", line[:HEAD_CHARS]))]
     tally = next((line for line in reversed(own) if _TALLY.search(line[:HEAD_CHARS])), "")
+    if not (bad or tally):
+        own = _odd(own)
     first = next(iter(strong or bad or ([] if tally else own)), "")
-    last = (failed or [tally] * bool(tally) or strong or bad or own or [""])[-1]
-    parts = dict.fromkeys(cut(line, LINE_CHARS) for line in (first, last) if line)
-    return " … ".join(parts)
+    last = (failed or [tally] * bool(tally) or bad or own or [""])[-1]
+    return " … ".join(dict.fromkeys(cut(line, LINE_CHARS) for line in (first, last) if line))
 
 
-_LISTS = re.compile(
-    r"^(?:cd [^&;]*(?:&&|;)\s*)?(?:ls|grep|rg|find|tree|git (?:log|show|diff|branch|blame))\b"
+def _odd(lines: Sequence[str]) -> Sequence[str]:
+    """Return the lines whose beginning no other line has, where most have one of another's."""
+    shapes = [_DIGITS.sub("0", line[:SHAPE_CHARS]) for line in lines]
+    times = Counter(shapes)
+    odd = [line for line, shape in zip(lines, shapes, strict=True) if times[shape] == 1]
+    is_heading = odd == list(lines[:1])
+    return odd if 0 < len(odd) * 4 < len(lines) and not is_heading else lines
+
+
+_DIGITS = re.compile(r"\d+")
+SHAPE_CHARS = 12
+SHOWS, LISTS, LOOKS, ACTS = "shows a text", "lists", "looks", "acts"
+_CD = r"(?:cd [^&;|]*(?:&&|;)\s*)?"
+_KINDS = (
+    (
+        SHOWS,
+        re.compile(
+            rf"{_CD}(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*"
+            r"(?:\|\s*(?:head|tail|less|jq|nl|cat)\b[^|;&>]*)*$"
+        ),
+        re.compile("read|view|cat|open|get_file|show|head|tail|less", re.I),
+    ),
+    (
+        LISTS,
+        re.compile(rf"{_CD}(?:ls|grep|rg|find|tree|git (?:log|show|diff|branch|blame))\b"),
+        re.compile("list|ls$|(?:web_?)?search|grep|find|glob|codebase", re.I),
+    ),
+    (
+        LOOKS,
+        re.compile(rf"{_CD}(?:cat|head|tail|sed -n|pwd|which|wc|curl|wget|git status)\b"),
+        re.compile(
+            "read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download", re.I
+        ),
+    ),
 )
-_LIST_TOOLS = re.compile(r"^(?:list|ls|search|grep|find|glob|codebase)", re.I)
-_LOOKS = re.compile(
-    r"^(?:read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download)", re.I
-)
-_LOOKING = re.compile(
-    r"^(?:cd [^&;]*(?:&&|;)\s*)?(?:cat|head|tail|sed -n|pwd|which|wc|curl|wget|git status)\b"
-)
+"""What a call does by its first word: (kind, form of a command line, form of a tool's name)."""
 
 
-def lists(call: ToolCall) -> bool:
-    """Return whether a call by its first word lists or searches."""
-    line = command_of(call).strip()
-    pattern, name = (_LISTS, line) if line else (_LIST_TOOLS, call.name.rpartition("__")[2])
-    return pattern.match(name) is not None
-
-
-def looks(call: ToolCall) -> bool:
-    """Return whether a call by its first word changes nothing."""
-    line = command_of(call).strip()
-    pattern, name = (_LOOKING, line) if line else (_LOOKS, call.name.rpartition("__")[2])
-    return pattern.match(name) is not None or lists(call)
-
-
-_SHOWING = ("read", "view", "cat", "open", "get_file", "show", "head", "tail", "less")
-_SHOWS = re.compile(
-    r"^(?:cd [^&;|]*(?:&&|;)\s*)?(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*"
-    r"(?:\|\s*(?:head|tail|less|jq|nl|cat)\b[^|;&>]*)*$"
-)
-PATH_KEYS = frozenset(
-    "filepath filepaths path filename file targetfile notebookpath relativepath absolutepath "
-    "relativeworkspacepath sourcepath oldpath paths files uri".split()
-)
-"""Names of arguments that name a file."""
-
-
-def shows_text(call: ToolCall) -> bool:
-    """Return whether a call asks for a text, as `cat` does."""
-    line = command_of(call).strip()
-    if " " in line:
-        return _SHOWS.match(line) is not None
-    name = line or call.name.rpartition("__")[2]
-    return not PATH_KEYS.isdisjoint(named_arguments(call)) and name.lower().startswith(_SHOWING)
+@lru_cache(maxsize=512)
+def kind_of(call: ToolCall) -> str:
+    """Return what a call does, as far as its first word says so; `ACTS` for all others."""
+    line, verb = command_of(call), verb_of(call)
+    names_file = not PATH_KEYS.isdisjoint(named_arguments(call))
+    for kind, commands, tools in _KINDS:
+        fits = (commands if line else tools).match(verb)
+        if fits and (line or kind != SHOWS or names_file):
+            return kind
+    return ACTS
 
 
 # -------------------------------------------------------------- results in JSON
@@ -266,12 +278,9 @@ def _json_words(text: str) -> str:
     value = loaded(text)
     found = value.items() if isinstance(value, Mapping) else ()
     said = [
-        f'"{key}": {json.dumps(item, ensure_ascii=False)}'
+        cut(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
         for key, item in found
-        if item not in (None, "", [], {}) and _decides(key_of(str(key)), item)
+        if item not in (None, "", [], {})
+        and (key_of(str(key)) in _TELLING_KEYS or item is False or "error" in str(key).lower())
     ]
-    return cut(", ".join(cut(part, LINE_CHARS) for part in said), 2 * LINE_CHARS)
-
-
-def _decides(key: str, value: Any) -> bool:
-    return key in _TELLING_KEYS or value is False or "error" in key
+    return cut(", ".join(said), 2 * LINE_CHARS)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from .passages import cut
+from ..messages.excerpts import cut
 from .rendering import TITLES, Line, Section
 
 FIRST, STATES, ASKS, GOES_ON = range(4)

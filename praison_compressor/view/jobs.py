@@ -97,33 +97,26 @@ def main_run(view: View, runs: Sequence[Run]) -> int:
 
 
 def jobs_for(
-    view: View, runs: Sequence[Run], needs: Sequence[int], prose: int, room: int, spare: int
+    view: View, runs: Sequence[Run], needs: Sequence[int], prose: int, room: int, quotes: int
 ) -> tuple[Job, ...]:
     """Return a job for each run, which share `room` tokens by what their quotes need.
 
-    `prose` goes to the main run; a longer text of the model may take `spare` tokens more.
+    `prose` goes to the main run; where `quotes` are wanted they take what it leaves.
     """
     main = main_run(view, runs)
     rooms = _shares(view, runs, needs, prose, room)
     return tuple(
-        _job(view, run, own, prose if n == main else 0, spare)
+        _job(view, run, own, prose if n == main else 0, quotes)
         for n, (run, own) in enumerate(zip(runs, rooms, strict=True))
     )
 
 
-def _job(view: View, run: Run, room: int, prose: int, spare: int) -> Job:
-    most, folds = view.shown(*run) - 1, _within(view, run)
-    own = min(room, most)
+def _job(view: View, run: Run, room: int, prose: int, quotes: int) -> Job:
+    own, folds = min(room, view.shown(*run) - 1), _within(view, run)
     # A fold's prose carries more than one segment's did.
     asked = prose * (2 if any(segment.method == "model" for segment in folds) else 1)
     asked = max(1, min(asked, int(own * PROSE_SHARE))) if prose else 0
-    return Job(
-        *run,
-        room=min(own + min(asked, spare), most),
-        quotes=max(0, own - asked),
-        prose=asked,
-        folds=folds,
-    )
+    return Job(*run, room=own, quotes=own if quotes else 0, prose=asked, folds=folds)
 
 
 def _within(view: View, run: Run) -> tuple[Segment, ...]:

@@ -28,6 +28,7 @@ from .jobs import (
     ALL,
     BESIDE,
     FOLD,
+    PROSE_SHARE,
     SMALLEST_SUMMARY,
     Job,
     Run,
@@ -214,8 +215,9 @@ def _cut(view: View, room: int, floor: int) -> int:
 # -------------------------------------------------------------- summaries
 
 
-LEFT_OVER = 0.02
-"""Share of the target that is not worth a longer tail."""
+FILLED = 0.95
+"""Share of its room that a tail keeps when its cut moves to a turn start
+(tests/compressor/test_tails.py)."""
 
 LEAST_SAID = 40
 """Tokens in which a message of the user is quoted by its beginning
@@ -303,9 +305,10 @@ class _Summaries:
             if split.start <= enough and split.fits(goal) and self._has_room(goal, split.way):
                 return split
         fitting = [split for split in found if split.fits(goal)]
-        if fitting:
-            return min(fitting, key=lambda split: split.start)
-        return min(found, key=lambda split: split.kept + split.texts)
+        if not fitting:
+            return min(found, key=lambda split: split.kept + split.texts)
+        roomy = [split for split in fitting if self._has_room(goal, split.way)]
+        return min(roomy or fitting, key=lambda split: split.start)
 
     def _longest(self, goal: int, way: Way) -> _Split:
         """Return the split with the longest tail that is asked for and fits."""
@@ -370,21 +373,26 @@ class _Summaries:
         more = max(self._prose + self.budget.quotes, 2 * self._prose)
         return self._old > self.budget.fold + more
 
-    def _text(self, way: Way, quotes: int) -> int:
-        """Return the tokens of prose and so many quotes.
-
-        Each message of the user gets room for its beginning; a fold takes what summaries may.
-        """
-        folded = self.budget.fold if way.folds and self._old else 0
-        return self._prose + max(quotes, LEAST_SAID * self._said, folded)
-
     def _due(self, goal: int, way: Way, quotes: int) -> int:
         """Return the tokens of a text, if only head and tail stand beside it.
 
         Where summaries are, little enough that a fold and two more can stand beside each other.
         """
-        share = (5 if way.folds else 10) if self._old else 1 / (1 - self.budget.tail_share)
-        return min(self._text(way, quotes), int(self._beside_head(goal) / share))
+        beside = self._beside_head(goal)
+        most = beside // (5 if way.folds else 10) if self._old else self._besides_tail(beside, goal)
+        return min(self._prose + self._quotes(way, quotes), most)
+
+    def _besides_tail(self, room: int, goal: int) -> int:
+        """Return what the tail's share leaves of a room; one large step takes no more than that."""
+        return max(room - self._share(goal), int(room * (1 - self.budget.tail_share)))
+
+    def _quotes(self, way: Way, quotes: int) -> int:
+        """Return the tokens of quotes, if so many are set aside; 0 where none are wanted.
+
+        Each message of the user gets room for its beginning; a fold takes what summaries may.
+        """
+        folded = self.budget.fold if way.folds and self._old else 0
+        return max(quotes, LEAST_SAID * self._said, folded) if self.budget.quotes else 0
 
     def _free(self, goal: int, way: Way) -> int:
         """Return the tokens that texts and tail share."""
@@ -396,33 +404,32 @@ class _Summaries:
         """Return the tokens that the tail leaves to texts; none where only the limit counts."""
         if way is ALL and goal >= self.budget.limit:
             return 0
-        most = int(self._free(goal, way) * (1 - self.budget.tail_share))
+        most = self._besides_tail(self._free(goal, way), goal)
         return max(0, min(self._due(goal, way, self.budget.most_quotes), most))
 
     def _has_room(self, goal: int, way: Way) -> bool:
-        """Return whether the texts have the room that is due to them.
+        """Return whether the texts have at least half of the room that is due to them.
 
         Small runs that stay beside a tail may leave next to nothing for a summary of hundreds of
-        messages.
+        messages (tests/compressor/test_tails.py).
         """
-        starts = _starts(self.view)
-        return not starts or self._reserve(goal, way) >= self._due(goal, way, self.budget.quotes)
+        least = self._due(goal, way, self.budget.quotes)
+        return not _starts(self.view) or 2 * self._reserve(goal, way) >= least
 
     # ---------------------------------------------------------- the texts
 
     def _measured(self, split: _Split, goal: int) -> Plan:
         """Return the plan with the cut fixed: what the quotes do not need goes to the tail."""
         # Texts that took all that is left would soon be folded.
-        most = self._text(split.way, self.budget.most_quotes)
-        needs = self._needs(split, min(most, goal - split.kept))
-        prose = self._prose if self.by_model else 0
-        need = min(most, sum(needs) + prose)
-        # Of a shorter middle the quotes need no more.
-        split = self._lengthened(split, goal, need)
+        quotes = self._quotes(split.way, self.budget.most_quotes)
+        most = self._prose + quotes
         room = min(most, goal - split.kept)
-        spare = max(goal, self.budget.between(0.5)) - split.kept - room
-        jobs = jobs_for(self.view, self._runs(split), needs, prose, room, max(0, spare))
-        return Plan(split.start, split.kept + min(room, need), jobs)
+        needs = self._needs(split, room)
+        prose = min(self._prose, int(room * PROSE_SHARE)) if self.by_model else 0
+        split = self._lengthened(split, goal, prose, min(most - prose, sum(needs)))
+        room = min(most, goal - split.kept)
+        jobs = jobs_for(self.view, self._runs(split), needs, prose, room, quotes)
+        return Plan(split.start, split.kept + min(room, max(split.texts, prose)), jobs)
 
     def _runs(self, split: _Split) -> list[Run]:
         return runs_of(self.view, split.start, split.way)
@@ -433,16 +440,25 @@ class _Summaries:
             for run in self._runs(split)
         ]
 
-    def _lengthened(self, split: _Split, goal: int, need: int) -> _Split:
-        """Return the split with a longer tail where its texts need less than they are given."""
-        view, tail = self.view, _tail(self.view, split.start)
-        spare = goal - split.kept - need
-        if spare < LEFT_OVER * self.budget.target:
-            return split
-        room = min(self._asked, tail + spare)
-        # A tail that has what it asks for keeps its cut; another gains a step.
-        longer = self._split(
-            _cut(view, room, tail + 1 if room < self._asked else 0), split.way, need
-        )
-        is_longer = longer.start < split.start and longer.runs == split.runs
-        return longer if is_longer and longer.fits(goal) else split
+    def _lengthened(self, split: _Split, goal: int, prose: int, quotes: int) -> _Split:
+        """Return the split with a longer tail where its texts need less than they are given.
+
+        Quotes of a shorter middle need less in proportion.
+        """
+        view, tail, whole = self.view, _tail(self.view, split.start), self._source(split)
+
+        def at(start: int) -> _Split:
+            found = self._split(start, split.way, 0)
+            return found._replace(texts=prose + quotes * self._source(found) // whole)
+
+        older = [s for s in _starts(view) if s < split.start and _tail(view, s) <= self._asked]
+        longest = bisect_left(older, True, key=lambda start: at(start).fits(goal))
+        if longest == len(older):
+            return split._replace(texts=prose + quotes)
+        room = _tail(view, older[longest])
+        longer = at(_cut(view, room, max(tail + 1, int(room * FILLED))))
+        is_longer = longer.runs == split.runs and longer.fits(goal)
+        return longer if is_longer else split._replace(texts=prose + quotes)
+
+    def _source(self, split: _Split) -> int:
+        return sum(self.view.source(start, end) for start, end in self._runs(split))

@@ -68,8 +68,8 @@ def test_steps_since_the_user_spoke_do_not_starve_the_summary_of_all_before():
     assert sum(segment.tokens for segment in result.segments) >= 1_000
 
 
-def test_a_text_that_makes_room_for_a_longer_tail_is_paid_once():
-    """Its facts are read anew without another call, and the bill stays what the call cost."""
+def test_a_text_is_paid_once_and_shown_all_that_it_replaces():
+    """The cut is fixed before the model is asked."""
     shown = []
 
     class Paid:
@@ -85,7 +85,7 @@ def test_a_text_that_makes_room_for_a_longer_tail_is_paid_once():
     config = CompressorConfig(model="gpt-4o", context_window=24_000)
     ours = ContextCompressor(config, summarizer=Paid(), tokens=TOKENS)
     result = ours.compress_sync(CACHED(24_000, 60))
-    assert sum(result.written[0].parts) > len(result.segments[0].run)
+    assert sum(result.written[0].parts) == len(result.segments[0].run)
     assert (len(shown), result.usage.prompt_tokens) == (1, 1_000)
 
 
@@ -174,12 +174,12 @@ def bookkeeping(turns: int) -> list[dict[str, str]]:
     return [*messages, {"role": "user", "content": "And what next?"}]
 
 
-def test_the_tail_gives_way_to_a_text_that_was_paid_for():
-    """A text of 459 tokens where 430 were free: it stays whole, in a view of the same size."""
+def test_quotes_give_way_to_a_text_that_was_paid_for():
+    """A text of 463 tokens where 167 were asked for: it stays whole, in a view of the same size."""
     told = " ".join(
         f"Module {n} was read in three of its parts by now (src/mod_{n}/part_0.py and on) and its "
         f"port stays V-{n:04d}, as the user said."
-        for n in range(12)
+        for n in range(11)
     )
 
     async def model(messages):

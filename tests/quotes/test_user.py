@@ -12,9 +12,11 @@ from tests.helpers.transcripts import step
 from tests.quotes.rendered import quoted, said, section, user, words
 
 ASKED = "keep the port 8443 and never push without me"
+FEEDBACK = f"<feedback>\n{ASKED}\n</feedback>"
 CLAUDE = (
-    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was "
-    "a file edit, the new_string was NOT written to the file). To tell you how to proceed, the user "
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it "
+    "was a file edit, the new_string was NOT written to the file). To tell you how to proceed, the "
+    "user "
     "said:\n{}"
 )
 
@@ -120,8 +122,8 @@ def test_statements_are_in_view_in_a_chat_of_many_turns() -> None:
     [
         CLAUDE.format(ASKED),
         CLAUDE.format(ASKED) + "\n\nNote: The user's next message may contain a correction.",
-        f"The user denied this operation and provided the following feedback:\n<feedback>\n{ASKED}\n</feedback>",
-        f"The user approved this operation and provided the following context:\n<feedback>\n{ASKED}\n</feedback>",
+        "The user denied this operation and provided the following feedback:\n" + FEEDBACK,
+        "The user approved this operation and provided the following context:\n" + FEEDBACK,
         json.dumps(
             {"status": "denied", "message": "The user denied this operation", "feedback": ASKED}
         ),
@@ -131,7 +133,7 @@ def test_statements_are_in_view_in_a_chat_of_many_turns() -> None:
         f"Tool 'bash' was denied by the user. Do not retry it as-is. User guidance: {ASKED}",
         json.dumps(
             {
-                "error": f"Tool 'bash' was denied by the user. Do not retry it as-is. User guidance: {ASKED}",
+                "error": f"Tool 'bash' was denied by the user. User guidance: {ASKED}",
                 "approval_denied": True,
             }
         ),
@@ -191,10 +193,12 @@ def test_words_that_a_host_wraps_are_the_users() -> None:
             "<command-name>/plan</command-name>\n<command-args>only the billing part</command-args>"
         ),
         user(
-            "<system-reminder>\nThe user sent the following message:\nstop at 14:30\n</system-reminder>"
+            "<system-reminder>\nThe user sent the following message:\nstop at 14:30\n"
+            "</system-reminder>"
         ),
         user(
-            "<task>\nMend the cart.\n</task>\n<environment_details>\n# VSCode Open Tabs\na.py\n</environment_details>"
+            "<task>\nMend the cart.\n</task>\n<environment_details>\n# VSCode Open Tabs\na.py\n"
+            "</environment_details>"
         ),
     ]
     text = users(quoted(messages))

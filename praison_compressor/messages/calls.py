@@ -1,0 +1,163 @@
+"""Read what a tool call asks: its arguments, its command line, and which result answers it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from .shapes import Message, ToolCall, tool_calls_of
+
+# -------------------------------------------------------------- arguments
+
+
+_UNSPOKEN = frozenset(
+    "offset limit timeout headlimit viewrange startline endline line character linenumber "
+    "securityrisk".split()
+)
+"""Arguments that name a place in a text or a duration."""
+NEAR = 64
+"""Calls whose readings are kept: several readers look at one call, one after the other."""
+_SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input", "code")
+_SHELL = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
+
+
+def call_text(call: ToolCall) -> str:
+    """Return the tool's name and the values of its arguments, a value a line."""
+    values = "\n".join(argument_values(arguments_of(call)))
+    return f"{call.name} {values}".rstrip()
+
+
+def arguments_of(call: ToolCall) -> Any:
+    """Return the decoded arguments, not to be changed; a string where they are no JSON."""
+    return _decoded(call.arguments or "{}")
+
+
+@lru_cache(maxsize=NEAR)
+def named_arguments(call: ToolCall) -> dict[str, Any]:
+    """Return the arguments by their names in one spelling, not to be changed."""
+    given = arguments_of(call)
+    return {key_of(str(k)): v for k, v in given.items()} if isinstance(given, Mapping) else {}
+
+
+@lru_cache(maxsize=NEAR)
+def _decoded(text: str) -> Any:
+    value = loaded(text)
+    return text if value is None else value
+
+
+def loaded(text: str) -> Any:
+    """Return the value of a JSON text, or None."""
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+
+
+@lru_cache(maxsize=1024)
+def key_of(argument: str) -> str:
+    """Return a name in one spelling: `AbsolutePath` and `absolute_path` as `absolutepath`."""
+    return argument.replace("_", "").replace("-", "").lower()
+
+
+def argument_values(value: Any) -> Iterator[str]:
+    """Yield every string and number of the arguments, in order."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (int, float)) and not isinstance(value, bool):
+        yield str(value)
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            if key_of(str(key)) not in _UNSPOKEN:
+                yield from argument_values(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from argument_values(item)
+
+
+@lru_cache(maxsize=NEAR)
+def command_of(call: ToolCall) -> str:
+    """Return the command line that a call runs, or ""."""
+    if isinstance(arguments_of(call), str):
+        return str(arguments_of(call)) if _SHELL.search(call.name) else ""
+    given = named_arguments(call)
+    if "path" in given:
+        return ""
+    if isinstance(given.get("action"), Mapping):
+        given = {key_of(str(key)): value for key, value in given["action"].items()}
+    keys = _SHELL_KEYS if _SHELL.search(call.name) else _SHELL_KEYS[:2]
+    return next(filter(None, (_line_of(given.get(key)) for key in keys)), "")
+
+
+def _line_of(value: Any) -> str:
+    """Return a command line; of a list of words the script of `bash -lc SCRIPT`."""
+    if isinstance(value, str):
+        return value
+    if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
+        return ""
+    if len(value) > 2 and re.fullmatch(r"-\w*c", value[1]):
+        return str(value[2])
+    return "\n".join(value) if any(" " in word for word in value[:1]) else shlex.join(value)
+
+
+def verb_of(call: ToolCall) -> str:
+    """Return the words that say what a call does: its command line, its verb, or its tool's name.
+
+    >>> verb_of(ToolCall("", "str_replace_editor", '{"command": "view", "path": "a.py"}'))
+    'view'
+    """
+    verb = named_arguments(call).get("command")
+    own = verb if isinstance(verb, str) else call.name.rpartition("__")[2]
+    return command_of(call).strip() or own
+
+
+# -------------------------------------------------------------- calls and results
+
+
+@dataclass(eq=False)
+class Exchange:
+    """One call and its result."""
+
+    at: int
+    call: ToolCall
+    text: str = ""
+    """The result's text, with its `is_error` flag in words where that is set."""
+    answered_at: int = -1
+
+    @property
+    def is_answered(self) -> bool:
+        """Return whether a result was recorded."""
+        return self.answered_at >= 0
+
+
+class Pairing:
+    """Finds the call that a result answers: ids are used again, and a result may be missing."""
+
+    def __init__(self) -> None:
+        self.made: list[Exchange] = []
+        self._open: dict[str, list[Exchange]] = {}
+        self._newest: dict[str, Exchange] = {}
+
+    def calls(self, message: Message, at: int) -> bool:
+        """Take in the calls of an assistant's message; return whether it makes any."""
+        made = [Exchange(at, call) for call in tool_calls_of(message)]
+        if made:
+            self._open = {}
+        for one in made:
+            for key in {one.call.id, one.call.name} - {""}:
+                self._open.setdefault(key, []).append(one)
+                self._newest[key] = one
+        self.made += made
+        return bool(made)
+
+    def answer(self, key: str, text: str, at: int) -> Exchange | None:
+        """Complete the first open call of an id, else the newest; None where none has it."""
+        waiting = (one for one in self._open.get(key, ()) if not one.is_answered)
+        one = next(waiting, None) or self._newest.get(key)
+        if one is not None:
+            one.text, one.answered_at = text, at
+        return one
