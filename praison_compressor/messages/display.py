@@ -50,10 +50,6 @@ def excerpt(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-_KINDS = {"user": "said by the user", "todos": "to-do list"}
-"""Kinds of facts whose own names say too little."""
-
-
 def in_words(message: Message) -> str:
     """Return a message's text, its calls, and the number of other parts."""
     lines = [result_text(message)]
@@ -78,11 +74,6 @@ def call_in_words(call: ToolCall) -> str:
     rest = {name: value for name, value in given.items() if name not in texts}
     below = [f"{name}:\n{text}" for name, text in texts.items()]
     return "\n".join([f"-> {call.name}({json.dumps(rest, ensure_ascii=False)})", *below])
-
-
-def kind_in_words(kind: str) -> str:
-    """Return the name of a kind of facts in `Coverage.by_kind`."""
-    return _KINDS.get(kind, kind.replace("_", " "))
 
 
 def when(seconds: float) -> str:

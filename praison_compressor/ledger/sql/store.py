@@ -18,7 +18,7 @@ from . import reading, writing
 from .archive import Archive, Codec, codec_of
 from .audit import Fault, audit
 from .database import Database
-from .erasure import Erased, erase_message, erase_session, reclaim
+from .erasure import Erased, erase_message, erase_session, reclaim, stored_message
 from .schema import check_names
 
 _MOST = 256
@@ -175,6 +175,10 @@ class SqlStore:
         done = self._database.write(lambda a: erase(a, namespace, target))
         self._unread()
         return replace(done, pages_cleared=self.clear_pages())
+
+    def check_message(self, namespace: str, digest: str) -> None:
+        """Raise `SessionNotFound` where `forget` would for a message."""
+        self._database.read(lambda a: stored_message(a, namespace, digest))
 
     def clear_pages(self) -> bool:
         """Clear pages that a `forget` could not; return whether none is left."""
