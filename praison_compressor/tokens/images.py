@@ -23,7 +23,7 @@ _HEADER_CHARS = 400_000  # of base64: a camera's JPEG keeps its preview before i
 
 @dataclass(frozen=True)
 class ImageRule:
-    """Price of an image by tiles of 512, patches of 32, or area."""
+    """Price of an image: tiles of 512, patches of 32, or area."""
 
     base: int = 85
     tile: int = 170
