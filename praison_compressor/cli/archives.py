@@ -30,10 +30,6 @@ def restore(
     view: Annotated[
         str | None, opt.value("FILE", "A view of it: originals replace its summaries.")
     ] = None,
-    archive: Annotated[
-        bool,
-        opt.flag("--archive", "All that was ever compressed, once: also what was edited away."),
-    ] = False,
     out: Annotated[str, opt.value("FILE", "Write there; - is stdout.")] = "-",
     store: opt.StoreUrl = None,
     namespace: opt.Namespace = opt.DEFAULT,
@@ -45,17 +41,11 @@ def restore(
 
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
-    if archive and view is not None:
-        raise Unusable("--view and --archive: one of them")
     with opt.ledger(store) as opened:
         opt.existing(opened, namespace, session)
         compressor = ContextCompressor(CompressorConfig(namespace=namespace), store=opened)
-        if archive:
-            messages: Sequence[Message] = opened.archived(namespace, session)
-        elif view is not None:
-            messages = compressor.verbatim(read_one(view), session_id=session)
-        else:
-            messages = compressor.verbatim(session_id=session)
+        given = None if view is None else read_one(view)
+        messages = compressor.verbatim(given, session_id=session)
     if not messages:
         raise Unusable(f"nothing is left of {session}: its messages were forgotten")
     write(out, messages, source=view or "-")

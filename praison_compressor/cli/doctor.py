@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
@@ -84,20 +85,14 @@ def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
     plain = vars(CompressorConfig().with_environment())
     options = {name: value for name, value in vars(given).items() if value != plain[name]}
     sources = dict.fromkeys(options, "the command line")
-    try:
-        new, places = _of_host(options)
-    except (ImportError, AttributeError):  # the checks of the host and the plugin report it
-        config = given
-    else:
-        sources |= places
-        config = CompressorConfig(**new).with_environment()
+    with contextlib.suppress(ImportError, AttributeError):  # the check of the plugin reports it
+        options, files = _of_host(options)
+        sources |= files
+    config = CompressorConfig(**options).with_environment()
     for name, variable in (("store_url", STORE_VARIABLE), ("store_key", KEY_VARIABLE)):
         if getattr(config, name) is not None:
             sources.setdefault(name, variable)
-    names: dict[str, list[str]] = {}
-    for name in sorted(sources):
-        names.setdefault(sources[name], []).append(name)
-    found = "; ".join(f"{', '.join(theirs)}: {source}" for source, theirs in names.items())
+    found = "; ".join(f"{name}: {source}" for name, source in sorted(sources.items()))
     return config, Check(OK, found or "the defaults")
 
 

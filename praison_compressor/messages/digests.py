@@ -101,12 +101,12 @@ SPARE = 256
 
 
 class Seen:
-    """A message's copy, digests and token counts, shared by messages of equal content."""
+    """A message's copy, digests and token counts, shared by equal messages."""
 
     __slots__ = ("_content_digest", "_digest", "comparable", "plain", "tokens")
 
     def __init__(self, plain: Message, comparable: bool) -> None:
-        """Take a private plain copy, and whether `==` finds every edit of it."""
+        """Take a private plain copy, and whether `==` finds every edit."""
         self.plain = plain
         self.comparable = comparable
         """False for messages with numbers, since 1 == True == 1.0."""
@@ -166,7 +166,7 @@ class Originals(Sequence[Message]):
 
 
 class MessageCache:
-    """A bounded cache of `Seen`, in two generations: a hit costs no bookkeeping.
+    """A bounded cache of `Seen`: a hit costs no bookkeeping.
 
     A full young generation becomes the old one, and the old one is dropped: at most twice the
     bounds are held. The bound in messages grows to the longest transcript, which would otherwise be
@@ -197,7 +197,7 @@ class MessageCache:
         return self._find(message)
 
     def all(self, messages: Iterable[Mapping[str, Any]]) -> list[Seen]:
-        """Return the entries of messages; this loop is the cost of a quiet turn."""
+        """Return the entries of messages: the cost of a quiet turn."""
         self._max_messages = max(self._max_messages, length_hint(messages))
         known, find = self._by_id.get, self._find
         found = []

@@ -35,7 +35,7 @@ def renewed(made: T) -> T:
 
 
 class _Undivided:
-    """Work that no fork divides: a fork waits for threads inside, others wait for the fork."""
+    """Work that no fork divides: forks and threads wait for each other."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()

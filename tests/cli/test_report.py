@@ -126,19 +126,6 @@ def test_a_long_life_is_lived_in_strides_and_says_so() -> None:
     assert "every 2 steps" in Page(render(life)).text
 
 
-def test_the_references_on_the_page_are_those_that_are_read() -> None:
-    """Beside each original stands what reads it."""
-    ours = made()
-    life = life_of_transcript(transcript(60), ours, title="An audit")
-    text = Page(render(life)).text
-    shown = [each for card in life.cards for each in card.originals()]
-    assert len(shown) > 50
-    assert [name for name, role, _ in shown if f" {name} {role} " not in text] == []
-    outputs = [(name, said.splitlines()[0]) for name, role, said in shown if role == "tool"]
-    assert outputs
-    assert [name for name, said in outputs if said not in ours.read(name)] == []
-
-
 def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, run: Run) -> None:
     """By file, or by the id of a stored session; without the words that were forgotten."""
     path, page = tmp_path / "transcript.json", tmp_path / "page.html"

@@ -110,12 +110,6 @@ def test_the_match_is_shown_with_the_lines_round_it(query: str) -> None:
     assert len(found(query, LOG)[0].split("\n")) <= 8
 
 
-def test_several_places_of_one_message_are_shown() -> None:
-    """Three distant matches are three passages, the later first among equals."""
-    text = "\n".join(f"x{n}" if n % 40 else f"needle at {n}" for n in range(1, 130))
-    assert ["needle at 120" in found("needle", text)[0], len(found("needle", text))] == [True, 3]
-
-
 @pytest.mark.parametrize(
     ("query", "better", "worse"),
     [

@@ -6,7 +6,6 @@ import pytest
 
 from praison_compressor import ConfigError, SessionNotFound
 from praison_compressor.ledger.sql import SqlStore
-from praison_compressor.ledger.words import rank, snippet, words
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
@@ -72,13 +71,3 @@ def test_every_message_of_a_transcript_is_found(sql_store: SqlStore) -> None:
             assert [found.message for found in archived] == [whole[3]] * (number == 3)
     sql_store.forget(NAMESPACE, content_digest(whole[7]))
     assert [name for name in names if sql_store.search(NAMESPACE, "number7", name)] == []
-
-
-def test_words_are_folded_phrases_rank_first_and_a_snippet_shows_the_place() -> None:
-    """Words are folded, phrases rank first, and a snippet shows the match."""
-    assert words("Foo_bar foo, ＢＡＲ! 漢字x") == ["foo", "bar", "漢", "字", "x"]
-    texts = ["a connection time out happened", "time in, time to go out"]
-    assert [index for _, index in rank("time out", texts)] == [0, 1]
-    cut = snippet("needle", "start " * 200 + "the NEEDLE is here" + " end" * 200, width=60)
-    assert "NEEDLE is" in cut
-    assert (cut[0], cut[-1], len(cut) <= 62) == ("…", "…", True)

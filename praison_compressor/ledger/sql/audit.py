@@ -29,7 +29,7 @@ class Fault:
 
 
 def audit(archive: Archive, namespace: str | None, session_id: str | None) -> list[Fault]:
-    """Return the faults of the store, of a namespace, or of one session."""
+    """Return the faults of the store, a namespace, or a session."""
     query = SESSIONS
     if namespace is not None:
         query = query.where(sessions.c.namespace == namespace)

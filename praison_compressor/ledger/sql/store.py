@@ -49,7 +49,7 @@ def _writing(work: Callable[Concatenate[Archive, P], T]) -> Callable[Concatenate
 
 
 class SqlStore:
-    """A ledger in a database: for many sessions, thread-safe, safe after a fork."""
+    """A ledger in a database, thread-safe and safe after a fork."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class SqlStore:
         plain_too: bool = False,
         mask_secrets: bool = True,
     ) -> None:
-        """Take the options of `open_store`; `plain_too`: accept a plain store despite a codec."""
+        """Take `open_store`'s options; `plain_too`: accept plain stores despite a codec."""
         self.mask_secrets = mask_secrets
         self._lock = renewed(threading.Lock())
         self._read_last: OrderedDict[tuple[str, str], Session] = OrderedDict()
@@ -92,7 +92,7 @@ class SqlStore:
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
-        """Return the session that an id names, a new one if none does.
+        """Return the session of an id, perhaps new.
 
         A new session is written with its first commit: agents that never compress leave nothing.
         A fork is written at once, because its parent moves on.
@@ -162,7 +162,7 @@ class SqlStore:
             return [Fault(self.place, str(error))]
 
     def forget(self, namespace: str, target: str) -> Erased:
-        """Remove a session (by any of its ids) or one message (by its content digest).
+        """Remove a session (any id) or one message (content digest).
 
         Originals, the summaries that covered them, the summaries written after these, index words
         and bytes in freed pages are removed. The chain keeps salted commitments without their salt,

@@ -19,7 +19,6 @@ from praison_compressor.praisonai.realtime.items import (
     DELETED,
     TRUNCATED,
     Items,
-    heard,
     messages_of,
 )
 from praison_compressor.praisonai.realtime.memory import choose
@@ -147,16 +146,6 @@ def test_nonsense_from_a_server_is_survived(events):
 
 
 # ---------------------------------------------------------------- barge-in
-
-
-@settings(max_examples=60)
-@given(st.text(st.characters(codec="utf-8"), max_size=60), st.integers(0, 200))
-def test_what_was_heard_is_the_beginning_of_what_was_said(text, share):
-    """Heard words are whole words from the beginning."""
-    kept = heard(text, share, 100)
-    assert text.startswith(kept)
-    assert kept == text or share < 100
-    assert len(kept) <= max(len(text) * share / 100, len(text) * (share >= 100))
 
 
 _DONE = "response.output_audio_transcript.done"
