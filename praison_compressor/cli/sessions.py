@@ -25,7 +25,7 @@ from . import options as opt
 from .terminal import Line, Piece, Table, Unusable, answer, counted, number, titled
 
 if TYPE_CHECKING:
-    from ..ledger.sql.sessions import SessionInfo
+    from ..ledger.sql.reading import SessionInfo
 
 
 def sessions(

@@ -23,7 +23,7 @@ class Rules:
 
 
 class Refusal(Exception):
-    """The request is refused: what the error body will say."""
+    """A refused request, with the error body's content."""
 
     def __init__(
         self,
@@ -33,6 +33,7 @@ class Refusal(Exception):
         code: str | None = None,
         status: int = 400,
     ) -> None:
+        """Take the error body's fields and the HTTP status."""
         super().__init__(message)
         self.message = message
         self.failure = Failure(status, message, "invalid_request_error", code, param)
@@ -41,18 +42,18 @@ class Refusal(Exception):
 COMMON = {"role", "content", "name"}
 KEYS = {
     **dict.fromkeys(("system", "developer", "user", "function"), COMMON),
-    # `annotations` is in every reply of the API, and its own examples append replies unchanged.
+    # `annotations` is in every reply, and OpenAI's examples append replies unchanged.
     "assistant": {*COMMON, *"refusal audio annotations tool_calls function_call".split()},
     "tool": {*COMMON, "tool_call_id"},
 }
-"""Of a message, by role."""
+"""Keys of a message, by role."""
 
 TEXT = {"text": {"type", "text"}}
 PARTS = {
     "user": {**TEXT, **{kind: {"type", kind} for kind in ("image_url", "input_audio", "file")}},
     "assistant": {**TEXT, "refusal": {"type", "refusal"}},
 }
-"""Keys of a content part, by its type; of other roles text alone."""
+"""Keys of a content part, by its type; other roles have text alone."""
 
 PARAMETERS = frozenset(
     "messages model audio frequency_penalty function_call functions logit_bias logprobs "
@@ -64,10 +65,10 @@ PARAMETERS = frozenset(
 
 
 def parse_body(raw: bytes) -> JSON:
-    """Return the JSON object of a request, or refuse what is no valid JSON on a real wire."""
+    """Return the JSON object of a request, or refuse invalid JSON."""
     try:
         body = json.loads(raw.decode("utf-8"))
-        # Half a surrogate pair survives Python's parser; no real API takes it.
+        # Python's parser accepts half a surrogate pair; no real API does.
         json.dumps(body, ensure_ascii=False).encode("utf-8")
         if not isinstance(body, dict):
             raise ValueError("expected an object")
@@ -79,7 +80,7 @@ def parse_body(raw: bytes) -> JSON:
 
 # ---------------------------------------------------------------- messages
 def check_messages(messages: Any, rules: Rules) -> None:
-    """Refuse a list of chat messages as the API would; a pure function, for tests without HTTP."""
+    """Refuse chat messages that the API would refuse; pure, for tests without HTTP."""
     for index, message in enumerate(an_array(messages, "messages")):
         _check_message(message, f"messages[{index}]", rules)
     _check_pairs(messages)
@@ -111,7 +112,7 @@ def _check_content(message: JSON, role: str, path: str) -> None:
         check_parts(content, PARTS.get(role, TEXT), f"{path}.content")
     elif not isinstance(content, str):
         wrong_type(f"{path}.content", "one of a string or array of objects", content)
-    elif role not in ("tool", "function"):  # a command without output is no mistake
+    elif role not in ("tool", "function"):  # a command may have no output
         filled(content, f"{path}.content")
 
 
@@ -143,7 +144,7 @@ def _check_calls(calls: Any, path: str) -> None:
 
 
 def _function_of(holder: JSON, path: str) -> JSON:
-    """Return what is under `function` of a tool or a call."""
+    """Return the `function` of a tool or a call, else refuse."""
     if a_string(holder, "type", path) != "function":
         bad_value(f"{path}.type", holder["type"], ["function"])
     return an_object(holder.get("function"), f"{path}.function")
@@ -155,7 +156,7 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
     for message in [*messages, {"role": "end"}]:
         if message["role"] == "tool":
             if message["tool_call_id"] not in waiting:
-                # "preceeding" is how the API spells it; clients match on these words.
+                # The API's own spelling, which clients match.
                 raise Refusal(
                     "Invalid parameter: messages with role 'tool' must be a response to a "
                     "preceeding message with 'tool_calls'.",
@@ -174,9 +175,9 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
 
 
 def check_alternation(messages: Sequence[JSON]) -> None:
-    """Refuse anything but user, assistant, user, assistant …, as chat templates do.
+    """Refuse roles other than user, assistant, user, assistant …, as chat templates do.
 
-    They leave tool traffic and system messages out of it.
+    Tool traffic and system messages do not count.
     """
     said = [m["role"] for m in messages if not m.get("tool_calls")]
     said = [role for role in said if role in ("user", "assistant")]
@@ -212,7 +213,7 @@ def check_function(function: JSON, path: str) -> None:
 
 # ---------------------------------------------------------------- fields
 def missing(param: str) -> NoReturn:
-    """Refuse for want of a required parameter."""
+    """Refuse a missing parameter."""
     said = f"Missing required parameter: '{param}'."
     raise Refusal(said, param=param, code="missing_required_parameter")
 
@@ -248,7 +249,7 @@ def an_object(value: Any, path: str) -> JSON:
 
 
 def an_array(value: Any, path: str) -> list[Any]:
-    """Return the value if it is an array with something in it, else refuse."""
+    """Return the value if it is an array and not empty, else refuse."""
     if not isinstance(value, list):
         wrong_type(path, "an array of objects", value)
     filled(value, path)
