@@ -111,7 +111,7 @@ def show(
     ] = None,
     full: Annotated[bool, opt.flag("--full", "With s2: its text and all its originals.")] = False,
     summaries: Annotated[bool, opt.flag("--summaries", "List no masks.")] = False,
-    live: Annotated[bool, opt.flag("--live", "List only what stands in the view now.")] = False,
+    live: Annotated[bool, opt.flag("--live", "List only what is in the view now.")] = False,
     store: opt.StoreUrl = None,
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,
@@ -128,7 +128,7 @@ def show(
         entries = found.entries
         if reference is None:
             if full:
-                raise Unusable("--full: of which segment? Name it, as s2")
+                raise Unusable("--full needs a segment, such as s2")
             _list_segments(session, entries, summaries=summaries, live=live, as_json=as_json)
             return
         named = _named(session, reference, entries)
@@ -137,7 +137,7 @@ def show(
             _show_segment(named.segment, entry, opened.originals(found, entry), as_json)
             return
         if full:
-            raise Unusable(f"{reference} --full: it goes with a segment, s{named.segment}")
+            raise Unusable(f"{reference} --full: expected a segment, such as s{named.segment}")
         reading = functools.partial(_reading, session, store, namespace)
         count = TokenCounter(None).text
         recall = Recall(lambda: opened, lambda: found, count, turn_tokens=None, reading=reading)
