@@ -21,7 +21,7 @@ ACCEPTED = (
 
 
 def read_one(path: str, which: int | None = None) -> list[Any]:
-    """Return the one conversation in a file, or the chosen one, counted from 1."""
+    """Return the only conversation in a file, or the chosen one."""
     found = _read_all(path)
     if which is None and len(found) > 1:
         raise Unusable(
@@ -99,7 +99,7 @@ def _kind(value: Any) -> str:
 
 
 def write(path: str, messages: Sequence[Any], *, source: str) -> None:
-    """Write messages, one a line where the name ends in .jsonl; `-` is stdout."""
+    """Write messages as JSON, or as JSON Lines to a `.jsonl` file."""
     by_line = path.endswith(".jsonl")
     values, indent = (messages, None) if by_line else ([messages], 2)
     lines = [json.dumps(value, ensure_ascii=False, indent=indent) for value in values]
@@ -124,7 +124,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def writable(path: str, *, source: str = "-") -> None:
-    """Refuse a place that cannot be written to, before anything is done for it."""
+    """Refuse a place that cannot be written to."""
     target = Path(path)
     with _usable(path):
         if not target.absolute().parent.is_dir():
