@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import pkgutil
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..errors import HostMoved
@@ -21,7 +22,8 @@ class Replaced(NamedTuple):
     """A name of the host that is another thing while we are installed; `docs/host.md` says why."""
 
     owner: str
-    """A class, as `module:name` below `praisonaiagents`; the name may be one of its bases'."""
+    """A class, as `module:name` below `praisonaiagents`, or with a leading slash of another package
+    of the host; the name may be one of its bases'."""
     name: str
     by: Callable[..., Any]
     """Makes the replacement of what was there before and of our `Agents`."""
@@ -45,7 +47,9 @@ class Read(NamedTuple):
 _AGENT, _TEAM = "agent.agent:Agent", "agents.agents:AgentTeam"
 _LLM, _CLIENT = "llm.llm:LLM", "llm.openai_client:OpenAIClient"
 _PARSER = "workflows.yaml_parser:YAMLWorkflowParser"
+_BOTS = "/praisonai_bot.bots._session:BotSessionManager"
 
+BOTS = "the bots' own ids of conversations (their messages tell them apart)"
 CLONES = "context= in clones for a channel"
 TEAMS = "context= of an AgentTeam for its members"
 FLOWS = "context: in workflow files"
@@ -76,9 +80,11 @@ REPLACED = (
     Replaced(_AGENT, "_context_config", agents.context_config, NEW, without=CLONES),
     Replaced(_TEAM, "__init__", agents.team_init, without=TEAMS),
     Replaced(_PARSER, "_parse_workflow_data", agents.parse_workflow_data, METHOD, "data", FLOWS),
+    Replaced(_BOTS, "chat", agents.bot_chat, COROUTINE, "agent", BOTS),
+    Replaced(_BOTS, "_maybe_fire_session_start", agents.bot_session_start, METHOD, "agent", BOTS),
 )
 
-BESIDE_SELECTORS = tuple(row for row in REPLACED if row.name == "context_compressor")
+BESIDE_SELECTORS = tuple(r for r in REPLACED if r.without in (ATTRIBUTE, BOTS))
 """All that is put in place where the host has context selectors (`selector`)."""
 
 READ = (
@@ -121,7 +127,7 @@ def probe(rows: Sequence[Replaced] = REPLACED) -> tuple[list[Place], dict[str, s
     Raises:
         HostMoved: a place that we cannot do without is gone or has another shape.
     """
-    places = [_place(row) for row in rows]
+    places = [_place(row) for row in rows if _is_installed(row.owner)]
     lacking: dict[str, str] = {}
     # What a host with selectors does itself needs no place of ours.
     by_host = {CLONES, TEAMS, FLOWS} - {row.without for row in rows}
@@ -132,6 +138,11 @@ def probe(rows: Sequence[Replaced] = REPLACED) -> tuple[list[Place], dict[str, s
             raise HostMoved(f"praisonaiagents.{seam.replace(':', '.')}", wanted)
         lacking.setdefault(part, f"no {wanted} at {seam.replace(':', '.')}")
     return [place for place in places if place.row.without not in lacking], lacking
+
+
+def _is_installed(owner: str) -> bool:
+    """Return whether the host's package of a class is there; its bots have their own."""
+    return not owner.startswith("/") or find_spec(owner[1:].partition(".")[0]) is not None
 
 
 def _place(row: Replaced) -> Place:
@@ -185,8 +196,9 @@ def _unread() -> Iterator[tuple[str, str, str]]:
 
 def _resolved(path: str) -> Any:
     """A module, class or method of the host; None where it is gone."""
+    name = path[1:] if path.startswith("/") else f"praisonaiagents.{path}"
     try:
-        return pkgutil.resolve_name(f"praisonaiagents.{path}")
+        return pkgutil.resolve_name(name)
     except (ImportError, AttributeError):
         return None
 
