@@ -33,6 +33,7 @@ from .conversations import (
     Stored,
     Turn,
     archive_of,
+    bound_by_host,
     named_by_host,
     running,
     said,
@@ -50,6 +51,7 @@ from .requests import (
     conversation_now,
     refused_in,
     replace_conversation,
+    unbound,
     without_window,
 )
 from .sessions import Forgotten, Mirror, new_session_id, session_id_of
@@ -161,11 +163,19 @@ class AgentCompressor:
         self.compress_alone()
         history, before = self._history(), self._passed
         turn = Turn(self, history, said(self._seen(history)))
+        turn.bound = bound_by_host(self._agent())
+        has_failed = False
         try:
             yield turn
+        except Exception:
+            has_failed = True
+            raise
         finally:
             history = self._history()
             self._conversations.end(turn, self._seen(history), history)
+            if turn.conversation is not None:
+                journal, engine = turn.conversation.journal, self.engine()
+                journal.end(history or (), engine, has_failed=has_failed)
         if self._passed == before and "unseen" not in self._failures:
             self._failures.add("unseen")
             log.warning(
@@ -187,6 +197,16 @@ class AgentCompressor:
 
     # ------------------------------------------------------------ requests
 
+    def settle(self, turn: Turn) -> None:
+        """Record a finished turn's answer where its conversation is recorded; never raise."""
+        if turn.conversation is None or not self.config.keep_tool_steps:
+            return
+        try:
+            turn.conversation.journal.settle(self.engine())
+            self._conversations.bound_journals(self.engine())
+        except Exception:
+            log.exception("agent %s: the turn's answer is not recorded", self._name())
+
     async def view(self, request: HostRequest) -> Sequence[Message]:
         """What to send instead of the request's messages. The event loop is never held up."""
         self._passed += 1
@@ -198,7 +218,22 @@ class AgentCompressor:
                 view = await asyncio.to_thread(self._projected, request)
         except Exception as error:
             view = await asyncio.to_thread(self._best, request, error)
+        foreign = self._bystander().journal.of_another_model()
+        if foreign:
+            view = [unbound(message) if id(message) in foreign else message for message in view]
         return alternating(view) if ROLES in self.refused(request) else view
+
+    async def called(self, request: HostRequest, made: Message | None) -> None:
+        """Take the calls of an answer: a turn that is stopped in them shows that they were made."""
+        turn = running()
+        found = turn.conversation if turn is not None and turn.owner is self else None
+        if made is None or found is None or not self.config.keep_tool_steps:
+            return
+        try:
+            if carries_conversation(self._agent(), request.messages):
+                await asyncio.to_thread(found.journal.call, made, self.engine(request.model))
+        except Exception:
+            log.exception("agent %s: the calls of an answer are not recorded", self._name())
 
     def offering(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """The request's parameters with the recall tools, once there is something to recall."""
@@ -277,13 +312,32 @@ class AgentCompressor:
     def _fitted(self, request: HostRequest, **options: Any) -> Sequence[Message]:
         """Return the best view, recorded nowhere; the status has it where the request counts."""
         counts = carries_conversation(self._agent(), request.messages)
-        found = self._carrying(request) if counts else self._bystander()
-        result = self.engine(request.model).best(
-            request.messages, session_id=found.session_id, **options
-        )
+        found, engine = self._bystander(), self.engine(request.model)
+        if counts:
+            found = self._carrying(request)
+            request = self._completed(request, found)
+        result = engine.best(request.messages, session_id=found.session_id, **options)
         if counts:
             found.remember(result, self._engines.measured(request), request.model)
+            found.kept = found.journal.kept(result.messages, engine)
         return result.messages
+
+    def _completed(self, request: HostRequest, found: Conversation) -> HostRequest:
+        """Return the request with what the host left out of its conversation."""
+        if not self.config.keep_tool_steps:
+            return request
+        turn = running()
+        is_ours = turn is not None and turn.owner is self
+        bound = turn.bound if turn is not None and is_ours else 0
+        engine = self.engine(request.model)
+        try:
+            messages = found.journal.complete(
+                request.messages, engine, turn=turn if is_ours else self._loose, bound=bound
+            )
+        except Exception:
+            log.exception("agent %s: sent without the steps of earlier turns", self._name())
+            return request
+        return replace(request, messages=messages)
 
     async def _run(
         self,
@@ -296,12 +350,13 @@ class AgentCompressor:
         async with self._notices.during(request):
             # In a thread: a store may have to be opened, a vocabulary to be read.
             prepared = asyncio.to_thread(self._prepared, request, found, forced, focus)
-            found, engine, beside, options = await prepared
+            found, request, engine, beside, options = await prepared
             result = await engine.compress(request.messages, session_id=found.session_id, **options)
         if result.segments and result.session_id != found.shown:
             found.shown = result.session_id
             await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
         found.remember(result, beside, request.model)
+        found.kept = found.journal.kept(result.messages, engine)
         if self.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)
@@ -313,16 +368,19 @@ class AgentCompressor:
 
     def _prepared(
         self, request: HostRequest, found: Conversation | None, forced: bool, focus: str | None
-    ) -> tuple[Conversation, ContextCompressor, int, dict[str, Any]]:
-        """Return whose request it is, the engine, the tokens beside the messages, the options."""
+    ) -> tuple[Conversation, HostRequest, ContextCompressor, int, dict[str, Any]]:
+        """Return whose request it is, all of it, the engine, tokens beside it, the options."""
         self._engines.open()
         if found is None:
             found = self._carrying(request)
+            request = self._completed(request, found)
+        engine, beside = self.engine(request.model), self._engines.measured(request)
         if forced:
-            return found, self._engines.focused(focus), found.overhead_tokens, {"force": True}
+            engine, beside = self._engines.focused(focus), found.overhead_tokens
+            return found, request, engine, beside, {"force": True}
         overhead = self._engines.overhead(request)
         options = {"overhead_tokens": overhead, "tools": request.chat_tools}
-        return found, self.engine(request.model), self._engines.measured(request), options
+        return found, request, engine, beside, options
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
         """Our own failure must not end the turn: said once with its cause, the best view sent."""
@@ -415,8 +473,12 @@ class AgentCompressor:
     # ------------------------------------------------------------ commands
 
     def _now(self) -> HostRequest:
-        """The conversation between two turns, below the system prompt that was sent last."""
-        return conversation_now(self._agent(), self.conversation.transcript)
+        """Return the conversation between two turns, with the system prompt that was sent last."""
+        found = self.conversation
+        now = conversation_now(self._agent(), found.transcript)
+        if not self.config.keep_tool_steps:
+            return now
+        return replace(now, messages=found.journal.at_rest(now.messages, self.engine()))
 
     def status(self) -> Status:
         """Return the conversation's tokens, window and session as of its last request."""

@@ -81,7 +81,10 @@ def chat(original: Any, agents: Agents) -> Any:
         if compressor is not None and command is not None:
             return run(answer(compressor, *command))
         with _turn(compressor) as turn, during(turn):
-            return original(self, *args, **kwargs)
+            said = original(self, *args, **kwargs)
+        if compressor is not None:
+            compressor.settle(turn)
+        return said
 
     return chat
 
@@ -96,7 +99,10 @@ def achat(original: Any, agents: Agents) -> Any:
         if compressor is not None and command is not None:
             return await answer(compressor, *command)
         with _turn(compressor) as turn, during(turn):
-            return await original(self, *args, **kwargs)
+            said = await original(self, *args, **kwargs)
+        if compressor is not None:
+            await asyncio.to_thread(compressor.settle, turn)
+        return said
 
     return achat
 
@@ -123,7 +129,10 @@ def _streamed(
     compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
     with _turn(compressor) as turn:
-        return (yield from each_step_during(turn, stream))
+        said = yield from each_step_during(turn, stream)
+    if compressor is not None:
+        compressor.settle(turn)
+    return said
 
 
 def _turn(compressor: AgentCompressor | None) -> AbstractContextManager[Turn]:

@@ -18,12 +18,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..ledger.segments import EVERY, Entry, Session, Store
 from ..ledger.words import Hit
 from ..messages import Message, digest, is_system, text_of
 from ..messages.digests import Seen
 from ..messages.forks import renewed
+from .journal import Journal, Kept
 from .sessions import new_session_id
 
 REMEMBERED = 256
@@ -31,6 +33,10 @@ REMEMBERED = 256
 
 CARRIED = 50_000
 """Messages of one conversation that are remembered by their digests."""
+
+JOURNALED_TOKENS = 8_000_000
+"""Tokens of all transcripts that an agent's conversations carried and that are remembered; a store
+on disk has the others too."""
 
 IDENTIFYING_CHARS = 40
 """Shorter messages ("hi", "yes, go on") are said in many conversations."""
@@ -71,6 +77,10 @@ class Conversation:
     """Digests of long messages that its own turns added: they identify it."""
     carried: dict[str, int] = field(default_factory=dict)
     """Digest -> length of `left` when the turn that first carried the message began."""
+    journal: Journal = field(init=False, repr=False)
+    """What its requests have carried, the tool steps that the host drops among it."""
+    kept: Kept = field(default_factory=Kept)
+    """What of earlier turns' steps stood in its last request."""
     taken_back: set[str] = field(default_factory=set)
     """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
 
@@ -78,6 +88,9 @@ class Conversation:
         """Take the result of its newest request."""
         self.result, self.overhead_tokens, self.model = result, overhead_tokens, model
         self.tool_tokens = overhead_tokens or self.tool_tokens
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.session_id)
 
     def reads(self, entry: Entry) -> bool:
         """Return whether recall may read a ledger entry: nothing in it was taken back."""
@@ -140,6 +153,8 @@ class Turn:
     """Messages of the conversation that the host dropped before the first one it sends."""
     begun: int = 0
     """Length of the conversation's history when the turn began."""
+    bound: int = 0
+    """Messages to which the host bounds that list; 0: unknown."""
     sent: tuple[str, ...] = ()
     """Digests of its last request, where the host runs no turns that we see."""
 
@@ -184,7 +199,7 @@ def each_step_during(turn: Turn, stream: Generator[Any, Any, Any]) -> Generator[
 
 # ------------------------------------------------------------ the host's id
 
-_named: ContextVar[tuple[weakref.ref[Any], str] | None] = ContextVar(
+_named: ContextVar[tuple[weakref.ref[Any], str, int] | None] = ContextVar(
     "praison_compressor_host_key", default=None
 )
 
@@ -205,9 +220,15 @@ def unnamed() -> Iterator[None]:
         _named.reset(token)
 
 
-def name(agent: Any, key: str) -> None:
-    """Record in this context the host's key for the agent's conversation."""
-    _named.set((weakref.ref(agent), key))
+def bound_by_host(agent: Any) -> int:
+    """Return the number of messages to which the bot that calls this agent bounds its lists."""
+    named = _named.get()
+    return named[2] if named is not None and named[0]() is agent else 0
+
+
+def name(agent: Any, key: str, bound: int = 0) -> None:
+    """Record in this context the host's key for the agent's conversation, and its list's bound."""
+    _named.set((weakref.ref(agent), key, bound))
 
 
 # ------------------------------------------------------------ all conversations of an agent
@@ -281,6 +302,15 @@ class Conversations:
             self._claim(found, seen)
             self._hold(found, history)
             return self._keep(found)
+
+    def bound_journals(self, engine: ContextCompressor) -> None:
+        """Drop what the oldest conversations carried, until the rest fits."""
+        with self._lock:
+            left = JOURNALED_TOKENS
+            for found in reversed(self._known.values()):
+                left -= found.journal.tokens(engine)
+                if left < 0:
+                    found.journal = Journal(found.session_id)
 
     # -------------------------------------------------------- by messages
 

@@ -242,6 +242,29 @@ def _first_said(messages: Sequence[Message]) -> Message | None:
     return next((message for message in messages if not is_system(message)), None)
 
 
+# ------------------------------------------------------------ another model's steps
+
+
+_BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specific_fields")
+"""Keys whose values only the model takes that wrote them."""
+
+
+def unbound(message: Message) -> Message:
+    """Return a message without the thinking that only its own model takes."""
+    kept = {key: value for key, value in message.items() if key not in (*_BOUND, responses.ITEMS)}
+    content, calls = kept.get("content"), kept.get("tool_calls")
+    if isinstance(content, list):
+        kept["content"] = [p for p in content if not _is_thinking(p)]
+    if isinstance(calls, list):
+        # An item id names the reasoning that the API demands with it.
+        kept["tool_calls"] = [{k: v for k, v in c.items() if k != responses.ITEM} for c in calls]
+    return kept
+
+
+def _is_thinking(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") in ("thinking", "redacted_thinking")
+
+
 # ------------------------------------------------------------ roles in strict turns
 
 

@@ -41,7 +41,10 @@ def kept(most: int | None, compaction: int | None = None) -> Turn:
         made.chat(prompt)
         history = made.chat_history
         if number == compaction:
-            summary = {"role": "user", "content": "[Summary by the host] Ledgers were looked after."}
+            summary = {
+                "role": "user",
+                "content": "[Summary by the host] Ledgers were looked after.",
+            }
             history = [summary, *history[-20:]]
         made.chat_history = history[-most:] if most else history
 
@@ -107,7 +110,17 @@ def rows(given: Any) -> Iterator[Sequence[object]]:
             median = statistics.median(shares)
             holds = calls <= MOST_CALLS * whole and median >= LEAST_PREFIX
             low = sum(share < LEAST_PREFIX for share in shares)
-            yield window, name, calls, f"{MOST_CALLS * whole:.1f}", f"{median:.3f}", low, bad, tokens, holds
+            yield (
+                window,
+                name,
+                calls,
+                f"{MOST_CALLS * whole:.1f}",
+                f"{median:.3f}",
+                low,
+                bad,
+                tokens,
+                holds,
+            )
         yield ()
 
 
@@ -115,7 +128,17 @@ def main() -> None:
     given = options(__doc__, turns=150, window=int, way=str)
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
-    columns = ("window", "list", "calls", "at most", "prefix", f"< {LEAST_PREFIX}", "refused", "tokens", "holds")
+    columns = (
+        "window",
+        "list",
+        "calls",
+        "at most",
+        "prefix",
+        f"< {LEAST_PREFIX}",
+        "refused",
+        "tokens",
+        "holds",
+    )
     show("a host that drops the front", columns, itertools.chain(rows(given)))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import logging
+import threading
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ from ..messages.completing import (
     failed,
 )
 from ..messages.digests import Seen
+from ..messages.forks import renewed
 from ..messages.secrets import Redactor, masks_secrets
 
 log = logging.getLogger(__name__)
@@ -42,11 +44,12 @@ class Kept:
         return f"kept from earlier turns: {self.steps} steps, {self.tokens:,} tokens"
 
 
-class Transcript:
-    """The transcript that one conversation's requests have carried; not thread-safe."""
+class Journal:
+    """The transcript that one conversation's requests have carried; thread-safe."""
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
+        self._lock = renewed(threading.RLock())
         self._carried: Carried | None = None
         """None: not read from the store yet."""
         self._system: list[Message] = []
@@ -66,25 +69,27 @@ class Transcript:
         bound: int = 0,
     ) -> list[Message]:
         """Return a request's messages with what the host left out; record what is new."""
-        session = self._session(engine)
-        carried = self._known(given, engine, session)
-        done = completed(
-            carried,
-            given,
-            engine.tokens.cache,
-            turn=turn,
-            bound=bound,
-            model=engine.config.model,
-        )
-        self._system = [*itertools.takewhile(is_system, given)]
-        self._carried, self._back = done.carried, done
-        self._record(engine, session)
+        session, cache = self._session(engine), engine.tokens.cache
+        with self._lock:
+            carried = self._known(given, engine, session)
+            model = engine.config.model
+            done = completed(carried, given, cache, turn=turn, bound=bound, model=model)
+            self._system = [*itertools.takewhile(is_system, given)]
+            self._carried, self._back = done.carried, done
+            self._record(engine, session)
         return done.messages
 
     def at_rest(self, given: Sequence[Message], engine: ContextCompressor) -> list[Message]:
         """Return the messages between two turns with what the host left out; record nothing."""
-        carried = self._known(given, engine, self._session(engine))
+        session = self._session(engine)
+        with self._lock:
+            carried = self._known(given, engine, session)
         return completed(carried, given, engine.tokens.cache).messages
+
+    def tokens(self, engine: ContextCompressor) -> int:
+        """Return the size of what is remembered."""
+        carried = self._carried
+        return 0 if carried is None else sum(engine.tokens.each(carried.seen))
 
     def kept(self, view: Sequence[Message], engine: ContextCompressor) -> Kept:
         """Return what of the steps that came back stands in a view as it was."""
@@ -102,21 +107,26 @@ class Transcript:
 
     def call(self, message: Message, engine: ContextCompressor) -> None:
         """Add the calls that the model made now: the turn may be stopped before they return."""
-        if self._carried is not None:
-            self._carried = called(self._carried, engine.tokens.cache(message))
-            self._record(engine, self._session(engine))
+        with self._lock:
+            if self._carried is not None:
+                self._carried = called(self._carried, engine.tokens.cache(message))
+        self.settle(engine)
 
     def end(
         self, history: Sequence[Message], engine: ContextCompressor, *, has_failed: bool
     ) -> None:
         """Add the answer that the host's history has; a failed turn leaves nothing."""
-        if self._carried is None:
-            return
-        if has_failed:
-            self._carried = failed(self._carried)
-        else:
-            self._carried = answered(self._carried, history, engine.tokens.cache)
-        self._record(engine, self._session(engine))
+        with self._lock:
+            if self._carried is not None and has_failed:
+                self._carried = failed(self._carried)
+            elif self._carried is not None:
+                self._carried = answered(self._carried, history, engine.tokens.cache)
+
+    def settle(self, engine: ContextCompressor) -> None:
+        """Record what is new."""
+        session = self._session(engine)
+        with self._lock:
+            self._record(engine, session)
 
     # ------------------------------------------------------------ the store
 
