@@ -434,11 +434,12 @@ def said(seen: Iterable[Seen]) -> tuple[str, ...]:
 
 
 def _without_question(seen: Sequence[Seen]) -> Sequence[Seen]:
-    """Return the messages without the user's newest ones, which are no history yet."""
-    end = len(seen)
-    while end and seen[end - 1].plain.get("role") == "user":
-        end -= 1
-    return seen[:end]
+    """Return the messages without the user's newest one, which is no history yet.
+
+    The one before may be the user's too: its turn was stopped.
+    """
+    ends = bool(seen) and seen[-1].plain.get("role") == "user"
+    return seen[:-1] if ends else seen
 
 
 # ------------------------------------------------------------ its archive
