@@ -23,6 +23,7 @@ from ..errors import StoreUnavailable
 from ..ledger.segments import Segment, Store
 from ..ledger.tools import recall_tools
 from ..messages import Message
+from ..messages.completing import Carried, Completed
 from ..messages.digests import Seen
 from ..messages.forks import renewed
 from ..summaries.threads import run
@@ -40,6 +41,7 @@ from .conversations import (
     stored_under,
 )
 from .engines import Engines, bill
+from .journal import Kept, kept_of
 from .notices import Notices, Status, status_of
 from .options import NO_LIMIT, RequestedContext, as_it_is, takes_whole_results
 from .recall import RecallTools, drop_copied, wants_recall
@@ -203,7 +205,7 @@ class AgentCompressor:
             return
         try:
             turn.conversation.journal.settle(self.engine())
-            self._conversations.bound_journals(self.engine())
+            self._conversations.bound_journals()
         except Exception:
             log.exception("agent %s: the turn's answer is not recorded", self._name())
 
@@ -474,11 +476,18 @@ class AgentCompressor:
 
     def _now(self) -> HostRequest:
         """Return the conversation between two turns, with the system prompt that was sent last."""
-        found = self.conversation
-        now = conversation_now(self._agent(), found.transcript)
+        now = conversation_now(self._agent(), self.conversation.transcript)
+        return replace(now, messages=self._at_rest(now).messages)
+
+    def _at_rest(self, now: HostRequest) -> Completed:
         if not self.config.keep_tool_steps:
-            return now
-        return replace(now, messages=found.journal.at_rest(now.messages, self.engine()))
+            return Completed([*now.messages], Carried(), [], [])
+        return self.conversation.journal.at_rest(now.messages, self.engine())
+
+    def kept(self) -> Kept:
+        """Return the steps of earlier turns that a request would carry now, before compression."""
+        now = conversation_now(self._agent(), self.conversation.transcript)
+        return kept_of(self._at_rest(now).back, self.engine())
 
     def status(self) -> Status:
         """Return the conversation's tokens, window and session as of its last request."""
@@ -486,7 +495,8 @@ class AgentCompressor:
 
     def _status_of(self, found: Conversation) -> Status:
         engine = self.engine(found.model)
-        return status_of(found.result, found.overhead_tokens, engine, found.session_id)
+        status = status_of(found.result, found.overhead_tokens, engine, found.session_id)
+        return replace(status, earlier=found.kept)
 
     def context_use(self) -> ContextUse:
         """What would fill the window if the conversation were sent as it stands now.

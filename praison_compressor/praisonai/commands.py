@@ -22,7 +22,7 @@ MISSPELLED = "no command"  # nobody can type it: a name ends at a blank
 
 AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
     "status": lambda ours, said: f"Last request: {ours.status()}",
-    "context": lambda ours, said: filled(ours.context_use()),
+    "context": lambda ours, said: filled(ours.context_use(), ours.kept()),
     "undo": lambda ours, said: undone(ours.undo(), ours.context_use()),
     "new": lambda ours, said: f"New session {ours.new_session()}",
     "resume": lambda ours, said: (

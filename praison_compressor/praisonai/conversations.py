@@ -18,7 +18,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..ledger.segments import EVERY, Entry, Session, Store
 from ..ledger.words import Hit
@@ -303,12 +302,12 @@ class Conversations:
             self._hold(found, history)
             return self._keep(found)
 
-    def bound_journals(self, engine: ContextCompressor) -> None:
+    def bound_journals(self) -> None:
         """Drop what the oldest conversations carried, until the rest fits."""
         with self._lock:
             left = JOURNALED_TOKENS
             for found in reversed(self._known.values()):
-                left -= found.journal.tokens(engine)
+                left -= found.journal.tokens
                 if left < 0:
                     found.journal = Journal(found.session_id)
 

@@ -29,19 +29,26 @@ from ..messages.completing import (
 from ..messages.digests import Seen
 from ..messages.forks import renewed
 from ..messages.secrets import Redactor, masks_secrets
+from ..messages.shapes import makes_calls
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Kept:
-    """What stands in a request, word for word, of what earlier turns did."""
+    """Steps of earlier turns that a request carries although the host dropped them."""
 
     steps: int = 0
     tokens: int = 0
 
     def __str__(self) -> str:
         return f"kept from earlier turns: {self.steps} steps, {self.tokens:,} tokens"
+
+
+def kept_of(messages: Sequence[Message], engine: ContextCompressor) -> Kept:
+    """Return how many steps these messages make, and their size."""
+    calls = sum(makes_calls(message) for message in messages)
+    return Kept(calls, sum(map(engine.tokens.message, messages)))
 
 
 class Journal:
@@ -59,6 +66,8 @@ class Journal:
         """How often a part of the session was forgotten, when the store was last written."""
         self._back: Completed | None = None
         self._is_down = False
+        self.tokens = 0
+        """Size of what is remembered, as of the end of the last turn."""
 
     def complete(
         self,
@@ -79,25 +88,18 @@ class Journal:
             self._record(engine, session)
         return done.messages
 
-    def at_rest(self, given: Sequence[Message], engine: ContextCompressor) -> list[Message]:
+    def at_rest(self, given: Sequence[Message], engine: ContextCompressor) -> Completed:
         """Return the messages between two turns with what the host left out; record nothing."""
         session = self._session(engine)
         with self._lock:
             carried = self._known(given, engine, session)
-        return completed(carried, given, engine.tokens.cache).messages
-
-    def tokens(self, engine: ContextCompressor) -> int:
-        """Return the size of what is remembered."""
-        carried = self._carried
-        return 0 if carried is None else sum(engine.tokens.each(carried.seen))
+        return completed(carried, given, engine.tokens.cache)
 
     def kept(self, view: Sequence[Message], engine: ContextCompressor) -> Kept:
-        """Return what of the steps that came back stands in a view as it was."""
+        """Return what of the steps that came back stands in a view word for word."""
         back = () if self._back is None else self._back.back
         there = {id(message) for message in view}
-        steps = [message for message in back if id(message) in there]
-        calls = sum(bool(message.get("tool_calls")) for message in steps)
-        return Kept(calls, sum(map(engine.tokens.message, steps)))
+        return kept_of([message for message in back if id(message) in there], engine)
 
     def of_another_model(self) -> frozenset[int]:
         """Return the ids of those messages that came back and another model wrote."""
@@ -126,6 +128,8 @@ class Journal:
         """Record what is new."""
         session = self._session(engine)
         with self._lock:
+            if self._carried is not None:
+                self.tokens = sum(engine.tokens.each(self._carried.seen))
             self._record(engine, session)
 
     # ------------------------------------------------------------ the store

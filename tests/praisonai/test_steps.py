@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+from pathlib import Path
 from typing import Any
 
 import pytest
 from praisonaiagents import Agent, ExecutionConfig
 
 from praison_compressor.messages import text_of
-from praison_compressor.testing import Failure, LocalProvider, Worker
+from praison_compressor.testing import Failure, LocalProvider, Rules, Worker
 from tests.helpers.hosting import (
     EVERY_PATH,
+    LITELLM,
     MODES,
     OPENAI,
+    WINDOW,
     agent,
+    at_home,
     cells,
     context,
     look_up,
@@ -23,6 +28,7 @@ from tests.helpers.hosting import (
     turn,
     without_system,
 )
+from tests.helpers.provider import strict_provider
 
 LONG = ExecutionConfig(max_iter=100, max_tool_calls_per_turn=500)
 WIDE = 100_000
@@ -51,7 +57,7 @@ def test_a_turn_begins_with_the_last_request_of_the_turn_before(
     MODES[mode](made, [f"Question {n}: what of ledger {n}?" for n in range(4)])
     sent = of_agent(host)
     assert [record.error for record in sent if record.status != 200] == []
-    for before, after in zip(sent, sent[1:], strict=False):
+    for before, after in itertools.pairwise(sent):
         assert without_system(after.messages).startswith(without_system(before.messages))
     ids = [m["tool_call_id"] for m in sent[-1].messages if m["role"] == "tool"]
     assert len(ids) == len(set(ids)) >= 4 * 2
@@ -151,3 +157,92 @@ def test_a_turn_that_was_stopped_in_a_call_keeps_what_was_answered(
     open_calls = [text for text in results(first) if "no result was recorded" in text]
     assert len(open_calls) == 2
     assert len(results(first)) == 6 + 4 + 2
+
+
+def test_status_and_context_count_them(host: LocalProvider) -> None:
+    """What earlier turns did is counted as what it is."""
+    made = working(host, OPENAI)
+    made.chat("Question 0?")
+    assert "earlier turns" not in made.chat("/status")
+    made.chat("Question 1?")
+    counted = made.context_compressor.status().earlier
+    assert counted.steps == 3
+    assert 300 < counted.tokens < 2_000
+    assert f"kept from earlier turns: 3 steps, {counted.tokens:,} tokens" in made.chat("/status")
+    assert "kept from earlier turns: 6 steps" in made.chat("/context")
+    made.chat("/new")
+    assert "earlier turns" not in made.chat("/context")
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_a_new_session_has_none_of_the_old_steps(host: LocalProvider, path: str) -> None:
+    """After `/new` nothing of the conversation before is sent, also where words are the same."""
+    made = working(host, path)
+    made.chat("Question 0?")
+    made.chat("/new")
+    made.chat("Question 0?")
+    assert results(first_of(host, "Question 0?")) == []
+    assert len(results(of_agent(host)[-1])) == 6
+
+
+def test_an_undone_compression_sends_the_steps_again(host: LocalProvider) -> None:
+    """`/undo` brings back what a summary stood for, steps of earlier turns among it."""
+    made = working(host, OPENAI)
+    for n in range(6):
+        made.chat(turn(n))
+    made.chat("/compact")
+    made.chat(turn(6))
+    assert made.context_compressor.context_status == "summarized"
+    made.chat("/undo")
+    made.chat(turn(7))
+    assert len(results(of_agent(host)[-1])) == 8 * 6
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_steps_that_outgrow_the_window_are_compressed(host: LocalProvider, path: str) -> None:
+    """Kept steps are a transcript like any: summarized when they must, archived, searchable."""
+    made = working(host, path, context_window=WINDOW)
+    host.set_window(WINDOW)
+    for n in range(6):
+        made.chat(turn(n))
+    assert [r.error for r in of_agent(host) if r.status != 200] == []
+    assert made.context_compressor.context_status == "summarized"
+    ours = made.context_compressor
+    (hit, *_) = ours.ledger.search(ours.config.namespace, "END-3", ours.session_id)
+    assert hit.message["role"] == "tool"
+
+
+def test_tools_that_are_gone_or_renamed_since(host: LocalProvider) -> None:
+    """Steps name the tool that they called; a provider that wants tools with them gets text."""
+
+    def fetch(topic: str, part: int) -> str:
+        """Fetch a topic."""
+        return look_up(topic, part)
+
+    for path in EVERY_PATH:
+        made = working(host, path)
+        made.chat("Question 0?")
+        made.tools = [fetch]
+        made.chat("Question 1?")
+        made.tools = []
+        made.chat("Question 2?")
+        last = of_agent(host)[-1]
+        assert last.status == 200
+        assert last.tools == []
+        assert " ".join(map(text_of, last.messages)).count("END-5") == 2
+
+
+@pytest.mark.parametrize("path", [OPENAI, LITELLM])
+def test_a_provider_that_wants_strict_turns(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str
+) -> None:
+    """Kept steps stand between messages of alternating roles."""
+    with (
+        strict_provider(rules=Rules(alternate=True)) as provider,
+        at_home(monkeypatch, tmp_path, provider) as host,
+    ):
+        made = working(host, path, rounds=2)
+        for n in range(3):
+            made.chat(f"Question {n}?")
+        assert host.refused == []
+        assert len(results(of_agent(host)[-1])) == 3 * 4
