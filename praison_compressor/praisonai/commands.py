@@ -16,6 +16,7 @@ from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument, each_step_in_turn, turn_of
 from .notices import compacted, filled, undone
+from .restarts import begin, record
 
 MISSPELLED = "no command"  # nobody can type it: a name ends at a blank
 
@@ -80,7 +81,9 @@ def chat(original: Any, agents: Agents) -> Any:
         if compressor is not None and command is not None:
             return run(answer(compressor, *command))
         with turn_of(compressor), _watched(compressor):
-            return original(self, *args, **kwargs)
+            said = original(self, *args, **kwargs)
+        record(self, compressor)
+        return said
 
     return chat
 
@@ -94,8 +97,11 @@ def achat(original: Any, agents: Agents) -> Any:
         compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
             return await answer(compressor, *command)
+        await asyncio.to_thread(begin, self, compressor)
         with turn_of(compressor), _watched(compressor):
-            return await original(self, *args, **kwargs)
+            said = await original(self, *args, **kwargs)
+        await asyncio.to_thread(record, self, compressor)
+        return said
 
     return achat
 
@@ -109,7 +115,7 @@ def start_stream(original: Any, agents: Agents) -> Any:
         compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
             return _said(compressor, *command)
-        return _streamed(compressor, original(self, *args, **kwargs))
+        return _streamed(self, compressor, original(self, *args, **kwargs))
 
     return _start_stream
 
@@ -119,10 +125,12 @@ def _said(compressor: AgentCompressor, name: str, argument: str) -> Generator[st
 
 
 def _streamed(
-    compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
+    agent: Any, compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
     with _watched(compressor):
-        return (yield from each_step_in_turn(compressor, stream))
+        said = yield from each_step_in_turn(compressor, stream)
+    record(agent, compressor)
+    return said
 
 
 def _watched(compressor: AgentCompressor | None) -> AbstractContextManager[None]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import HostMoved
-from . import agents, commands, wire
+from . import agents, commands, restarts, wire
 
 METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "free name"
 
@@ -55,12 +55,14 @@ SESSIONS = "a ledger beside the host's sessions (memory without store_url)"
 LARGE = "results of more than 16,000 characters whole in the archive"
 COSTS = "the cost of summaries in agent.cost_summary"
 HOOKS = "the host's hooks around a compression"
+RESTARTS = "sessions restored whole, with the tool calls"
 
 REPLACED = (
     # Whose turn it is.
     Replaced(_AGENT, "chat", commands.chat, takes="prompt"),
     Replaced(_AGENT, "achat", commands.achat, COROUTINE, "prompt"),
     Replaced(_AGENT, "_start_stream", commands.start_stream, takes="prompt"),
+    Replaced(_AGENT, "_init_session_store", restarts.init_session_store, without=RESTARTS),
     # What it sends. Below the host's own recovery from a refusal, which would drop messages.
     Replaced(_CLIENT, "sync_client", wire.client, PROPERTY),
     Replaced(_CLIENT, "async_client", wire.async_client, PROPERTY),
