@@ -1,4 +1,4 @@
-"""Programs with an agent of the host that are killed and run again, each a process of its own."""
+"""Programs with an agent of the host that are killed and run again, each run a process."""
 
 from __future__ import annotations
 
@@ -21,41 +21,45 @@ HOST, HISTORY, OPTION = KEPT = ("host's session", "host's history", "session_id=
 
 @dataclass(frozen=True)
 class Program:
-    """What each run of the program is made of."""
+    """A program that makes an agent and answers prompts; each run of it is the same."""
 
-    provider: LocalProvider
+    base_url: str
+    url: str
     path: str
     mode: str
     kept: str
-    store: str
-    window: int
+    window: int = hosting.WINDOW
 
     def agent(self) -> Agent:
         """Return the agent that every run of the program makes."""
-        more: dict[str, Any] = {"store_url": self.store, "context_window": self.window}
+        place = {"store_url": "sqlite:///restarts.db", "context_window": self.window}
         if self.kept == OPTION:
-            more["session_id"] = SESSION
-        asked = hosting.context(self.provider, **more)
-        host = MemoryConfig(session_id=SESSION, history=self.kept == HISTORY)
-        memory = None if self.kept == OPTION else host
-        tools = [hosting.look_up]
-        return hosting.agent(self.provider, self.path, asked, memory=memory, tools=tools)
+            asked = hosting.context(self, session_id=SESSION, **place)
+            return hosting.agent(self, self.path, asked, tools=[hosting.look_up])
+        memory = MemoryConfig(session_id=SESSION, history=self.kept == HISTORY)
+        asked = hosting.context(self, **place)
+        return hosting.agent(self, self.path, asked, tools=[hosting.look_up], memory=memory)
 
     def serve(self, asks: Connection) -> None:
-        """Answer each prompt that comes, in the process of the program."""
+        """Answer each prompt that comes."""
         made = self.agent()
         while True:
             (said,) = hosting.MODES[self.mode](made, [asks.recv()])
             asks.send(said)
 
 
+def program(provider: LocalProvider, *given: Any, **more: Any) -> Program:
+    """Return a program that asks this provider."""
+    return Program(provider.base_url, provider.url, *given, **more)
+
+
 class Running:
     """One run of a program, until it is killed."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, ran: Program, method: str = "spawn") -> None:
         self.asks, theirs = multiprocessing.Pipe()
-        context = multiprocessing.get_context("fork")
-        self.process = context.Process(target=program.serve, args=(theirs,), daemon=True)
+        target, context = ran.serve, multiprocessing.get_context(method)
+        self.process = context.Process(target=target, args=(theirs,), daemon=True)  # type: ignore[attr-defined]
         self.process.start()
         theirs.close()
 
@@ -66,6 +70,17 @@ class Running:
 
     def kill(self) -> None:
         """End the process as a crash of the machine does."""
-        assert self.process.pid is not None
         os.kill(self.process.pid, signal.SIGKILL)
         self.process.join()
+
+
+class Numbered:
+    """Arguments of tool calls, each different from all before it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, tool: str, nth: int) -> dict[str, Any]:
+        """Return the arguments of the next call."""
+        self.count += 1
+        return hosting.numbered(tool, self.count)
