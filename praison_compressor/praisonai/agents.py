@@ -75,6 +75,8 @@ class Agents:
         """Whether `install()` was called: then no plugin that is switched off takes it back."""
         self.plugin: Callable[[], bool] | None = None
         """Asked at each turn where a plugin switched us on: it may be switched off again."""
+        self.before_turn: Callable[[], None] = lambda: None
+        """Called first: the host may have imported more of itself."""
         self._lock = renewed(threading.RLock())
         self._open = True
         self._made: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
@@ -91,7 +93,8 @@ class Agents:
         return self._open and (self.in_code or self.by_default)
 
     def of(self, agent: Any) -> AgentCompressor | None:
-        """The agent's compressor; None when it does not ask."""
+        """Return the agent's compressor; None if it does not ask."""
+        self.before_turn()
         with self._lock:
             try:
                 return self._of(agent)

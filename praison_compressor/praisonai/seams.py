@@ -8,20 +8,22 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ..errors import HostMoved
-from . import agents, commands, restarts, wire
+from . import agents, commands, restarts, surfaces, wire
 
 METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "free name"
 
 
 class Replaced(NamedTuple):
-    """A name of the host that is another thing while we are installed; `docs/host.md` says why."""
+    """A name of the host that is replaced while we are installed; `docs/host.md` says why."""
 
     owner: str
-    """A class, as `module:name` below `praisonaiagents`; the name may be one of its bases'."""
+    """A class as `module:name`, below `praisonaiagents` or in another package of the host; the name
+    may be one of its bases'."""
     name: str
     by: Callable[..., Any]
     """Makes the replacement of what was there before and of our `Agents`."""
@@ -80,6 +82,24 @@ REPLACED = (
     Replaced(_PARSER, "_parse_workflow_data", agents.parse_workflow_data, METHOD, "data", FLOWS),
 )
 
+_TERMINAL = "praisonai_code.cli.interactive.async_tui:AsyncTUI"
+_GATEWAY = "praisonai_bot.gateway.server:WebSocketGateway"
+_BOTS = "praisonai_bot.bots._session:BotSessionManager"
+AUTOMATIC = "the terminal's own compaction before a turn is off"
+TYPED = "/compact, /status, /context and /undo in the terminal"
+IDLE = "the gateway's own compaction of idle sessions is off"
+SAVED = "the bots' own compaction of saved histories is off"
+
+SURFACES = (
+    Replaced(_TERMINAL, "_maybe_auto_compact", surfaces.maybe_auto_compact, without=AUTOMATIC),
+    Replaced(_TERMINAL, "_compact_context", surfaces.compact_context, METHOD, "manual", TYPED),
+    Replaced(_TERMINAL, "_handle_command", surfaces.handle_command, METHOD, "command", TYPED),
+    Replaced(_GATEWAY, "_idle_compaction_candidates", surfaces.idle_candidates, without=IDLE),
+    Replaced(_BOTS, "chat", surfaces.bot_chat, COROUTINE, "agent", SAVED),
+    Replaced(_BOTS, "_compaction_enabled", surfaces.compaction_enabled, NEW, without=SAVED),
+)
+"""Of the host's other packages. Each is replaced once the host has imported its module."""
+
 BESIDE_SELECTORS = tuple(row for row in REPLACED if row.name == "context_compressor")
 """All that is put in place where the host has context selectors (`selector`)."""
 
@@ -108,7 +128,7 @@ ABSENT = object()
 
 
 class Place(NamedTuple):
-    """Where a row of `REPLACED` is in the installed host."""
+    """Where a row is in the installed host."""
 
     row: Replaced
     holder: Any
@@ -132,6 +152,22 @@ def probe(rows: Sequence[Replaced] = REPLACED) -> tuple[list[Place], dict[str, s
             continue
         if not part:
             raise HostMoved(f"praisonaiagents.{seam.replace(':', '.')}", wanted)
+        lacking.setdefault(part, f"no {wanted} at {seam.replace(':', '.')}")
+    return [place for place in places if place.row.without not in lacking], lacking
+
+
+def arrived(row: Replaced) -> bool:
+    """Return whether the host has imported the row's module, to its end."""
+    module = sys.modules.get(row.owner.partition(":")[0])
+    spec = getattr(module, "__spec__", None)
+    return module is not None and not getattr(spec, "_initializing", False)
+
+
+def probe_surfaces(rows: Sequence[Replaced]) -> tuple[list[Place], dict[str, str]]:
+    """Return the places of imported modules, and each part that is left out with the reason."""
+    places = [_place(row) for row in rows]
+    lacking: dict[str, str] = {}
+    for part, seam, wanted in _misfits(places):
         lacking.setdefault(part, f"no {wanted} at {seam.replace(':', '.')}")
     return [place for place in places if place.row.without not in lacking], lacking
 
@@ -162,7 +198,7 @@ def _fits(row: Replaced, before: Any) -> bool:
     if not _takes(inspect.signature(before).parameters.values(), row.takes):
         return False
     own = inspect.unwrap(before)
-    if not str(getattr(own, "__module__", "")).startswith("praisonaiagents"):
+    if not str(getattr(own, "__module__", "")).startswith("praisonai"):
         return True
     is_async = inspect.iscoroutinefunction(own) or inspect.isasyncgenfunction(own)
     return is_async is (row.kind == COROUTINE)
@@ -186,9 +222,10 @@ def _unread() -> Iterator[tuple[str, str, str]]:
 
 
 def _resolved(path: str) -> Any:
-    """A module, class or method of the host; None where it is gone."""
+    """Return a module, class or method of the host; None where it is gone."""
     try:
-        return pkgutil.resolve_name(f"praisonaiagents.{path}")
+        is_whole = path.startswith("praisonai_")
+        return pkgutil.resolve_name(path if is_whole else f"praisonaiagents.{path}")
     except (ImportError, AttributeError):
         return None
 

@@ -7,7 +7,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -20,7 +19,6 @@ from tests.helpers.restarting import (
     OPTION,
     SESSION,
     Numbered,
-    Program,
     Running,
     program,
 )
@@ -88,8 +86,9 @@ PAGES = (ROOT / "README.md", ROOT / "praison_compressor" / "docs" / "start.md")
 def recipe(page: Path) -> str:
     """Return the program that a page shows under "Run, kill, run again"."""
     text = page.read_text("utf-8")
-    (found,) = re.findall(r"```python\n((?:(?!```).)*session_id=\"desk\", store_url.*?)```", text, re.S)
-    return str(found)
+    shown = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (found,) = [each for each in shown if 'session_id="desk", store_url' in each]
+    return found
 
 
 def run(code: str, prompts: list[str]) -> list[str]:
