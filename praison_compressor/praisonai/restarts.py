@@ -19,10 +19,11 @@ log = logging.getLogger(__name__)
 
 
 def begin(agent: Any, compressor: AgentCompressor | None) -> None:
-    """Load the stored session into an agent that has sent nothing and remembers nothing."""
-    if compressor is None or session_id_of(agent) is None:
+    """Make an agent's history whole before its first request: from the host, else the ledger."""
+    if compressor is None or compressor.last_result is not None or session_id_of(agent) is None:
         return
-    if agent.chat_history or compressor.last_result is not None:
+    if agent.chat_history:
+        _complete(agent)
         return
     try:
         compressor.resume(compressor.session_id)
@@ -30,6 +31,24 @@ def begin(agent: Any, compressor: AgentCompressor | None) -> None:
         return  # the first run
     except CompressorError as error:
         log.warning("session %s is not resumed: %s", compressor.session_id, error)
+
+
+def _complete(agent: Any) -> None:
+    """Add the stored tool calls and their ids to the restored messages.
+
+    The host restores roles and contents (agent/memory_mixin.py:573): results without calls, which
+    match no segment and not the window that the host puts before them.
+    """
+    store, name = getattr(agent, "_session_store", None), getattr(agent, "_session_id", None)
+    read = getattr(store, "get_working_history", None)
+    stored: Sequence[Message] = read(name) if read is not None and name else ()
+    if [*map(_said, stored)] == [*map(_said, agent.chat_history)]:
+        for restored, whole in zip(agent.chat_history, stored, strict=True):
+            restored.update(whole)
+
+
+def _said(message: Message) -> tuple[Any, Any]:
+    return message.get("role"), message.get("content")
 
 
 def record(agent: Any, compressor: AgentCompressor | None) -> None:
@@ -62,29 +81,7 @@ def init_session_store(original: Any, agents: Agents) -> Any:
 
     @functools.wraps(original)
     def _init_session_store(self: Any, *args: Any, **kwargs: Any) -> None:
-        was_empty = not self.chat_history
         original(self, *args, **kwargs)
-        compressor = agents.of(self)
-        if compressor is not None and was_empty and self.chat_history:
-            _complete(self)
-        begin(self, compressor)
+        begin(self, agents.of(self))
 
     return _init_session_store
-
-
-def _complete(agent: Any) -> None:
-    """Add the stored tool calls and their ids to the restored messages.
-
-    The host restores roles and contents (agent/memory_mixin.py:573): results without calls, which
-    match no segment and not the window that the host puts before them.
-    """
-    store = agent._session_store
-    read = getattr(store, "get_working_history", None) or store.get_chat_history
-    stored: Sequence[Message] = read(agent._session_id) or ()
-    if [*map(_said, stored)] == [*map(_said, agent.chat_history)]:
-        for restored, whole in zip(agent.chat_history, stored, strict=True):
-            restored.update(whole)
-
-
-def _said(message: Message) -> tuple[Any, Any]:
-    return message.get("role"), message.get("content")
