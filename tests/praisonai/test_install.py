@@ -62,7 +62,7 @@ def test_the_page_lists_what_is_replaced() -> None:
     told = re.findall(r"^\| `(\w+\.\w+)`( \(added\))? \| [^|]+ \| ([^|]+) \| [^|]+ \|$", page, re.M)
     rows = [
         (f"{row.owner.partition(':')[2]}.{row.name}", " (added)" * (row.kind == seams.NEW), left)
-        for row in REPLACED
+        for row in (*REPLACED, *seams.SURFACES)
         for left in [f"left out: {row.without}" if row.without else "`HostMoved`"]
     ]
     assert told == rows
