@@ -8,7 +8,7 @@ import logging
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -23,9 +23,21 @@ from ..errors import StoreUnavailable
 from ..ledger.segments import Segment, Store
 from ..ledger.tools import recall_tools
 from ..messages import Message
+from ..messages.digests import Seen
 from ..messages.forks import renewed
 from ..summaries.threads import run
 from ..tokens.models import overflow_of
+from .conversations import (
+    Conversation,
+    Conversations,
+    Stored,
+    Turn,
+    archive_of,
+    named_by_host,
+    running,
+    said,
+    stored_under,
+)
 from .engines import Engines, bill
 from .notices import Notices, Status, status_of
 from .options import NO_LIMIT, RequestedContext, as_it_is, takes_whole_results
@@ -58,19 +70,14 @@ class AgentCompressor:
         drop_copied(agent)
         asked_recall = config.recall
         config = replace(config, recall=wants_recall(agent, asked_recall))
-        self._turn: tuple[int, int] = (0, 0)
-        self._session_id: str | None = None
-        self._own_id = new_session_id()
-        self._notices = Notices(self._agent)
+        self._conversations = Conversations(self._stored)
+        self._loose = Turn(self)
+        self._notices = Notices(self._agent, self._messages_of)
         self._engines = Engines(config, self._agent, asked.own_model, self._notices)
         self._mirror = Mirror(self._agent, self._engines.open)
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
         self._lock = renewed(threading.Lock())
-        self._last: CompressResult | None = None
-        self._last_overhead = 0
-        self._tool_tokens = 0
-        """Of the last request that had tools: the host ends some turns with one that has none."""
         self._passed = 0
         self._uncompacted: Any = None
         self.compress_alone()
@@ -89,24 +96,34 @@ class AgentCompressor:
         return self._engines.config
 
     @property
+    def conversation(self) -> Conversation:
+        """The running turn's conversation, or the one that the agent's history carries now."""
+        turn = running()
+        if turn is not None and turn.owner is self and turn.conversation is not None:
+            return turn.conversation
+        history = self._history()
+        return self._conversations.at_rest(self._key(), self._seen(history), history)
+
+    @property
     def session_id(self) -> str:
-        """The one that a command set, the agent's own, or a random one."""
-        return self._session_id or session_id_of(self._agent()) or self._own_id
+        """The ledger's session of the conversation."""
+        return self.conversation.session_id
 
     @property
     def context_status(self) -> str:
-        """Of the last request: "full", "masked" or "summarized"."""
-        return "full" if self._last is None else self._last.context_status
+        """ "full", "masked" or "summarized": the conversation's last request."""
+        last = self.conversation.result
+        return "full" if last is None else last.context_status
 
     @property
     def last_result(self) -> CompressResult | None:
-        """Of the last request that belonged to the conversation."""
-        return self._last
+        """The result of the conversation's last request."""
+        return self.conversation.result
 
     @property
     def notice(self) -> str | None:
-        """The line that told of the last compression."""
-        return self._notices.line
+        """The line that reported the conversation's last compression."""
+        return self.conversation.notice
 
     @property
     def ledger(self) -> Store:
@@ -136,12 +153,19 @@ class AgentCompressor:
     # ------------------------------------------------------------ turns
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """A turn of the agent. One that ends without a request that passed us is told once: a host
-        that moved looks so."""
+    def turn(self) -> Iterator[Turn]:
+        """Run a turn of the agent; log once if no request of a turn passed us.
+
+        Then the host has moved, or another system answers for the model.
+        """
         self.compress_alone()
-        before = self._passed
-        yield
+        history, before = self._history(), self._passed
+        turn = Turn(self, history, said(self._seen(history)))
+        try:
+            yield turn
+        finally:
+            history = self._history()
+            self._conversations.end(turn, self._seen(history), history)
         if self._passed == before and "unseen" not in self._failures:
             self._failures.add("unseen")
             log.warning(
@@ -194,12 +218,26 @@ class AgentCompressor:
             return found
 
         return recall_tools(
-            # Asked at each call: a store may come late, a command may have changed the session.
-            lambda: ours().ledger,
-            lambda: ours().ledger.open(ours().config.namespace, ours().session_id),
+            # Asked at each call: a store may come late, and each turn has its own conversation.
+            lambda: archive_of(ours()._asking(), ours().ledger, ours().config.namespace),
+            lambda: ours().ledger.open(ours().config.namespace, ours()._asking().session_id),
             lambda text: ours().engine().tokens.text(text),
-            turn=lambda: ours()._turn,
+            turn=lambda: (ours()._asking().session_id, ours()._asking().progress),
         )
+
+    def _asking(self) -> Conversation:
+        """Return the conversation whose turn calls a recall tool here.
+
+        Raises:
+            StoreUnavailable: no request of such a turn has passed.
+        """
+        turn = running()
+        if turn is None or turn.owner is not self or turn.conversation is None:
+            raise StoreUnavailable(
+                "no turn of this agent is running here, so that it is not known whose conversation "
+                "is asked for; nothing was read"
+            )
+        return turn.conversation
 
     def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
         """Learn from the prompt tokens that the provider reports for what was sent."""
@@ -232,50 +270,59 @@ class AgentCompressor:
         return False
 
     def _projected(self, request: HostRequest) -> Sequence[Message]:
-        """The request through the ledger as it is; only what would be refused is made to fit."""
+        """Return the request as the ledger has it; only what would be refused is made to fit."""
         self._engines.open()
         return self._fitted(request, target_tokens=self._engines.room(request))
 
     def _fitted(self, request: HostRequest, **options: Any) -> Sequence[Message]:
-        """The best view, recorded nowhere; the status tells of it where it is the conversation."""
+        """Return the best view, recorded nowhere; the status has it where the request counts."""
+        counts = carries_conversation(self._agent(), request.messages)
+        found = self._carrying(request) if counts else self._bystander()
         result = self.engine(request.model).best(
-            request.messages, session_id=self.session_id, **options
+            request.messages, session_id=found.session_id, **options
         )
-        if carries_conversation(self._agent(), request.messages):
-            self._last, self._last_overhead = result, self._engines.measured(request)
+        if counts:
+            found.remember(result, self._engines.measured(request), request.model)
         return result.messages
 
     async def _run(
-        self, request: HostRequest, *, forced: bool = False, focus: str | None = None
+        self,
+        request: HostRequest,
+        found: Conversation | None = None,
+        *,
+        forced: bool = False,
+        focus: str | None = None,
     ) -> CompressResult:
         async with self._notices.during(request):
             # In a thread: a store may have to be opened, a vocabulary to be read.
-            prepared = asyncio.to_thread(self._prepared, request, forced, focus)
-            engine, beside, options = await prepared
-            result = await engine.compress(request.messages, session_id=self.session_id, **options)
-        if self._mirror.lacks(result):
+            prepared = asyncio.to_thread(self._prepared, request, found, forced, focus)
+            found, engine, beside, options = await prepared
+            result = await engine.compress(request.messages, session_id=found.session_id, **options)
+        if result.segments and result.session_id != found.shown:
+            found.shown = result.session_id
             await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
-        self._last, self._last_overhead = result, beside
-        self._tool_tokens = beside or self._tool_tokens
+        found.remember(result, beside, request.model)
         if self.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)
-        self._turn = users, len(request.messages) // TURN_MESSAGES
+        found.progress = users, len(request.messages) // TURN_MESSAGES
         bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
-            self._notices.compressed(self.status())
+            found.notice = self._notices.compressed(self._status_of(found))
         return result
 
     def _prepared(
-        self, request: HostRequest, forced: bool, focus: str | None
-    ) -> tuple[ContextCompressor, int, dict[str, Any]]:
-        """Whom to ask, the tokens that are sent beside the messages, and what to ask for."""
+        self, request: HostRequest, found: Conversation | None, forced: bool, focus: str | None
+    ) -> tuple[Conversation, ContextCompressor, int, dict[str, Any]]:
+        """Return whose request it is, the engine, the tokens beside the messages, the options."""
         self._engines.open()
+        if found is None:
+            found = self._carrying(request)
         if forced:
-            return self._engines.focused(focus), self._last_overhead, {"force": True}
+            return found, self._engines.focused(focus), found.overhead_tokens, {"force": True}
         overhead = self._engines.overhead(request)
         options = {"overhead_tokens": overhead, "tools": request.chat_tools}
-        return self.engine(request.model), self._engines.measured(request), options
+        return found, self.engine(request.model), self._engines.measured(request), options
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
         """Our own failure must not end the turn: said once with its cause, the best view sent."""
@@ -286,7 +333,7 @@ class AgentCompressor:
             self._failures.add(kind)
         if is_new:
             log.warning("agent %s: sent as well as it fits: %s", self._name(), cause)
-        self._notices(Event("failed", self.session_id, {"reason": cause}))
+        self._notices(Event("failed", self._bystander().session_id, {"reason": cause}))
         try:
             overhead = self._engines.overhead(request)
             return self._fitted(request, told=error, overhead_tokens=overhead)
@@ -314,15 +361,70 @@ class AgentCompressor:
     def _name(self) -> str:
         return str(getattr(self._agent(), "display_name", "(gone)"))
 
+    # ------------------------------------------------------------ whose conversation
+
+    def _carrying(self, request: HostRequest) -> Conversation:
+        """Return the conversation that a request carries, and remember the request there."""
+        turn = running()
+        if turn is None or turn.owner is not self:
+            turn = self._loose_turn(request)
+        return self._conversations.of(turn, self._key(), self._seen(request.messages))
+
+    def _bystander(self) -> Conversation:
+        """Return the running turn's conversation, for what only reads; a blank one otherwise."""
+        turn = running()
+        found = turn.conversation if turn is not None and turn.owner is self else None
+        return found or Conversation(new_session_id())
+
+    def _loose_turn(self, request: HostRequest) -> Turn:
+        """Return a turn for a request that comes without one: a host with context selectors."""
+        history, last = self._history(), self._loose
+        sent, known = said(self._seen(request.messages)), last.conversation
+        goes_on = known is not None and sent[: len(last.sent)] == last.sent
+        if not goes_on or last.history is not history:
+            settled = list(self._seen(history))
+            while settled and settled[-1].plain.get("role") == "user":
+                settled.pop()
+            self._conversations.end(last, settled, history)
+            last = self._loose = Turn(self, history, said(settled))
+        last.sent = sent
+        return last
+
+    def _key(self) -> str | None:
+        """Return the host's id for the conversation: its bots' key, or the agent's session id."""
+        agent = self._agent()
+        return named_by_host(agent) or session_id_of(agent)
+
+    def _history(self) -> list[Any] | None:
+        found = getattr(self._agent(), "chat_history", None)
+        return found if isinstance(found, list) else None
+
+    def _seen(self, messages: Iterable[Any] | None) -> list[Seen]:
+        """Return what is known of each message; a list is copied first, for others may add."""
+        cache = self.engine().tokens.cache
+        return cache.all([m for m in list(messages or ()) if isinstance(m, Mapping)])
+
+    def _stored(self, key: str) -> Iterator[Stored]:
+        """Yield the sessions that the ledger has under a host's id, the newest first."""
+        return stored_under(self.ledger, self.config.namespace, key)
+
+    def _messages_of(self, session_id: str) -> Sequence[Message]:
+        found = self._conversations.named(session_id)
+        return () if found is None else found.transcript
+
     # ------------------------------------------------------------ commands
 
     def _now(self) -> HostRequest:
         """The conversation between two turns, below the system prompt that was sent last."""
-        return conversation_now(self._agent(), () if self._last is None else self._last.messages)
+        return conversation_now(self._agent(), self.conversation.transcript)
 
     def status(self) -> Status:
-        """Where the conversation stands: its tokens, its window, its session."""
-        return status_of(self._last, self._last_overhead, self.engine(), self.session_id)
+        """Return the conversation's tokens, window and session as of its last request."""
+        return self._status_of(self.conversation)
+
+    def _status_of(self, found: Conversation) -> Status:
+        engine = self.engine(found.model)
+        return status_of(found.result, found.overhead_tokens, engine, found.session_id)
 
     def context_use(self) -> ContextUse:
         """What would fill the window if the conversation were sent as it stands now.
@@ -330,10 +432,11 @@ class AgentCompressor:
         Raises:
             CompressorError: as `ContextCompressor.context_use` does.
         """
+        found = self.conversation
         return self.engine().context_use(
             self._now().messages,
-            session_id=self.session_id,
-            overhead_tokens=self._tool_tokens,
+            session_id=found.session_id,
+            overhead_tokens=found.tool_tokens,
         )
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
@@ -342,7 +445,7 @@ class AgentCompressor:
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        return await self._run(self._now(), forced=True, focus=focus)
+        return await self._run(self._now(), self.conversation, forced=True, focus=focus)
 
     def compress(self, focus: str | None = None) -> CompressResult:
         """The same from anywhere."""
@@ -361,9 +464,7 @@ class AgentCompressor:
         agent = self._agent()
         if agent is not None:
             agent.clear_history()
-        self._last, self._last_overhead = None, 0
-        self._session_id = new_session_id()
-        return self._session_id
+        return self._conversations.begin(self._key()).session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a session that the store has; any of its epochs' ids names it.
@@ -378,10 +479,13 @@ class AgentCompressor:
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
-        if agent is not None and not (root == self.session_id and agent.chat_history):
-            self._last = self.engine().resume(root, token_budget)
-            replace_conversation(agent, self._last.messages)
-        self._session_id = root
+        if agent is None or (root == self.session_id and agent.chat_history):
+            return root
+        result = self.engine().resume(root, token_budget)
+        replace_conversation(agent, result.messages)
+        history = self._history()
+        found = self._conversations.adopt(self._key(), root, self._seen(history), history)
+        found.remember(result, 0, None)
         return root
 
     def save(self) -> int:

@@ -14,7 +14,8 @@ from ..config import nearest
 from ..errors import CompressorError
 from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
-from .agents import Agents, Argument, each_step_in_turn, turn_of
+from .agents import Agents, Argument
+from .conversations import Turn, during, each_step_during
 from .notices import compacted, filled, undone
 from .restarts import begin, record
 
@@ -80,7 +81,7 @@ def chat(original: Any, agents: Agents) -> Any:
         compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
             return run(answer(compressor, *command))
-        with turn_of(compressor), _watched(compressor):
+        with _turn(compressor) as turn, during(turn):
             said = original(self, *args, **kwargs)
         record(self, compressor)
         return said
@@ -98,7 +99,7 @@ def achat(original: Any, agents: Agents) -> Any:
         if compressor is not None and command is not None:
             return await answer(compressor, *command)
         await asyncio.to_thread(begin, self, compressor)
-        with turn_of(compressor), _watched(compressor):
+        with _turn(compressor) as turn, during(turn):
             said = await original(self, *args, **kwargs)
         await asyncio.to_thread(record, self, compressor)
         return said
@@ -127,11 +128,11 @@ def _said(compressor: AgentCompressor, name: str, argument: str) -> Generator[st
 def _streamed(
     agent: Any, compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
-    with _watched(compressor):
-        said = yield from each_step_in_turn(compressor, stream)
+    with _turn(compressor) as turn:
+        said = yield from each_step_during(turn, stream)
     record(agent, compressor)
     return said
 
 
-def _watched(compressor: AgentCompressor | None) -> AbstractContextManager[None]:
-    return nullcontext() if compressor is None else compressor.turn()
+def _turn(compressor: AgentCompressor | None) -> AbstractContextManager[Turn]:
+    return nullcontext(Turn(None)) if compressor is None else compressor.turn()

@@ -41,7 +41,7 @@ class Installation:
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what was there and what we put there."""
         self._replace(places)
-        self._waiting = set(seams.SURFACES)
+        self._waiting = set(seams.installed_surfaces())
         self.agents.before_turn = self._reach
         self._reach()
         self._leave_selectors: Callable[[], None] | None = None

@@ -153,10 +153,10 @@ def short(tokens: int) -> str:
 # ------------------------------------------------------------ compressions
 
 
-_telling: ContextVar[list[asyncio.Task[None]] | None] = ContextVar(
-    "praison_compressor_telling", default=None
-)
-"""What is told of the request that is being compressed here; None in the background."""
+_Telling = tuple[Sequence[Message], list[asyncio.Task[None]]]
+
+_telling: ContextVar[_Telling | None] = ContextVar("praison_compressor_telling", default=None)
+"""The messages of the request that is compressed here, and its hooks; None in the background."""
 _EXIT_REFUSES = 2
 """By which the host's command hooks say no; any other code but 0 is a failure."""
 
@@ -170,11 +170,13 @@ async def _after(before: Sequence[asyncio.Task[None]], work: Callable[[], None])
 class Notices:
     """One agent's listener. What listens may fail; the compression goes on."""
 
-    def __init__(self, agent: weakref.ref[Any]) -> None:
-        self.line: str | None = None
+    def __init__(
+        self, agent: weakref.ref[Any], messages_of: Callable[[str], Sequence[Message]]
+    ) -> None:
+        """`messages_of`: the newest transcript of a session, for what ends in the background."""
         self._agent = agent
         self._listeners: list[Listener] = []
-        self._newest: Sequence[Message] = ()
+        self._messages_of = messages_of
 
     def subscribe(self, listener: Listener) -> None:
         """Pass every event on to `listener` too."""
@@ -182,10 +184,9 @@ class Notices:
 
     @asynccontextmanager
     async def during(self, request: HostRequest) -> AsyncIterator[None]:
-        """A block in which that request is compressed; what is told of it is awaited at its end."""
-        self._newest = request.messages
+        """Run a block in which that request is compressed; its hooks have run at the end."""
         telling: list[asyncio.Task[None]] = []
-        token = _telling.set(telling)
+        token = _telling.set((request.messages, telling))
         try:
             yield
         except BaseException:
@@ -200,7 +201,8 @@ class Notices:
         """Take an event of the compressor."""
         for listener in list(self._listeners):
             _guarded(lambda to=listener: to(event))  # type: ignore[misc]
-        telling, messages, words = _telling.get(), self._newest, _words(event)
+        here, words = _telling.get(), _words(event)
+        messages, telling = here or (self._messages_of(event.session_id), None)
         if words and telling is None:
             self._print(f"in the background: {words}")
         elif words:
@@ -217,14 +219,14 @@ class Notices:
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             self._say(f"Compressed {short(before)} → {short(after)} in the background")
 
-    def compressed(self, status: Status) -> None:
-        """Say it in one line."""
-        self._say(f"Compressed {short(status.tokens_before)} → {_parts(status)}")
+    def compressed(self, status: Status) -> str:
+        """Report a compression in one line; return the line."""
+        return self._say(f"Compressed {short(status.tokens_before)} → {_parts(status)}")
 
-    def _say(self, words: str) -> None:
-        self.line = words
+    def _say(self, words: str) -> str:
         log.info("%s", words)
         self._print(words)
+        return words
 
     def _tell(self, event: Event, messages: Sequence[Message]) -> None:
         """Tell the agent's memory what will be compressed, the host's hooks what was."""

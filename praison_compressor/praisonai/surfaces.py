@@ -15,7 +15,7 @@ from typing import Any
 from ..compressor.result import CompressResult
 from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
-from .agents import Agents, Argument
+from .agents import ANSWERING, Agents, Argument
 from .commands import answer
 
 log = logging.getLogger(__name__)
@@ -120,28 +120,13 @@ def idle_candidates(original: Any, agents: Agents) -> Any:
     return _idle_compaction_candidates
 
 
-_AGENT = "_praison_compressor_agent"
-"""Where a session manager of bots keeps the agent of its newest turn, weakly."""
-
-
-def bot_chat(original: Any, agents: Agents) -> Any:
-    """Note which agent answers: its history is saved at the end of the turn."""
-    answering = Argument(original, "agent")
-
-    @functools.wraps(original)
-    async def chat(self: Any, *args: Any, **kwargs: Any) -> Any:
-        vars(self)[_AGENT] = weakref.ref(answering.of(args, kwargs))
-        return await original(self, *args, **kwargs)
-
-    return chat
-
-
 def compaction_enabled(original: object, agents: Agents) -> property:
-    """Switch the compaction of saved histories off while an agent of ours answers."""
+    """Switch the compaction of saved histories off where an agent of ours answered last."""
     name = "_compaction_enabled"
 
     def get(self: Any) -> Any:
-        agent = vars(self).get(_AGENT, lambda: None)()
+        answered = vars(self).get(ANSWERING)
+        agent = None if answered is None else answered()
         return vars(self).get(name, False) and _served(agent, agents) is None
 
     return property(get, lambda self, value: vars(self).__setitem__(name, value))
