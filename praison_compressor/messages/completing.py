@@ -89,6 +89,12 @@ class Carried:
         """All messages, which nobody may edit."""
         return [each.plain for each in self.seen]
 
+    @property
+    def spoken(self) -> list[Message]:
+        """The messages that a host keeps: questions and answers."""
+        each = (replace(exchange, work=()) for exchange in self.exchanges)
+        return [to_plain(seen.plain) for seen in _seen(each)]
+
 
 class Completed(NamedTuple):
     """A request with what the host left out."""

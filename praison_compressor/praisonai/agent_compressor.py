@@ -21,9 +21,10 @@ from ..compressor.result import CompressResult
 from ..config import CompressorConfig, Event, Listener
 from ..errors import StoreUnavailable
 from ..ledger.segments import Segment, Store
+from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
 from ..messages import Message
-from ..messages.completing import Carried, Completed
+from ..messages.completing import Carried, Completed, carried_in
 from ..messages.digests import Seen
 from ..messages.forks import renewed
 from ..summaries.threads import run
@@ -541,9 +542,10 @@ class AgentCompressor:
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a session that the store has; any of its epochs' ids names it.
 
-        The agent's history becomes that session's as of its last compression: in full where it
-        fits `token_budget` (None: what the model takes), else its view. An agent that is in that
-        session already keeps its own, which is newer.
+        The agent's history becomes the session's questions and answers; tool steps come back with
+        the next request. With `token_budget`, or without `keep_tool_steps`, it becomes the whole
+        transcript where that fits, else its view. An agent that is in that session already keeps
+        its own history.
 
         Raises:
             SessionNotFound: the store has none of that name in this namespace.
@@ -554,18 +556,29 @@ class AgentCompressor:
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
         result = self.engine().resume(root, token_budget)
-        replace_conversation(agent, result.messages)
+        messages = result.messages
+        if self.config.keep_tool_steps and token_budget is None:
+            messages = self._spoken(root)
+        replace_conversation(agent, messages)
         history = self._history()
         found = self._conversations.adopt(self._key(), root, self._seen(history), history)
         found.remember(result, 0, None)
         return root
 
-    def save(self) -> int:
-        """Record the conversation as it was last sent, for `resume` in another process.
+    def _spoken(self, session_id: str) -> list[Message]:
+        """Return the questions and answers of a stored session."""
+        engine = self.engine()
+        session = engine.store.open(self.config.namespace, session_id)
+        return carried_in(engine.store.transcript(session), engine.tokens.cache).spoken
 
-        A compression does it by itself; call this where an agent ends whose host keeps no session.
-        Returns how many sessions were recorded: none that was never compressed.
+    def save(self) -> int:
+        """Record the conversations as they are, for `resume` in another process.
+
+        With `keep_tool_steps` and a store on disk each request and each answer is recorded by
+        itself. Returns how many sessions are recorded.
         """
+        if self.config.keep_tool_steps and isinstance(self.ledger, SqlStore):
+            return self._conversations.settle(self.engine())
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:

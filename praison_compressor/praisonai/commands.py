@@ -17,6 +17,7 @@ from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument
 from .conversations import Turn, during, each_step_during
 from .notices import compacted, filled, undone
+from .restarts import begin
 
 MISSPELLED = "no command"  # nobody can type it: a name ends at a blank
 
@@ -98,6 +99,7 @@ def achat(original: Any, agents: Agents) -> Any:
         compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
             return await answer(compressor, *command)
+        await asyncio.to_thread(begin, self, compressor)
         with _turn(compressor) as turn, during(turn):
             said = await original(self, *args, **kwargs)
         if compressor is not None:

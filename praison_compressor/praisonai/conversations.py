@@ -18,6 +18,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..ledger.segments import EVERY, Entry, Session, Store
 from ..ledger.words import Hit
@@ -311,6 +312,14 @@ class Conversations:
                 if left < 0:
                     found.journal = Journal(found.session_id)
 
+    def settle(self, engine: ContextCompressor) -> int:
+        """Record what is new of each conversation; return how many the store has."""
+        with self._lock:
+            known = list(self._known.values())
+        for found in known:
+            found.journal.settle(engine)
+        return sum(found.journal.is_recorded for found in known)
+
     # -------------------------------------------------------- by messages
 
     def _find(
@@ -482,7 +491,7 @@ def stored_under(store: Store, namespace: str, key: str) -> Iterator[Stored]:
     names = [row.id for row in rows if row.id.startswith(f"{key}~")]
     for name_ in [*names[:LOOKED_AT], key]:
         session = store.open(namespace, name_)
-        if session.entries:
+        if session.entries or store.transcript(session):
             yield Stored(session.id, functools.partial(_digests_of, store, session))
 
 

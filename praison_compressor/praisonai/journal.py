@@ -69,6 +69,14 @@ class Journal:
         self.tokens = 0
         """Size of what is remembered, as of the end of the last turn."""
 
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the store has all of it."""
+        carried = self._carried
+        return (
+            bool(self._recorded) and carried is not None and _names(carried.seen) == self._recorded
+        )
+
     def complete(
         self,
         given: Sequence[Message],
