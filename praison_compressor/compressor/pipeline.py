@@ -260,8 +260,8 @@ class Pipeline:
         return replace(found, vetoed=True, written=())
 
     def save(self, request: Request, session: Session) -> bool:
-        """Record the transcript as it is now; return whether any of it was ever compressed."""
-        if not session.entries or not request.messages:
+        """Record the transcript; return False without messages or if another writer was faster."""
+        if not request.messages:
             return False
         return self._store.keep(session, outline_of(self.projector.look(request, session)))
 

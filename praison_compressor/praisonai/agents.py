@@ -1,4 +1,4 @@
-"""The agents that asked for compression, and whose turn is running."""
+"""The agents that asked for compression, and what the host may not do in their turns."""
 
 from __future__ import annotations
 
@@ -7,59 +7,21 @@ import inspect
 import logging
 import threading
 import weakref
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..messages.forks import renewed
 from . import options
 from .agent_compressor import AgentCompressor, model_of
+from .conversations import name, running, unnamed
 
 log = logging.getLogger(__name__)
 
 
-# ------------------------------------------------------------ whose turn is running
-
-
-_current: ContextVar[Any] = ContextVar("praison_compressor_turn", default=None)
-
-
 def current() -> Any:
-    """What the agent whose turn is running here was given; None if it did not ask."""
-    return _current.get()
-
-
-@contextmanager
-def turn_of(given: Any) -> Iterator[None]:
-    """Run a block as a turn of the agent that was given this.
-
-    None is set too: an agent called from a tool of ours must not be taken for its caller.
-    """
-    token = _current.set(given)
-    try:
-        yield
-    finally:
-        _current.reset(token)
-
-
-def each_step_in_turn(given: Any, stream: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """The stream, with the turn set around every step of it and never between two.
-
-    A generator runs in the context of whoever asks for its next item: set once at its start, the
-    turn would leak into the consumer, and two interleaved streams would swap theirs.
-    """
-    try:
-        while True:
-            with turn_of(given):
-                try:
-                    item = next(stream)
-                except StopIteration as stop:
-                    return stop.value
-            yield item
-    finally:
-        with turn_of(given):
-            stream.close()
+    """Return the compressor of the agent whose turn is running here, or None."""
+    turn = running()
+    return None if turn is None else turn.owner
 
 
 # ------------------------------------------------------------ who asked
@@ -75,6 +37,8 @@ class Agents:
         """Whether `install()` was called: then no plugin that is switched off takes it back."""
         self.plugin: Callable[[], bool] | None = None
         """Asked at each turn where a plugin switched us on: it may be switched off again."""
+        self.before_turn: Callable[[], None] = lambda: None
+        """Called first: the host may have imported more of itself."""
         self._lock = renewed(threading.RLock())
         self._open = True
         self._made: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
@@ -91,7 +55,8 @@ class Agents:
         return self._open and (self.in_code or self.by_default)
 
     def of(self, agent: Any) -> AgentCompressor | None:
-        """The agent's compressor; None when it does not ask."""
+        """Return the agent's compressor; None if it does not ask."""
+        self.before_turn()
         with self._lock:
             try:
                 return self._of(agent)
@@ -178,6 +143,34 @@ def unmanaged(original: Any, agents: Agents) -> Any:
         return messages.of(args, kwargs), None
 
     return _apply_context_management
+
+
+def bot_chat(original: Any, agents: Agents) -> Any:
+    """A turn of the host's bots: the conversation that it names ends with the turn."""
+
+    @functools.wraps(original)
+    async def chat(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with unnamed():
+            return await original(self, *args, **kwargs)
+
+    return chat
+
+
+ANSWERING = "_praison_compressor_agent"
+"""Where a bot's session manager keeps the agent of its newest turn, as a weak reference."""
+
+
+def bot_session_start(original: Any, agents: Agents) -> Any:
+    """Where a bot's turn knows its person, chat and thread: its key names the conversation."""
+
+    @functools.wraps(original)
+    def _maybe_fire_session_start(self: Any, agent: Any, user_id: str, **route: str) -> Any:
+        bound = getattr(self, "_max_history", 0)
+        name(agent, self._session_key(user_id, **route), bound if isinstance(bound, int) else 0)
+        vars(self)[ANSWERING] = weakref.ref(agent)
+        return original(self, agent, user_id, **route)
+
+    return _maybe_fire_session_start
 
 
 def in_loop_compaction(original: object, agents: Agents) -> property:

@@ -14,14 +14,16 @@ from ..config import nearest
 from ..errors import CompressorError
 from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
-from .agents import Agents, Argument, each_step_in_turn, turn_of
+from .agents import Agents, Argument
+from .conversations import Turn, during, each_step_during
 from .notices import compacted, filled, undone
+from .restarts import begin
 
 MISSPELLED = "no command"  # nobody can type it: a name ends at a blank
 
 AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
     "status": lambda ours, said: f"Last request: {ours.status()}",
-    "context": lambda ours, said: filled(ours.context_use()),
+    "context": lambda ours, said: filled(ours.context_use(), ours.kept()),
     "undo": lambda ours, said: undone(ours.undo(), ours.context_use()),
     "new": lambda ours, said: f"New session {ours.new_session()}",
     "resume": lambda ours, said: (
@@ -79,8 +81,11 @@ def chat(original: Any, agents: Agents) -> Any:
         compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
             return run(answer(compressor, *command))
-        with turn_of(compressor), _watched(compressor):
-            return original(self, *args, **kwargs)
+        with _turn(compressor) as turn, during(turn):
+            said = original(self, *args, **kwargs)
+        if compressor is not None:
+            compressor.settle(turn)
+        return said
 
     return chat
 
@@ -94,8 +99,12 @@ def achat(original: Any, agents: Agents) -> Any:
         compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
             return await answer(compressor, *command)
-        with turn_of(compressor), _watched(compressor):
-            return await original(self, *args, **kwargs)
+        await asyncio.to_thread(begin, self, compressor)
+        with _turn(compressor) as turn, during(turn):
+            said = await original(self, *args, **kwargs)
+        if compressor is not None:
+            await asyncio.to_thread(compressor.settle, turn)
+        return said
 
     return achat
 
@@ -121,9 +130,12 @@ def _said(compressor: AgentCompressor, name: str, argument: str) -> Generator[st
 def _streamed(
     compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
-    with _watched(compressor):
-        return (yield from each_step_in_turn(compressor, stream))
+    with _turn(compressor) as turn:
+        said = yield from each_step_during(turn, stream)
+    if compressor is not None:
+        compressor.settle(turn)
+    return said
 
 
-def _watched(compressor: AgentCompressor | None) -> AbstractContextManager[None]:
-    return nullcontext() if compressor is None else compressor.turn()
+def _turn(compressor: AgentCompressor | None) -> AbstractContextManager[Turn]:
+    return nullcontext(Turn(None)) if compressor is None else compressor.turn()

@@ -49,6 +49,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     large_result_share: float | None = CompressorConfig.large_result_share
     host_prefixes: tuple[str, ...] = ()
     rule_sources: tuple[str, ...] = ()
+    keep_tool_steps: bool = CompressorConfig.keep_tool_steps
     recall: bool | None = None
     background: bool = CompressorConfig.background
     soft_ratio: float = CompressorConfig.soft_ratio
@@ -68,6 +69,9 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     redact_archive: bool = CompressorConfig.redact_archive
     archive_limit_mb: float | None = None
     namespace: str = CompressorConfig.namespace
+    session_id: str | None = None
+    """The name under which the store keeps this agent's conversation, for the next run of the
+    program; None: the host's own session id, else a random one."""
 
     def __new__(cls, *args: Any, **given: Any) -> CompressorContext:
         """Raises: ConfigError: an option that there is none of, with the nearest right one."""

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
@@ -25,6 +25,7 @@ from ..messages import Message, is_system
 from ..messages.display import one_line
 from ..summaries.threads import apart
 from ..tokens.models import model_limits
+from .journal import Kept
 from .requests import HostRequest
 from .sessions import place_of
 
@@ -50,6 +51,8 @@ class Status:
     summaries: int = 0
     store: str = "memory"
     """Where the ledger is."""
+    earlier: Kept = field(default_factory=Kept)
+    """Steps of earlier turns among the kept tokens, which the host had dropped."""
 
     @property
     def tokens(self) -> int:
@@ -62,7 +65,7 @@ class Status:
         return self.tokens / self.window
 
     def __str__(self) -> str:
-        return f"{_parts(self)} ({self.context_status})"
+        return f"{_parts(self)} ({self.context_status}){_of_earlier(self)}"
 
 
 def status_of(
@@ -102,7 +105,11 @@ def _parts(status: Status) -> str:
     )
 
 
-def filled(use: ContextUse) -> str:
+def _of_earlier(status: Status) -> str:
+    return f"; {status.earlier}" if status.earlier.steps else ""
+
+
+def filled(use: ContextUse, earlier: Kept) -> str:
     """What `/context` says: a line for each part of the window, then the largest messages."""
     notes = {name: f"{n} message{'s' * (n != 1)}" for name, n in use.messages.items()}
     notes |= {"free": f"compressed above {short(use.trigger)}", "reserve": "for the answer"}
@@ -110,6 +117,8 @@ def filled(use: ContextUse) -> str:
     lines = [f"{short(use.used)} of {short(use.window)} ({share} %), {use.model}"]
     for name, tokens in use.parts.items():
         lines.append(f"{name:<14} {short(tokens):>6}  {notes.get(name, '')}".rstrip())
+    if earlier.steps:
+        lines.append(f"{earlier}, before compression")
     if use.largest:
         lines.append("largest messages sent word for word:")
     for one in use.largest:
@@ -153,10 +162,10 @@ def short(tokens: int) -> str:
 # ------------------------------------------------------------ compressions
 
 
-_telling: ContextVar[list[asyncio.Task[None]] | None] = ContextVar(
-    "praison_compressor_telling", default=None
-)
-"""What is told of the request that is being compressed here; None in the background."""
+_Telling = tuple[Sequence[Message], list[asyncio.Task[None]]]
+
+_telling: ContextVar[_Telling | None] = ContextVar("praison_compressor_telling", default=None)
+"""The messages of the request that is compressed here, and its hooks; None in the background."""
 _EXIT_REFUSES = 2
 """By which the host's command hooks say no; any other code but 0 is a failure."""
 
@@ -170,11 +179,13 @@ async def _after(before: Sequence[asyncio.Task[None]], work: Callable[[], None])
 class Notices:
     """One agent's listener. What listens may fail; the compression goes on."""
 
-    def __init__(self, agent: weakref.ref[Any]) -> None:
-        self.line: str | None = None
+    def __init__(
+        self, agent: weakref.ref[Any], messages_of: Callable[[str], Sequence[Message]]
+    ) -> None:
+        """`messages_of`: the newest transcript of a session, for what ends in the background."""
         self._agent = agent
         self._listeners: list[Listener] = []
-        self._newest: Sequence[Message] = ()
+        self._messages_of = messages_of
 
     def subscribe(self, listener: Listener) -> None:
         """Pass every event on to `listener` too."""
@@ -182,10 +193,9 @@ class Notices:
 
     @asynccontextmanager
     async def during(self, request: HostRequest) -> AsyncIterator[None]:
-        """A block in which that request is compressed; what is told of it is awaited at its end."""
-        self._newest = request.messages
+        """Run a block in which that request is compressed; its hooks have run at the end."""
         telling: list[asyncio.Task[None]] = []
-        token = _telling.set(telling)
+        token = _telling.set((request.messages, telling))
         try:
             yield
         except BaseException:
@@ -200,7 +210,8 @@ class Notices:
         """Take an event of the compressor."""
         for listener in list(self._listeners):
             _guarded(lambda to=listener: to(event))  # type: ignore[misc]
-        telling, messages, words = _telling.get(), self._newest, _words(event)
+        here, words = _telling.get(), _words(event)
+        messages, telling = here or (self._messages_of(event.session_id), None)
         if words and telling is None:
             self._print(f"in the background: {words}")
         elif words:
@@ -217,14 +228,15 @@ class Notices:
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             self._say(f"Compressed {short(before)} → {short(after)} in the background")
 
-    def compressed(self, status: Status) -> None:
-        """Say it in one line."""
-        self._say(f"Compressed {short(status.tokens_before)} → {_parts(status)}")
+    def compressed(self, status: Status) -> str:
+        """Report a compression in one line; return the line."""
+        line = f"Compressed {short(status.tokens_before)} → {_parts(status)}"
+        return self._say(line + _of_earlier(status))
 
-    def _say(self, words: str) -> None:
-        self.line = words
+    def _say(self, words: str) -> str:
         log.info("%s", words)
         self._print(words)
+        return words
 
     def _tell(self, event: Event, messages: Sequence[Message]) -> None:
         """Tell the agent's memory what will be compressed, the host's hooks what was."""
