@@ -18,8 +18,9 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.facts import RuleReader
+
+from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import Message
 from praison_compressor.summaries import retries, static, writer
 from tests.benchmarks.common import best, options, published, show, transcript

@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 from hypothesis import given, settings
+from praison_compressor.facts import Facts, extract
 
 from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
-from praison_compressor.facts import Facts, extract
 from praison_compressor.messages import text_of
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.summaries.prompts import rendering

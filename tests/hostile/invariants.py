@@ -6,6 +6,8 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from praison_compressor.summaries.static import static_summary
+
 from praison_compressor import (
     BudgetTooSmall,
     CompressorConfig,
@@ -23,7 +25,6 @@ from praison_compressor.messages import (
     tool_calls_of,
 )
 from praison_compressor.messages.shapes import encodable
-from praison_compressor.summaries.static import static_summary
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
 from tests.hostile.generating import Case

@@ -8,9 +8,9 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from praison_compressor.facts import extract
 
 from praison_compressor import InvalidMessages
-from praison_compressor.facts import extract
 from praison_compressor.messages import read
 from praison_compressor.messages.responses import to_items, to_messages
 from tests.helpers.compressing import compressor
