@@ -62,7 +62,7 @@ class CompressResult:
     masked_secrets: int = 0
     """How many keys and tokens are masked in the archive of what the view leaves out."""
     written: tuple[Written, ...] = field(default=(), repr=False)
-    """What this call wrote, with the coverage of facts before and after repair."""
+    """What this call wrote."""
     model: str | None = None
     """The model that reads the view."""
     recall_tools: tuple[Callable[..., str], ...] = field(default=(), repr=False, compare=False)

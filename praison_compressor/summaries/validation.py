@@ -218,8 +218,8 @@ def _squeezed(text: str) -> str:
 # it is in the segment is counted. The sum of the logarithms of both ratios is the evidence, in
 # bits, that the text speaks of the segment: names and numbers count much, "please provide" nothing.
 
-EVIDENCE = 16.0
-"""Bits. Refusals and requests for input reach 15 in sessions about transcripts; see the benchmark
+EVIDENCE = 13.0
+"""Bits. Refusals and requests for input reach 12 in sessions about transcripts; see the benchmark
 `answers`."""
 
 FEW_WORDS = 64

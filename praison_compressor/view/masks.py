@@ -27,9 +27,10 @@ from ..messages import (
     tool_calls_of,
 )
 from ..messages.display import in_words
+from ..messages.excerpts import cut
 from ..messages.shapes import encodable
 from ..quotes import call_line, telling_line
-from ..quotes.passages import cut, said_by, without_notes
+from ..quotes.passages import said_by, without_notes
 from .frame import LEFT_OUT, READ_ON
 
 # -------------------------------------------------------------- the line

@@ -110,7 +110,7 @@ def test_an_edit_summarizes_again_only_what_it_touches():
         model="gpt-4o",
         context_window=24_000,
         protect_last_n_tokens=1_000,
-        facts_budget_tokens=500,
+        quotes_budget_tokens=500,
         fold_ratio=1.0,
     )
     ours = ContextCompressor(config, summarizer=model)
@@ -138,7 +138,7 @@ def test_a_view_leads_back_to_its_own_transcript_however_equal_its_summaries(rec
         for n in range(80)
         for role, content in (("user", "Go on."), ("assistant", f"turn {n:03}: {says * 2}"))
     ]
-    options = {"context_window": 12_000, "fold_ratio": 1.0, "facts_budget_tokens": 0}
+    options = {"context_window": 12_000, "fold_ratio": 1.0, "quotes_budget_tokens": 0}
     said = Model("## Done\nEvery turn goes on and on so it goes on and on.")
     ours = compressor(said, recall=recall, **options, protect_last_n_tokens=500)
     ends = range(21, 160, 20)
