@@ -13,15 +13,11 @@ from .rendering import TITLES, Line, Section
 FIRST, STATES, ASKS, GOES_ON = range(4)
 """Ranks: the first, the newest and words in results; statements; questions; "go on"."""
 GO_ON_CHARS = 24
-NEWEST = 3
-"""The user's newest texts that rank first."""
+NEWEST = 3  # the user's newest texts that rank first
 OTHERS_CHARS = 400
-RARE = 2
-"""Texts that hold a word at most, so that it counts as rare."""
-WORDS_CHARS = 240
-"""Characters of a text whose words are compared."""
-LEAST_REPEATED = 24
-"""Shorter texts are quoted although they stand in the view anyway."""
+RARE = 2  # texts that hold a word at most, so that it counts as rare
+WORDS_CHARS = 240  # characters of a text whose words are compared
+LEAST_REPEATED = 24  # shorter texts are quoted although they stand in the view anyway
 _ASKS = ("?", "？", "؟", "?)", '?"')
 
 
