@@ -59,7 +59,7 @@ class Quotes:
         `references` are those of the messages; `visible` is text that stands in the view anyway.
         """
         sections = [
-            user.section(self.said, visible),
+            user.section(self.said, visible, budget_tokens),
             user.others(self.said, visible),
             instructions.section(self.instructions, visible),
             self.plan.section(),
