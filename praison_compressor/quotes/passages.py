@@ -40,9 +40,6 @@ class Spoken(NamedTuple):
     """The block of a result, in Anthropic's shape."""
 
 
-# -------------------------------------------------------------- the user's role
-
-
 HOST_PREFIXES = (
     *("<system-reminder", "<command-", "<local-command", "<bash-std", "<task-notification"),
     *("<environment", "<conversation-summary", "<user_instructions", "# AGENTS.md instructions"),
@@ -144,8 +141,7 @@ def _parted(text: str) -> tuple[str, list[str]]:
     return "\n".join(part.strip() for part in own if part.strip()) if notes else text, notes
 
 
-MACHINE_LINES = 8
-"""Lines from which on a text may be a machine's by the form of each line."""
+MACHINE_LINES = 8  # from which on a text may be a machine's by the form of each line
 _MACHINE_OPENS = re.compile(
     r"\s*(?:\[(?:Current|Active) (?:page|URL)|(?:Current |Page )+URL:|- Page URL:|RootWebArea|"
     r"Tab \d+|\[\d+\]\s*<|<html|<!DOCTYPE|<\?xml|Traceback \(most recent|Accessibility tree|"
@@ -171,9 +167,6 @@ def ends_in_prompt(text: str) -> bool:
     return re.search(r"\n\S{0,40}[$#]\s*\Z", text[-60:]) is not None
 
 
-# -------------------------------------------------------------- the user's words in results
-
-
 ASKING_TOOLS = frozenset(
     "ask askclarification askfollowupquestion askhuman askquestion askquestions asktheuser askuser "
     "askuserquestion askuserquestions clarify getuserinput humanassistance humaninput question "
@@ -195,8 +188,7 @@ _SAID = re.compile(
     r"user_message|answer|reason|comment)>)(?P<words>.+)\Z",
     re.S | re.I,
 )
-_SAID_WITHIN = 700
-"""Characters at a result's beginning within which the user's words begin."""
+_SAID_WITHIN = 700  # characters at a result's beginning
 _BEHIND = re.compile(r"\n\s*\n(?:Note: The user's next message|<system-reminder>).*\Z", re.S)
 _DECISION_KEYS = ("approved", "denied", "approvaldenied", "rejected")
 _WORDS_KEYS = ("feedback", "userfeedback", "usermessage", "guidance", "comment", "reason")
@@ -239,14 +231,6 @@ def _words_in_json(text: str) -> str:
     return words.strip() or words_in_result(told)
 
 
-def asks_the_user(name: str) -> bool:
-    """Return whether a tool asks the user, by its exact name."""
-    return key_of(name) in ASKING_TOOLS
-
-
-# -------------------------------------------------------------- results and calls
-
-
 def said_by(block: Mapping[str, Any]) -> str:
     """Return a result block's text, with its `is_error` flag where that is set.
 
@@ -267,9 +251,6 @@ def without_notes(result: str, host_prefixes: tuple[str, ...] = ()) -> str:
     return result
 
 
-CALL_CHARS = 160
-
-
-def call_line(call: ToolCall, most: int = CALL_CHARS) -> str:
+def call_line(call: ToolCall, most: int = 160) -> str:
     """Return a call on one line: the tool and its arguments within `most` characters."""
     return cut(call_text(call), most)
