@@ -48,11 +48,11 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
     form = form_of(text)
     if form:
         raise SummaryRejected(form, text[:80])
-    if is_loop(text):
-        raise SummaryRejected("repetition", f"{len(text)} characters that repeat themselves")
     transcript = transcript_in(asked)
     if is_copy(text, INSTRUCTIONS) or is_copy(text, transcript):
         raise SummaryRejected("echo", "it repeats the request")
+    if is_loop(text):
+        raise SummaryRejected("repetition", f"{len(text)} characters that repeat themselves")
     source = f"{transcript}\n{summaries_in(asked)}"
     if not is_about(text, source):
         raise SummaryRejected("unrelated", "it shares no rare words with the messages")
