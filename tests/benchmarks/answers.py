@@ -34,7 +34,7 @@ TRUE = (
     ("sweagent-crypto-Baby", "Error in unhexlify mended; solve.py printed the HTB flag."),
     ("sweagent-rev-rock", "Wrong flag! again: submit eats backslashes; FUN_004016ba next."),
     ("docent-78", "No flag yet. XOR with the keys of flag.txt.enc was repeated."),
-    ("docent-86", "I cannot find it: keysets, 'crypto' tried on lejjlnjmjndkmjinkilbml."),
+    ("docent-86", "I cannot find the picoCTF flag; key lengths and 'crypto' were tried."),
     ("inspect-browser", "The AI Security Institute: since November 2023, safety research."),
     ("pi-large", "Error: the TUI changes were never committed, coding-agent breaks."),
     ("cc-entire-34de", "id.CheckpointID compared as string: last_checkpoint_id_test.go."),

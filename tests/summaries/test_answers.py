@@ -106,6 +106,7 @@ def shuffled(text: str) -> str:
         (f"{TRUE} {'The totals differ, look again. ' * 40}", "repetition"),
         (f"{TRUE}\n{'- Norway' * 200}", "repetition"),
         ("go on " * 300, "repetition"),
+        (f"{TRUE} {'Norway25' * 400}", "repetition"),
         (f'{{"summary": "{TRUE}", "open": ["order 88214', "unfinished JSON"),
         (f'```json\n{{"summary": "{TRUE}", "open": [', "unfinished JSON"),
         (f'Here it is:\n{{"summary": "{TRUE}"', "unfinished JSON"),
