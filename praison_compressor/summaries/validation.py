@@ -135,7 +135,7 @@ def _is_open(text: str) -> bool:
 
 # -------------------------------------------------------------- loops
 
-REPEATED = 10
+REPEATED = 24
 """Repetitions of one stretch of words, one behind the other, that no author writes."""
 
 _LEAST_LOOPED = 20
@@ -222,6 +222,9 @@ EVIDENCE = 13.0
 """Bits. Refusals and requests for input reach 12 in sessions about transcripts; see the benchmark
 `answers`."""
 
+PHRASE, PHRASE_CHARS = 6, 20
+"""Words in a row, of so many characters, that unrelated texts do not share."""
+
 FEW_WORDS = 64
 """Different words of a source, by their beginnings, in which each shared word counts."""
 
@@ -250,12 +253,28 @@ def is_about(text: str, source: str) -> bool:
     words = {*words_of(text)} - _OURS
     if any(evidence(words, part) >= EVIDENCE for part in _parts(source)):
         return True
+    if shares_phrase(text, source):
+        return True
     # In a source of few words each shared word counts, and each shared number.
     known, numbers = _split(words_of(source[:SAMPLE]))
     plain, named = _split(words)
     if len(known) > FEW_WORDS:
         return False
     return _is_shared(plain, known, 1) or _is_shared(named, numbers, 2)
+
+
+def shares_phrase(text: str, source: str) -> bool:
+    """Return whether PHRASE words of the text follow each other in the source."""
+    wanted = {*_phrases(text)}
+    return bool(wanted) and any(phrase in wanted for phrase in _phrases(source))
+
+
+def _phrases(text: str) -> Iterator[tuple[str, ...]]:
+    words = [*_tokens(text)]
+    for at in range(len(words) - PHRASE + 1):
+        phrase = tuple(words[at : at + PHRASE])
+        if sum(map(len, phrase)) >= PHRASE_CHARS:
+            yield phrase
 
 
 def _is_shared(words: set[str], known: set[str], least: int) -> bool:
