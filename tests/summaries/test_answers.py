@@ -9,7 +9,8 @@ import pytest
 
 from praison_compressor import SummaryRejected, SummaryReply
 from praison_compressor.summaries.prompts import Wish, rendering, request
-from praison_compressor.summaries.validation import accept, strip_reasoning
+from praison_compressor.summaries.reasoning import strip_reasoning
+from praison_compressor.summaries.validation import accept
 from tests.helpers.transcripts import step
 
 TRUE = (
