@@ -184,8 +184,8 @@ _DECIDED = re.compile(
 )
 _SAID = re.compile(
     rf"(?:\b(?:{_DID}|by (?:the )?user|said|says|wrote|replied|answered|feedback|reason|comment|"
-    r"message|guidance|note|context|instructions?|correction)(?: \w+){0,4}\"?:\s*|<(?P<tag>feedback|"
-    r"user_feedback|user_message|answer|reason|comment)>)(?P<words>.+)\Z",
+    r"message|guidance|note|context|instructions?|correction)(?: \w+){0,4}\"?:\s*|<(?P<tag>"
+    r"feedback|user_feedback|user_message|answer|reason|comment)>)(?P<words>.+)\Z",
     re.S | re.I,
 )
 _SAID_WITHIN = 700  # characters at a result's beginning
