@@ -49,7 +49,8 @@ def size(output: str) -> str:
     '(2 lines, 3 characters)'
     """
     lines = output.strip().count("\n") + 1
-    return f"({lines:,} lines, {len(output):,} characters)" if output.strip() else "(no output)"
+    told = f"{lines:,} line{'s' * (lines > 1)}, {len(output):,} characters"
+    return f"({told})" if output.strip() else "(no output)"
 
 
 def note(found: dict[str, Newest], name: str, one: Exchange, prefixes: tuple[str, ...]) -> None:

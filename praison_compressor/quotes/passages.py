@@ -174,27 +174,28 @@ ASKING_TOOLS = frozenset(
 )
 """Tools whose result is the user's answer, by exact names as `key_of` spells them."""
 # A host's sentence opens such a result: the user, and what the user did with the call.
+_DID = r"(?:reject|den[iy]|declin|refus|cancel|approv|interrupt|abort|skip|block|disallow)\w*"
 _DECIDED = re.compile(
-    r"\A\W*(?:error\W+|is_error\W+|\[?operation cancell?ed\]?\W+)?(?:the |tool|action|operation|"
-    r"command|edit|call|execution|request|use|was|has|been|'[^'\n]{1,80}'|`[^`\n]{1,80}`|by|\s)"
-    r"{0,12}(?:user\W+(?:\w+ ){0,3}?(?:reject|den|declin|refus|cancel|approv|doesn|does not|"
-    r"did not|didn|chose|interrupt|abort|skip|block|stop|want)"
-    r"|(?:reject|den|declin|refus|cancel|approv|block)\w* (?:\w+ ){0,3}?by (?:the )?user)",
+    r"\A[^\n<{]{0,40}?(?:(?:\bthe |\A\W*|\berror\W+)user\W+"
+    rf"(?:(?:has|have|had|just|also|then|explicitly|feedback|on|the)\W+){{0,4}}(?:{_DID}|chose|wants?|"
+    rf"(?:doesn|does|did|didn)\W(?:no)?t\b)|{_DID}(?: \w+){{0,3}}? by (?:the )?user\b(?! \w+:)|"
+    rf"{_DID}\W+(?:the )?user\W?s\b)",
     re.I,
 )
 _SAID = re.compile(
-    r"(?:\b(?:said|says|wrote|replied|answered|feedback|reason|comment|message|guidance|note|"
-    r"context|instructions?|correction)(?: \w+){0,4}\"?:\s*|<(?P<tag>feedback|user_feedback|"
-    r"user_message|answer|reason|comment)>)(?P<words>.+)\Z",
+    rf"(?:\b(?:{_DID}|by (?:the )?user|said|says|wrote|replied|answered|feedback|reason|comment|"
+    r"message|guidance|note|context|instructions?|correction)(?: \w+){0,4}\"?:\s*|<(?P<tag>"
+    r"feedback|user_feedback|user_message|answer|reason|comment)>)(?P<words>.+)\Z",
     re.S | re.I,
 )
 _SAID_WITHIN = 700  # characters at a result's beginning
 _BEHIND = re.compile(r"\n\s*\n(?:Note: The user's next message|<system-reminder>).*\Z", re.S)
 _DECISION_KEYS = ("approved", "denied", "approvaldenied", "rejected")
 _WORDS_KEYS = ("feedback", "userfeedback", "usermessage", "guidance", "comment", "reason")
-_ENVELOPE = frozenset(
-    "action decision error message ok permissiondenied status success tool toolname type".split()
-).union(_DECISION_KEYS, _WORDS_KEYS)
+_STATE_KEYS = ("status", "decision", "action", "type", "result", "outcome")
+_ENVELOPE = frozenset("error message ok permissiondenied success tool toolname".split()).union(
+    _DECISION_KEYS, _WORDS_KEYS, _STATE_KEYS
+)
 
 
 def words_in_result(text: str) -> str:
@@ -222,13 +223,13 @@ def _words_in_json(text: str) -> str:
     given = {key_of(str(k)): v for k, v in value.items()} if isinstance(value, Mapping) else {}
     if not given.keys() <= _ENVELOPE:
         return ""
-    state = str(given.get("status") or given.get("decision") or given.get("action") or "")
-    told = next((given[key] for key in ("error", "message") if isinstance(given.get(key), str)), "")
+    texts = [item for item in given.values() if isinstance(item, str)]
+    states = (str(given.get(key, "")).replace("user_", "") for key in _STATE_KEYS)
     is_decided = not given.keys().isdisjoint(_DECISION_KEYS)
-    opens = _DECIDED.match(told) or _DECIDED.match(f"user {state}")
+    opens = any(map(_DECIDED.match, (*texts, *(f"user {state}" for state in states))))
+    handed = next(filter(None, map(words_in_result, texts)), "")
     said = (given.get(key) for key in _WORDS_KEYS if is_decided or opens)
-    words = next((one for one in said if isinstance(one, str) and one.strip()), "")
-    return words.strip() or words_in_result(told)
+    return handed or next((one.strip() for one in said if isinstance(one, str)), "")
 
 
 def said_by(block: Mapping[str, Any]) -> str:
