@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from praison_compressor import CompressorConfig, TokenCounter
+from praison_compressor import CompressorConfig, SummaryReply, TokenCounter
 from praison_compressor.ledger.segments import Segment
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.protocol import Brief, Written, as_summarizer
@@ -93,3 +93,45 @@ def test_a_models_prose_cannot_pose_as_quotes() -> None:
     own, _, quotes = text.partition(f"\n{QUOTED}\n")
     assert "\nThe summarizer writes: The user said" in own
     assert "Friday" not in quotes
+
+
+class Odd:
+    """A user's summarizer whose attributes mean something else, and whose errors say nothing."""
+
+    takes_tools = False
+
+    def __init__(self, **attributes: object) -> None:
+        vars(self).update(attributes)
+
+    async def summarize(self, messages: object, **given: object) -> SummaryReply:
+        if getattr(self, "fails", False):
+            raise Speechless
+        return SummaryReply(PROSE, model=getattr(self, "answers_as", None))
+
+
+class Speechless(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no text")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "method"),
+    [
+        ({"window": "128k"}, "model"),
+        ({"window": lambda: 5}, "model"),
+        ({"window": -1}, "model"),
+        ({"model": object()}, "model"),
+        ({"window_for": lambda model: 1 / 0}, "model"),
+        ({"answers_as": 7}, "static"),
+        ({"fails": True}, "static"),
+    ],
+    ids=["text", "method", "negative", "model", "raises", "reply's model", "speechless error"],
+)
+def test_a_summarizer_of_odd_attributes_ends_no_turn(
+    attributes: dict[str, object], method: str
+) -> None:
+    """Attributes of a wrong type are ignored; a failure gives the static text."""
+    config = CompressorConfig(model="gpt-4o", summary_max_retries=0)
+    ours = SummaryWriter(config, as_summarizer(Odd(**attributes)), TOKENS, lambda event: None)
+    found = asyncio.run(ours.write(brief(2_000), model=None, session_id="s"))
+    assert found.method == method
