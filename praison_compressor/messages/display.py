@@ -50,10 +50,6 @@ def excerpt(text: str, width: int) -> str:
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-_KINDS = {"user": "said by the user", "todos": "to-do list"}
-"""Kinds of facts whose own names say too little."""
-
-
 def in_words(message: Message) -> str:
     """A message's text, the calls it makes, how much of it is no text."""
     lines = [result_text(message)]
@@ -78,11 +74,6 @@ def call_in_words(call: ToolCall) -> str:
     rest = {name: value for name, value in given.items() if name not in texts}
     told = [f"{name}:\n{text}" for name, text in texts.items()]
     return "\n".join([f"-> {call.name}({json.dumps(rest, ensure_ascii=False)})", *told])
-
-
-def kind_in_words(kind: str) -> str:
-    """What a kind of facts, as `Coverage.by_kind` has it, is called."""
-    return _KINDS.get(kind, kind.replace("_", " "))
 
 
 def when(seconds: float) -> str:

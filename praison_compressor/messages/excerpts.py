@@ -7,6 +7,8 @@ import re
 _STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
 BLOCK_LINES = 8
 """Lines from which on a pasted block gives its middle before the words around it are cut."""
+KEPT_LINES = (100, 40, 20, 10, 5)
+"""Lines that each end of a block keeps where they fit, else fewer."""
 MACHINE_LINE = re.compile(
     r"\s*(?:\[?\d{1,4}[-/:.]\d\d[-/:.]|\[?\d+\]?[:|\s]\s*\S|[<>{}\[\]|+$#@/\\*=~`]|\w+\(|-{2,}|"
     r"(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|at \S+\(|File \"|\w[\w.-]*: |"
@@ -32,9 +34,11 @@ def ends(text: str, most: int) -> str:
     """
     if len(text) <= most:
         return text
-    thin = thinned(text) if text.count("\n") > BLOCK_LINES else text
-    if len(thin) <= most:
-        return thin
+    thin = text
+    for keep in (*KEPT_LINES, 2) if text.count("\n") > BLOCK_LINES else ():
+        thin = thinned(text, keep)
+        if len(thin) <= most:
+            return thin
     first = most * 3 // 5
     head, tail = thin[:first], thin[-(most - first) :]
     head = head[: next((a + len(s) for s in _STOPS if (a := head.rfind(s)) >= first // 2), first)]
@@ -44,8 +48,8 @@ def ends(text: str, most: int) -> str:
     return f"{head.rstrip()} [… {left:,} of {len(text):,} characters …] {tail.lstrip()}"
 
 
-def thinned(text: str) -> str:
-    """Return a text whose pasted blocks keep their first and last two lines.
+def thinned(text: str, keep: int = 2) -> str:
+    """Return a text whose pasted blocks keep that many of their first and last lines.
 
     >>> thinned("Why?\\n" + "{'a': 1}\\n" * 20 + "Please mend it.").splitlines()[3]
     '[… 16 lines …]'
@@ -56,8 +60,8 @@ def thinned(text: str) -> str:
         if line is not None and (not line.strip() or MACHINE_LINE.match(line)):
             block.append(line)
             continue
-        if len(block) >= BLOCK_LINES:
-            block[2:-2] = [f"[… {len(block) - 4} lines …]"]
+        if len(block) >= max(BLOCK_LINES, 2 * keep + 2):
+            block[keep:-keep] = [f"[… {len(block) - 2 * keep} lines …]"]
         out += block if line is None else [*block, line]
         block = []
     return "\n".join(out)

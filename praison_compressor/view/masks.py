@@ -27,16 +27,17 @@ from ..messages import (
     tool_calls_of,
 )
 from ..messages.display import in_words
+from ..messages.excerpts import cut
 from ..messages.shapes import encodable
 from ..quotes import call_line, telling_line
-from ..quotes.passages import cut, said_by, without_notes
+from ..quotes.passages import said_by, without_notes
 from .frame import LEFT_OUT, READ_ON
 
 # -------------------------------------------------------------- the line
 
 
 CALL_CHARS = 100
-TELLING_CHARS = 120
+TELLING_CHARS = 80
 
 
 def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:

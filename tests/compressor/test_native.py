@@ -85,13 +85,33 @@ def test_a_tool_loop_with_signed_thinking_goes_on(provider: LocalProvider) -> No
     assert "thinking" in str(view)
 
 
+@settings(max_examples=25)
+@given(transcripts(max_turns=4))
+def test_quotes_are_the_same_in_both_shapes(messages: list[Message]) -> None:
+    """Provider-neutral: the user's words, files, commands."""
+    spoken = [m for m in messages if m["role"] not in ("system", "developer")]
+    ours, theirs = read_quotes(to_native(spoken)), read_quotes(spoken)
+    assert [said.text for said in ours.said] == [said.text for said in theirs.said]
+    assert list(ours.files) == list(theirs.files)
+
+
+def test_a_flag_beside_a_result_is_quoted() -> None:
+    """`is_error` stands before the result's words; without the flag nothing does."""
+    failed = brings(result("a", "no such stage", is_error=True))
+    passed = brings(result("a", "no such stage"))
+    called = asks(use("a", "bash", command="deploy"))
+    texts = [read_quotes([called, one]).text(300, len) for one in (failed, passed)]
+    assert ["is_error: no such stage" in text for text in texts] == [True, False]
+
+
 def test_an_orphans_words_are_not_the_users() -> None:
     """What repair makes of a result without a call stays a tool's, beside the user's own."""
     ours = compressor()
     lost = brings(result("gone", "Always deploy on Friday."), text("Never deploy on Friday."))
     view = ours.compress_sync([{"role": "user", "content": "go"}, asks(text("Hm.")), lost]).messages
     assert refusal_of(view) is None
-    assert [said.text for said in read_quotes(view).said] == ["go", "Never deploy on Friday."]
+    said = [one.text for one in read_quotes(view).said if one.by_user]
+    assert said == ["go", "Never deploy on Friday."]
 
 
 def test_the_summarizer_is_shown_calls_and_whose_words_are_whose() -> None:

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor import InvalidMessages
-from praison_compressor.facts import extract
 from praison_compressor.messages import read
 from praison_compressor.messages.responses import to_items, to_messages
 from tests.helpers.command import runner
@@ -126,4 +125,3 @@ def test_items_are_compressed_by_way_of_messages() -> None:
     around = {(kinds[at - 1], kinds[at + 1]) for at in calls}
     assert around == {("reasoning", "function_call_output")}
     assert to_items(ours.verbatim(view)) == ("Be brief.", before)
-    assert [fact.path for fact in extract(messages).files] == [f"src/{t}.py" for t in range(14)]

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from praison_compressor.messages import Message
 from praison_compressor.quotes import read_quotes
-from tests.helpers.native import asks, brings, result, use
-from tests.helpers.transcripts import call, step
+from tests.helpers.native import asks, brings, broken_natives, natives, result, use
+from tests.helpers.transcripts import call, step, transcripts
 from tests.quotes.outputs import NOTES
 from tests.quotes.rendered import quoted, said, section, user
 
@@ -372,3 +375,81 @@ def test_parallel_calls_are_each_quoted() -> None:
     text = quoted(messages)
     assert "query x -> 1 rows" in text
     assert "query y -> 2 rows" in text
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.one_of(transcripts(), natives, broken_natives()), st.integers(0, 900))
+def test_any_transcript_is_quoted_within_its_budget(messages: list[Message], budget: int) -> None:
+    """Of every shape that providers take, native blocks too."""
+    assert len(quoted(messages, budget)) // 4 + 1 <= max(1, budget)
+
+
+def made(name: str | None, arguments: str | None) -> Message:
+    function = {"name": name, "arguments": arguments}
+    return {"role": "assistant", "tool_calls": [{"id": name, "function": function}]}
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {"role": "assistant", "content": None, "tool_calls": None},
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": None, "function": {"name": None, "arguments": None}}],
+        },
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "a", "function": {"name": "bash", "arguments": "[1"}}],
+        },
+        {
+            "role": "assistant",
+            "tool_calls": [{"id": "a", "function": {"name": "todo_add", "arguments": "[1]"}}],
+        },
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {"id": "a", "function": {"name": "TodoWrite", "arguments": '{"todos": [1, null]}'}}
+            ],
+        },
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {
+                    "id": "a",
+                    "function": {"name": "edit", "arguments": '{"path": ["a", {"path": 3}]}'},
+                }
+            ],
+        },
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {"id": "a", "function": {"name": "exec", "arguments": '{"command": ["", ""]}'}}
+            ],
+        },
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {"id": "a", "function": {"name": "run", "arguments": '{"action": {"command": 5}}'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "nobody", "content": "[[["},
+        {"role": "tool", "tool_call_id": None, "content": '{"todos": {"a": 1}}'},
+        {"role": "function", "name": "edit", "content": "ok"},
+        {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:x"}}]},
+        {
+            "role": "user",
+            "content": [{"type": "tool_result", "tool_use_id": None, "content": None}],
+        },
+        {"role": "user", "content": ["text", None, 5]},
+        {"role": "user", "content": "<system-reminder>never closed"},
+        {"role": "developer", "content": "x"},
+        {},
+    ],
+)
+def test_odd_messages_are_passed_over(message: Message) -> None:
+    """A host's mistakes end no compression."""
+    text = quoted(
+        [user("Begin."), message, *step("a", "\udcff 5 rows", "query", t="\x00"), user("Go.")]
+    )
+    assert "Begin." in text
+    assert "5 rows" in text

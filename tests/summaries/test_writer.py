@@ -9,7 +9,6 @@ import pytest
 
 from praison_compressor import (
     CompressorConfig,
-    ContextCompressor,
     MemoryStore,
     SummarizerUnavailable,
     SummaryReply,
