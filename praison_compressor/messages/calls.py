@@ -115,6 +115,55 @@ def verb_of(call: ToolCall) -> str:
     return command_of(call).strip() or own
 
 
+# -------------------------------------------------------------- results
+
+
+_EXIT = re.compile(
+    r"(?:exit(?:ed)?(?: with)?(?: \w+)?[ _-]?(?:code|status)|return ?code)[^\w-]{0,4}(-?\d+)"
+    r"|^\[exit (-?\d+)\]|\b(?:killed|terminated) by signal (\d+)|<returncode>(-?\d+)</returncode>",
+    re.I | re.M,
+)
+_EXIT_WORDS = ("exit", "return", "signal")
+
+
+def exit_code(text: str) -> str:
+    """Return the exit code that an output states at one of its ends, or ""."""
+    for edge in (text[:400], text[-400:]):
+        found = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
+        if found:
+            return str(next(filter(None, found.groups())))
+    return ""
+
+
+_SAID = ("stdout", "output", "stderr", "error")
+_CODES = ("exit_code", "exitCode", "returncode", "return_code", "code", "status")
+_KNOWN = frozenset(
+    "command cwd duration duration_ms duration_seconds execution_time interrupted isImage metadata "
+    "ok pid signal success timed_out truncated".split()
+)
+
+
+def opened(result: str) -> str:
+    """Return the output inside a tool's JSON wrapper, and a last line with its exit code.
+
+    A result with a key of its own stays as it is.
+
+    >>> opened('{"output": "a\\\\nb\\\\n", "metadata": {"exit_code": 2}}')
+    'a\\nb\\nexit code 2'
+    """
+    value = loaded(result) if result.startswith("{") and result.endswith("}") else None
+    if not isinstance(value, dict):
+        return result
+    said = [value[key].strip("\n") for key in _SAID if isinstance(value.get(key), str)]
+    if not said or not value.keys() <= _KNOWN.union(_SAID, _CODES):
+        return result
+    beside = value.get("metadata")
+    given = {**beside, **value} if isinstance(beside, Mapping) else value
+    codes = (f"exit code {given[key]}" for key in _CODES if type(given.get(key)) is int)
+    flags = [f'"{key}": false' for key in ("success", "ok") if value.get(key) is False]
+    return "\n".join(text for text in (*said, *flags, next(codes, "")) if text)
+
+
 # -------------------------------------------------------------- calls and results
 
 

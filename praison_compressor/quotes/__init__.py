@@ -2,10 +2,9 @@
 
 In the order in which data passes them:
 
-- `passages`: who wrote which text of a message; the user's words inside results; calls as text
+- `passages`: who wrote which text of a message; the user's words inside results; a call on a line
 - `telling`: which words of an output are quoted
-- `exchanges`: calls with their results
-- `files`, `commands`, `plan`, `instructions`, `user`, `reports`: a section each
+- `user`, `instructions`, `plan`, `files`, `commands`, `reports`: a section each
 - `rendering`: sections within a budget
 - `reading`: `read_quotes`, one pass over the messages; `Quotes.text`
 """

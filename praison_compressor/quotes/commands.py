@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from ..messages.calls import Exchange, command_of
+from ..messages.calls import Exchange, command_of, exit_code, opened
 from ..messages.excerpts import cut
 from .passages import ROLE, call_line, without_notes
 from .rendering import TITLES, Line, Section
-from .telling import ACTS, LISTS, exit_code, kind_of, opened, telling_line
+from .telling import ACTS, LISTS, kind_of, telling_line
 
 T = TypeVar("T")
 NO_RESULT = "no result was recorded"
-AGENT = "assistant"
-"""The name of a call that an agent without native calls wrote in its text."""
+AGENT = "assistant"  # the name of a call that an agent without native calls wrote in its text
 COMMAND_CHARS = 200
 
 
@@ -50,7 +49,8 @@ def size(output: str) -> str:
     '(2 lines, 3 characters)'
     """
     lines = output.strip().count("\n") + 1
-    return f"({lines:,} lines, {len(output):,} characters)" if output.strip() else "(no output)"
+    told = f"{lines:,} line{'s' * (lines > 1)}, {len(output):,} characters"
+    return f"({told})" if output.strip() else "(no output)"
 
 
 def note(found: dict[str, Newest], name: str, one: Exchange, prefixes: tuple[str, ...]) -> None:

@@ -9,9 +9,6 @@ from ..messages.excerpts import cut
 from .commands import Newest, parted
 from .rendering import TITLES, Line, Section
 
-SHORT_PATH_CHARS = 16
-"""A path of at most this many characters stays in the quoted result."""
-
 
 def section(found: Mapping[str, Newest], budget: int) -> Section:
     """Return the section of files, each with its newest changing call and that call's result."""
@@ -31,5 +28,4 @@ def _what(one: Newest) -> str:
 
 def _quoted(path: str, one: Newest) -> str:
     """Return the result's words, where the path need not stand a second time."""
-    said = one.quoted()
-    return said.replace(path, "…") if len(path) > SHORT_PATH_CHARS else said
+    return one.quoted().replace(path, "…") if "/" in path else one.quoted()

@@ -40,9 +40,6 @@ class Spoken(NamedTuple):
     """The block of a result, in Anthropic's shape."""
 
 
-# -------------------------------------------------------------- the user's role
-
-
 HOST_PREFIXES = (
     *("<system-reminder", "<command-", "<local-command", "<bash-std", "<task-notification"),
     *("<environment", "<conversation-summary", "<user_instructions", "# AGENTS.md instructions"),
@@ -144,8 +141,7 @@ def _parted(text: str) -> tuple[str, list[str]]:
     return "\n".join(part.strip() for part in own if part.strip()) if notes else text, notes
 
 
-MACHINE_LINES = 8
-"""Lines from which on a text may be a machine's by the form of each line."""
+MACHINE_LINES = 8  # from which on a text may be a machine's by the form of each line
 _MACHINE_OPENS = re.compile(
     r"\s*(?:\[(?:Current|Active) (?:page|URL)|(?:Current |Page )+URL:|- Page URL:|RootWebArea|"
     r"Tab \d+|\[\d+\]\s*<|<html|<!DOCTYPE|<\?xml|Traceback \(most recent|Accessibility tree|"
@@ -171,9 +167,6 @@ def ends_in_prompt(text: str) -> bool:
     return re.search(r"\n\S{0,40}[$#]\s*\Z", text[-60:]) is not None
 
 
-# -------------------------------------------------------------- the user's words in results
-
-
 ASKING_TOOLS = frozenset(
     "ask askclarification askfollowupquestion askhuman askquestion askquestions asktheuser askuser "
     "askuserquestion askuserquestions clarify getuserinput humanassistance humaninput question "
@@ -181,28 +174,28 @@ ASKING_TOOLS = frozenset(
 )
 """Tools whose result is the user's answer, by exact names as `key_of` spells them."""
 # A host's sentence opens such a result: the user, and what the user did with the call.
+_DID = r"(?:reject|den[iy]|declin|refus|cancel|approv|interrupt|abort|skip|block|disallow)\w*"
 _DECIDED = re.compile(
-    r"\A\W*(?:error\W+|is_error\W+|\[?operation cancell?ed\]?\W+)?(?:the |tool|action|operation|"
-    r"command|edit|call|execution|request|use|was|has|been|'[^'\n]{1,80}'|`[^`\n]{1,80}`|by|\s)"
-    r"{0,12}(?:user\W+(?:\w+ ){0,3}?(?:reject|den|declin|refus|cancel|approv|doesn|does not|"
-    r"did not|didn|chose|interrupt|abort|skip|block|stop|want)"
-    r"|(?:reject|den|declin|refus|cancel|approv|block)\w* (?:\w+ ){0,3}?by (?:the )?user)",
+    r"\A[^\n<{]{0,40}?(?:(?:\bthe |\A\W*|\berror\W+)user\W+"
+    rf"(?:(?:has|have|had|just|also|then|explicitly|feedback|on|the)\W+){{0,4}}(?:{_DID}|chose|wants?|"
+    rf"(?:doesn|does|did|didn)\W(?:no)?t\b)|{_DID}(?: \w+){{0,3}}? by (?:the )?user\b(?! \w+:)|"
+    rf"{_DID}\W+(?:the )?user\W?s\b)",
     re.I,
 )
 _SAID = re.compile(
-    r"(?:\b(?:said|says|wrote|replied|answered|feedback|reason|comment|message|guidance|note|"
-    r"context|instructions?|correction)(?: \w+){0,4}\"?:\s*|<(?P<tag>feedback|user_feedback|"
-    r"user_message|answer|reason|comment)>)(?P<words>.+)\Z",
+    rf"(?:\b(?:{_DID}|by (?:the )?user|said|says|wrote|replied|answered|feedback|reason|comment|"
+    r"message|guidance|note|context|instructions?|correction)(?: \w+){0,4}\"?:\s*|<(?P<tag>"
+    r"feedback|user_feedback|user_message|answer|reason|comment)>)(?P<words>.+)\Z",
     re.S | re.I,
 )
-_SAID_WITHIN = 700
-"""Characters at a result's beginning within which the user's words begin."""
+_SAID_WITHIN = 700  # characters at a result's beginning
 _BEHIND = re.compile(r"\n\s*\n(?:Note: The user's next message|<system-reminder>).*\Z", re.S)
 _DECISION_KEYS = ("approved", "denied", "approvaldenied", "rejected")
 _WORDS_KEYS = ("feedback", "userfeedback", "usermessage", "guidance", "comment", "reason")
-_ENVELOPE = frozenset(
-    "action decision error message ok permissiondenied status success tool toolname type".split()
-).union(_DECISION_KEYS, _WORDS_KEYS)
+_STATE_KEYS = ("status", "decision", "action", "type", "result", "outcome")
+_ENVELOPE = frozenset("error message ok permissiondenied success tool toolname".split()).union(
+    _DECISION_KEYS, _WORDS_KEYS, _STATE_KEYS
+)
 
 
 def words_in_result(text: str) -> str:
@@ -230,21 +223,13 @@ def _words_in_json(text: str) -> str:
     given = {key_of(str(k)): v for k, v in value.items()} if isinstance(value, Mapping) else {}
     if not given.keys() <= _ENVELOPE:
         return ""
-    state = str(given.get("status") or given.get("decision") or given.get("action") or "")
-    told = next((given[key] for key in ("error", "message") if isinstance(given.get(key), str)), "")
+    texts = [item for item in given.values() if isinstance(item, str)]
+    states = (str(given.get(key, "")).replace("user_", "") for key in _STATE_KEYS)
     is_decided = not given.keys().isdisjoint(_DECISION_KEYS)
-    opens = _DECIDED.match(told) or _DECIDED.match(f"user {state}")
+    opens = any(map(_DECIDED.match, (*texts, *(f"user {state}" for state in states))))
+    handed = next(filter(None, map(words_in_result, texts)), "")
     said = (given.get(key) for key in _WORDS_KEYS if is_decided or opens)
-    words = next((one for one in said if isinstance(one, str) and one.strip()), "")
-    return words.strip() or words_in_result(told)
-
-
-def asks_the_user(name: str) -> bool:
-    """Return whether a tool asks the user, by its exact name."""
-    return key_of(name) in ASKING_TOOLS
-
-
-# -------------------------------------------------------------- results and calls
+    return handed or next((one.strip() for one in said if isinstance(one, str)), "")
 
 
 def said_by(block: Mapping[str, Any]) -> str:
@@ -267,9 +252,6 @@ def without_notes(result: str, host_prefixes: tuple[str, ...] = ()) -> str:
     return result
 
 
-CALL_CHARS = 160
-
-
-def call_line(call: ToolCall, most: int = CALL_CHARS) -> str:
+def call_line(call: ToolCall, most: int = 160) -> str:
     """Return a call on one line: the tool and its arguments within `most` characters."""
     return cut(call_text(call), most)

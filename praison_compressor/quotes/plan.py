@@ -32,11 +32,6 @@ _NUMBERED = re.compile(r"(?:task|todo)(?: item)? #?(\w*\d[\w-]*)", re.I)
 ITEM_CHARS = 300
 
 
-def is_plan_tool(name: str) -> bool:
-    """Return whether a tool is a todo list."""
-    return key_of(name) in TOOLS
-
-
 @dataclass(eq=False)
 class Item:
     """One item as it was given."""

@@ -8,14 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..messages import Message, ToolCall, is_result, result_text, text_of
-from ..messages.calls import Exchange, Pairing, call_text, command_of
+from ..messages.calls import Exchange, Pairing, call_text, command_of, key_of
 from ..messages.paths import changed_by
 from . import commands, files, instructions, reports, user
 from .commands import Newest
 from .passages import (
+    ASKING_TOOLS,
     QuoteOptions,
     Spoken,
-    asks_the_user,
     call_line,
     ends_in_prompt,
     said_by,
@@ -23,7 +23,7 @@ from .passages import (
     without_notes,
     words_in_result,
 )
-from .plan import Plan, is_plan_tool
+from .plan import TOOLS, Plan
 from .rendering import Count, Renderer
 from .telling import ACTS, kind_of
 from .user import Said
@@ -59,7 +59,7 @@ class Quotes:
         `references` are those of the messages; `visible` is text that stands in the view anyway.
         """
         sections = [
-            user.section(self.said, visible),
+            user.section(self.said, visible, budget_tokens),
             user.others(self.said, visible),
             instructions.section(self.instructions, visible),
             self.plan.section(),
@@ -133,7 +133,7 @@ class _Reader:
         one = self._pairs.answer(key, f"is_error: {text}" if is_error else text, at)
         if one is None:
             return
-        if asks_the_user(one.call.name):
+        if key_of(one.call.name) in ASKING_TOOLS:
             words, how = text, f"answering {call_line(one.call)}"
         else:
             # What a fetched page or a file opens with is nobody's decision about a call.
@@ -148,8 +148,6 @@ class _Reader:
             self._found.reports.append(self._last)
         self._last = None
 
-    # ---------------------------------------------------------- calls with their results
-
     def finished(self) -> Quotes:
         """Return what was read, with each call where it belongs."""
         self._end_turn()
@@ -161,7 +159,7 @@ class _Reader:
 
     def _place(self, one: Exchange) -> None:
         found, prefixes = self._found, self._options.host_prefixes
-        if is_plan_tool(one.call.name):
+        if key_of(one.call.name) in TOOLS:
             found.plan.see(one)
             return
         source = instructions.source_of(one.call, self._options.rule_sources)
@@ -172,5 +170,5 @@ class _Reader:
         for path in paths:
             commands.note(found.files, path, one, prefixes)
         line = command_of(one.call).strip()
-        if line or not (paths or asks_the_user(one.call.name)):
+        if line or not (paths or key_of(one.call.name) in ASKING_TOOLS):
             commands.note(found.runs, line or call_text(one.call), one, prefixes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import NamedTuple
 
 from ..messages.excerpts import ends
@@ -59,8 +60,7 @@ class _Filled(NamedTuple):
     is_complete: bool
 
 
-NOTE_TOKENS = 20
-"""Tokens of the line that counts what is left out."""
+NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 
 
 @dataclass
@@ -98,22 +98,17 @@ class Renderer:
             del lines[-1]
         return "\n".join(lines)
 
-    # ---------------------------------------------------------- measuring
-
     def _calibrate(self, sections: Sequence[Section]) -> None:
         lines = (line for section in sections for line in section.lines[:4])
         sample = "\n".join(self._entry(line, line.body[:200]) for line in lines)
-        if sample:
-            self.ratio = (self.count(sample) + 1) / len(sample.encode("utf-8", "replace"))
+        self.ratio = (self.count(sample) + 1) / (len(sample.encode("utf-8", "replace")) + 1)
 
     def _estimate(self, line: Line) -> int:
-        return 1 + int((_bytes(line.body) + _bytes(line.lead) + REFERENCE_BYTES) * self.ratio)
+        size = len((line.lead + line.body).encode("utf-8", "replace")) + REFERENCE_BYTES
+        return 1 + int(size * self.ratio)
 
     def _need(self, section: Section) -> int:
-        note = NOTE_TOKENS if section.unlisted else 0
-        return HEADING_TOKENS + note + sum(map(self._estimate, section.lines))
-
-    # ---------------------------------------------------------- one section
+        return HEADING_TOKENS + NOTE_TOKENS + sum(map(self._estimate, section.lines))
 
     def _fill(self, section: Section, room: int) -> _Filled:
         """Return the section within `room` tokens: the best ranks, long entries cut alike."""
@@ -122,7 +117,7 @@ class Renderer:
             tokens = self.count(text) + 1 if text else 0
             if tokens <= room:
                 return _Filled(text, tokens, is_complete)
-            self.ratio *= min(2.0, 1.02 * tokens / room)
+            self.ratio *= min(2.0, 1.02 * tokens / max(1, room))
         return _Filled("", 0, False)
 
     def _printed(self, section: Section, room: int) -> tuple[str, bool]:
@@ -136,7 +131,7 @@ class Renderer:
             fitting = _fitting(costs, room, section.least)
             chosen, costs = chosen[:fitting], costs[:fitting]
         if not chosen:
-            return "", False
+            return "\n".join(self._left_out(section, section.lines)), False
         level = _level(costs, room)
         texts = {id(x): self._cut(x, c, level) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(line)] for line in section.lines if id(line) in texts]
@@ -174,13 +169,8 @@ TRIES = 4
 HEADING_TOKENS = 14
 SPARE_TOKENS = 30
 LEAST_CHARS = 30
-CUT_CHARS = 34
-"""Characters of the words that say how much is left out."""
+CUT_CHARS = 34  # characters of the words that say how much is left out
 REFERENCE_BYTES = 14
-
-
-def _bytes(text: str) -> int:
-    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 def shares(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:
@@ -203,12 +193,8 @@ def shares(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[
 
 def _fitting(costs: Sequence[int], room: int, least: int) -> int:
     """Return how many of the first entries fit where each may be cut to `least` tokens."""
-    used = 0
-    for n, cost in enumerate(costs):
-        used += min(cost, least)
-        if used > room:
-            return n
-    return len(costs)
+    used = accumulate(min(cost, least) for cost in costs)
+    return sum(1 for tokens in used if tokens <= room)
 
 
 def _level(costs: Sequence[int], room: int) -> int:

@@ -13,19 +13,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from ..messages import ToolCall
-from ..messages.calls import command_of, key_of, loaded, named_arguments, verb_of
+from ..messages.calls import command_of, exit_code, key_of, loaded, named_arguments, opened, verb_of
 from ..messages.excerpts import cut
 from ..messages.paths import PATH_KEYS
 
 LINE_CHARS = 150
-WHOLE_CHARS = 200
-"""An output of at most this many characters is quoted whole."""
-HEAD_CHARS = 300
-"""Characters of a line whose form is looked at."""
-EDGE_CHARS = 4_000
-"""Characters at each end of an output that are searched line by line."""
-
-# -------------------------------------------------------------- the forms of lines
+WHOLE_CHARS = 200  # an output of at most this many characters is quoted whole
+HEAD_CHARS = 300  # characters of a line whose form is looked at
+EDGE_CHARS = 4_000  # characters at each end of an output that are searched line by line
 
 
 _MARKS = ("http/", "status", "e: ", "e  ", "! [")
@@ -67,20 +62,14 @@ _TALLY = re.compile(
     r"|\b(?:All|Total|Found|Ran|Coverage|Score|accuracy|loss|BUILD|Finished|Success\w*|succeeded|rated)\b"
     r"|^\w[\w ]{0,30}(?:: +|=)[\d$€£.-][\d,.]*\b"
 )
-_EXIT = re.compile(
-    r"(?:exit(?:ed)?(?: with)?(?: \w+)?[ _-]?(?:code|status)|return ?code)[^\w-]{0,4}(-?\d+)"
-    r"|^\[exit (-?\d+)\]|\b(?:killed|terminated) by signal (\d+)|<returncode>(-?\d+)</returncode>",
-    re.I | re.M,
-)
-_EXIT_WORDS = ("exit", "return", "signal")
 # Brackets, rules, progress, footers, what the host adds below an output.
 _SAYS_NOTHING = re.compile(
     r"[\W_]*$|\W*(?:FAIL(?:ED)?|end|done|else|fi|esac|EOF|pass|break|return|null|true|false|output|"
     r"stdout|stderr)\W*$|(?:shell )?cwd (?:was )?reset|wall time|duration|(?:real|user|sys)\s+\d"
     r"|process group|\[(?:exit \d+|loop-guard|(?:the )?(?:python|jupyter|current) )[^\]]*\]$"
     r"|exit(?: code|ed)?:? \d+$|\((?:open file|current directory): .*\)$|\S{0,60}[$#>%]\s*$"
-    r"|[\w ]+: \(none\)$|\S+ (?-i:PASSED|SKIPPED|XFAIL)\b|.{0,40}\b\d{1,3}%\s*[|\[█▏#=]"
-    r"|.*[█▓░━╸]{2}"
+    r"|[\w ]+: \(none\)$|\S+ (?-i:PASSED|SKIPPED|XFAIL)\b|=== |--- PASS"
+    r"|.{0,40}\b\d{1,3}%\s*[|\[█▏#=]|.*[█▓░━╸]{2}"
     r"|at (?:\S+ \(|\S+:\d+|node:)|File \"[^\"]+\", line|<[^>]*>$|[✓✔√]\s|ok \d+\b|command:"
     r"|\^+[\s~^]*$|hint: ",
     re.I,
@@ -91,8 +80,6 @@ _ECHO = re.compile(r"\s*\d+(?:\t|→|\||:\s)|[+-](?:\s{2,}|\w)|@@")
 _REPORTING = frozenset("agent delegate dispatchagent newtask runsubagent subagent task".split())
 """Tools whose result is another agent's report."""
 
-# -------------------------------------------------------------- public
-
 
 def telling_line(call: ToolCall | None, text: str) -> str:
     """Return the words of an output that decide, on one line; "" where none do.
@@ -102,18 +89,9 @@ def telling_line(call: ToolCall | None, text: str) -> str:
     """
     output = opened(text)
     code, said = exit_code(output), _telling(call, output)
-    if code in ("", "0") or _EXIT.search(said):
+    if code in ("", "0") or exit_code(said):
         return said
     return f"exit code {code}" + (f": {said}" if said else "")
-
-
-def exit_code(text: str) -> str:
-    """Return the exit code that an output states at one of its ends, or ""."""
-    for edge in (text[:400], text[-400:]):
-        found = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
-        if found:
-            return str(next(filter(None, found.groups())))
-    return ""
 
 
 def is_bad(line: str) -> bool:
@@ -168,9 +146,6 @@ def _between(text: str) -> Iterator[str]:
         yield text[start : stop if stop >= 0 else at + 400]
 
 
-# -------------------------------------------------------------- choosing
-
-
 def _chosen(lines: Sequence[str]) -> str:
     """Return the first error's line and the last tally, else the last line."""
     own = [line for line in lines if not _ECHO.match(line)] or lines
@@ -198,28 +173,17 @@ _DIGITS = re.compile(r"\d+")
 SHAPE_CHARS = 12
 SHOWS, LISTS, LOOKS, ACTS = "shows a text", "lists", "looks", "acts"
 _CD = r"(?:cd [^&;|]*(?:&&|;)\s*)?"
-_KINDS = (
-    (
-        SHOWS,
-        re.compile(
-            rf"{_CD}(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*"
-            r"(?:\|\s*(?:head|tail|less|jq|nl|cat)\b[^|;&>]*)*$"
-        ),
-        re.compile("read|view|cat|open|get_file|show|head|tail|less", re.I),
-    ),
-    (
-        LISTS,
-        re.compile(rf"{_CD}(?:ls|grep|rg|find|tree|git (?:log|show|diff|branch|blame))\b"),
-        re.compile("list|ls$|(?:web_?)?search|grep|find|glob|codebase", re.I),
-    ),
-    (
-        LOOKS,
-        re.compile(rf"{_CD}(?:cat|head|tail|sed -n|pwd|which|wc|curl|wget|git status)\b"),
-        re.compile(
-            "read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download", re.I
-        ),
-    ),
-)
+_KINDS = tuple(
+    (kind, re.compile(_CD + commands), re.compile(tools, re.I))
+    for kind, commands, tools in (
+        (SHOWS, r"(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*(?:\|\s*(?:head|tail|less|jq|"
+         r"nl|cat)\b[^|;&>]*)*$", "read|view|cat|open|get_file|show|head|tail|less"),
+        (LISTS, r"(?:ls|grep|rg|find|tree|git (?:log|show|diff|branch|blame))\b",
+         "list|ls$|(?:web_?)?search|grep|find|glob|codebase"),
+        (LOOKS, r"(?:cat|head|tail|sed -n|pwd|which|wc|curl|wget|git status)\b",
+         "read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download"),
+    )
+)  # fmt: skip
 """What a call does by its first word: (kind, form of a command line, form of a tool's name)."""
 
 
@@ -233,38 +197,6 @@ def kind_of(call: ToolCall) -> str:
         if fits and (line or kind != SHOWS or names_file):
             return kind
     return ACTS
-
-
-# -------------------------------------------------------------- results in JSON
-
-
-_SAID = ("stdout", "output", "stderr", "error")
-_CODES = ("exit_code", "exitCode", "returncode", "return_code", "code", "status")
-_KNOWN = frozenset(
-    "command cwd duration duration_ms duration_seconds execution_time interrupted isImage metadata "
-    "ok pid signal success timed_out truncated".split()
-)
-
-
-def opened(result: str) -> str:
-    """Return the output inside a tool's JSON wrapper, and a last line with its exit code.
-
-    A result with a key of its own stays as it is.
-
-    >>> opened('{"output": "a\\\\nb\\\\n", "metadata": {"exit_code": 2}}')
-    'a\\nb\\nexit code 2'
-    """
-    value = loaded(result) if result.startswith("{") and result.endswith("}") else None
-    if not isinstance(value, dict):
-        return result
-    said = [value[key].strip("\n") for key in _SAID if isinstance(value.get(key), str)]
-    if not said or not value.keys() <= _KNOWN.union(_SAID, _CODES):
-        return result
-    beside = value.get("metadata")
-    given = {**beside, **value} if isinstance(beside, Mapping) else value
-    codes = (f"exit code {given[key]}" for key in _CODES if type(given.get(key)) is int)
-    flags = [f'"{key}": false' for key in ("success", "ok") if value.get(key) is False]
-    return "\n".join(text for text in (*said, *flags, next(codes, "")) if text)
 
 
 _TELLING_KEYS = frozenset(

@@ -12,16 +12,13 @@ from .rendering import TITLES, Line, Section
 
 FIRST, STATES, ASKS, GOES_ON = range(4)
 """Ranks: the first, the newest and words in results; statements; questions; "go on"."""
-GO_ON_CHARS = 24
-NEWEST = 3
-"""The user's newest texts that rank first."""
+GO_ON_WORDS = 3  # at most, and each in other messages too
+NEWEST = 3  # the user's newest texts that rank first
 OTHERS_CHARS = 400
-RARE = 2
-"""Texts that hold a word at most, so that it counts as rare."""
-WORDS_CHARS = 240
-"""Characters of a text whose words are compared."""
-LEAST_REPEATED = 24
-"""Shorter texts are quoted although they stand in the view anyway."""
+WHOLE_TOKENS = 90  # up to which a message is not cut
+RARE = 2  # texts that hold a word at most, so that it counts as rare
+WORDS_CHARS = 240  # characters of a text whose words are compared
+LEAST_REPEATED = 24  # shorter texts are quoted although they stand in the view anyway
 _ASKS = ("?", "？", "؟", "?)", '?"')
 
 
@@ -36,14 +33,15 @@ class Said:
     by_user: bool = True
 
 
-def section(said: Sequence[Said], visible: str) -> Section:
+def section(said: Sequence[Said], visible: str, budget: int) -> Section:
     """Return the section of the user's words; texts that `visible` holds are left out."""
+    least = min(WHOLE_TOKENS, max(40, budget // 20))
     shown = [one for one in said if one.by_user and not is_visible(one.text, visible)]
     lines = [
         Line(one.at, rank, one.text.strip(), f"{one.how}: " if one.how else "")
         for one, rank in zip(shown, _ranks(shown), strict=True)
     ]
-    return Section(TITLES["user"], lines, 0.45, least=40, noun="messages of the user")
+    return Section(TITLES["user"], lines, 0.45, least, noun="messages of the user")
 
 
 def others(said: Sequence[Said], visible: str) -> Section:
@@ -71,16 +69,10 @@ def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
     common = {word for word, times in spoken.items() if times > RARE}
     last = {one.text: n for n, one in enumerate(said)}
     for n, one in enumerate(said):
-        kind = _kind(one.text.strip())
+        kind = ASKS if one.text.rstrip().endswith(_ASKS) else STATES
         if n == 0 or n >= len(said) - NEWEST or one.how:
             kind = FIRST
-        elif last[one.text] != n:
+        elif last[one.text] != n or (len(words[n]) <= GO_ON_WORDS and words[n] <= common):
             kind = GOES_ON
         rare = 10 * len(words[n] - common) // max(5, len(words[n]))
         yield kind, -rare, len(one.text) // 200, -n
-
-
-def _kind(text: str) -> int:
-    if len(text) < GO_ON_CHARS and not any(map(str.isdigit, text)):
-        return GOES_ON
-    return ASKS if text.endswith(_ASKS) else STATES

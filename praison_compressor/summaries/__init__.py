@@ -7,6 +7,7 @@ In the order in which data passes them:
 - `drafting`: fit a brief to the model's window: whole, or in parts that are merged
 - `prompts`: the requests' words, and messages rendered as text
 - `retries`: ask until one text is accepted; circuit breaker; windows learned from refusals
+- `reasoning`: strip what a model thought before it wrote
 - `validation`: accept or refuse an answer by what can be measured
 - `litellm_client`: the model behind litellm; the only module that imports litellm
 - `cache_marks`: the places of a request that a provider's cache keeps

@@ -310,8 +310,9 @@ def kind_of(error: BaseException) -> str:
     for kind, classes in _KINDS:
         if names & classes:
             return kind
-    if overflow_of(error) is not None:
-        return "context"
+    with suppress(Exception):  # an error's class may fail to say its text
+        if overflow_of(error) is not None:
+            return "context"
     return REFUSED if names & _REFUSALS else "provider"
 
 

@@ -73,13 +73,8 @@ class Asker:
     @property
     def window(self) -> int | None:
         """Return the tokens that the model reads and writes, or None for any number."""
-        if hasattr(self.summarizer, "window_for"):
-            listed = self.summarizer.window_for(self.model)
-        else:
-            listed = getattr(self.summarizer, "window", None)
-        # A user's own summarizer may have an attribute of that name for something else.
-        known = isinstance(listed, int) and not isinstance(listed, bool) and listed > 0
-        return self.windows.of(self.model_name, listed if known else None)
+        listed = _listed_window(self.summarizer, self.model)
+        return self.windows.of(self.model_name, listed)
 
     async def text(
         self, messages: list[Message], tokens: TokenCounter, tools: Tools | None = None
@@ -150,6 +145,8 @@ class Asker:
             if not isinstance(reply.usage, Usage):
                 wrong = f"its usage is a {type(reply.usage).__name__}, not a Usage"
                 raise SummarizerUnavailable(wrong)
+            if not isinstance(reply.model, (str, type(None))):
+                raise SummarizerUnavailable(f"its model is a {type(reply.model).__name__}")
             told |= {**asdict(reply.usage), "model": reply.model or told["model"]}
             return reply
         except BaseException as error:
@@ -158,6 +155,21 @@ class Asker:
         finally:
             told["seconds"] = time.monotonic() - began
             self.emit(Event("model_answered", self.session_id, told))
+
+
+def _listed_window(summarizer: Any, model: str | None) -> int | None:
+    """Return the window that a summarizer states, or None where it states none."""
+    try:
+        if hasattr(summarizer, "window_for"):
+            stated = summarizer.window_for(model)
+        else:
+            stated = getattr(summarizer, "window", None)
+    except Exception:
+        logger.warning("the summarizer's window cannot be read; any number is assumed")
+        return None
+    # A user's own summarizer may use the name for something else.
+    known = isinstance(stated, int) and not isinstance(stated, bool) and stated > 0
+    return stated if known else None
 
 
 STARTING_UP = 60.0

@@ -14,13 +14,14 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import SummaryRejected
 from ..messages import Message
 from ..messages.shapes import encodable
 from .prompts import INSTRUCTIONS, summaries_in, transcript_in
 from .protocol import SummaryReply
+from .reasoning import strip_reasoning
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 """Scripts that put no spaces between words: two signs count as a word."""
@@ -48,11 +49,11 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
     form = form_of(text)
     if form:
         raise SummaryRejected(form, text[:80])
-    if is_loop(text):
-        raise SummaryRejected("repetition", f"{len(text)} characters that repeat themselves")
     transcript = transcript_in(asked)
     if is_copy(text, INSTRUCTIONS) or is_copy(text, transcript):
         raise SummaryRejected("echo", "it repeats the request")
+    if is_loop(text):
+        raise SummaryRejected("repetition", f"{len(text)} characters that repeat themselves")
     source = f"{transcript}\n{summaries_in(asked)}"
     if not is_about(text, source):
         raise SummaryRejected("unrelated", "it shares no rare words with the messages")
@@ -135,7 +136,7 @@ def _is_open(text: str) -> bool:
 
 # -------------------------------------------------------------- loops
 
-REPEATED = 10
+REPEATED = 24
 """Repetitions of one stretch of words, one behind the other, that no author writes."""
 
 _LEAST_LOOPED = 20
@@ -218,9 +219,12 @@ def _squeezed(text: str) -> str:
 # it is in the segment is counted. The sum of the logarithms of both ratios is the evidence, in
 # bits, that the text speaks of the segment: names and numbers count much, "please provide" nothing.
 
-EVIDENCE = 16.0
-"""Bits. Refusals and requests for input reach 15 in sessions about transcripts; see the benchmark
+EVIDENCE = 13.0
+"""Bits. Refusals and requests for input reach 12 in sessions about transcripts; see the benchmark
 `answers`."""
+
+PHRASE, PHRASE_CHARS = 6, 20
+"""Words in a row, of so many characters, that unrelated texts do not share."""
 
 FEW_WORDS = 64
 """Different words of a source, by their beginnings, in which each shared word counts."""
@@ -250,12 +254,28 @@ def is_about(text: str, source: str) -> bool:
     words = {*words_of(text)} - _OURS
     if any(evidence(words, part) >= EVIDENCE for part in _parts(source)):
         return True
+    if shares_phrase(text, source):
+        return True
     # In a source of few words each shared word counts, and each shared number.
     known, numbers = _split(words_of(source[:SAMPLE]))
     plain, named = _split(words)
     if len(known) > FEW_WORDS:
         return False
     return _is_shared(plain, known, 1) or _is_shared(named, numbers, 2)
+
+
+def shares_phrase(text: str, source: str) -> bool:
+    """Return whether PHRASE words of the text follow each other in the source."""
+    wanted = {*_phrases(text)}
+    return bool(wanted) and any(phrase in wanted for phrase in _phrases(source))
+
+
+def _phrases(text: str) -> Iterator[tuple[str, ...]]:
+    words = [*_tokens(text)]
+    for at in range(len(words) - PHRASE + 1):
+        phrase = tuple(words[at : at + PHRASE])
+        if sum(map(len, phrase)) >= PHRASE_CHARS:
+            yield phrase
 
 
 def _is_shared(words: set[str], known: set[str], least: int) -> bool:
@@ -340,7 +360,7 @@ LEAST_ORDERED = 30
 _KNOWN = 0.5
 """Share of a text's words that stand in the source; with less the text is in another language."""
 
-ORDER = 2.0
+ORDER = 2.5
 """Standard deviations by which neighbours of the source exceed those of the same words shuffled.
 True texts of 40 words have 4.7 and more, shuffled ones up to 1.4."""
 
@@ -380,125 +400,3 @@ def _tokens(text: str) -> Iterator[str]:
 _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
 
 _EDGES = ".,;:!?()[]{}\"'`*#|-–—>…“”„«»"
-
-
-# -------------------------------------------------------------- reasoning and fences
-
-
-class Thoughts(NamedTuple):
-    """How a model family sets its reasoning apart."""
-
-    opens: str
-    closes: str
-    half: bool = False
-    """Whether a closing without an opening ends reasoning too."""
-
-
-def _tag(names: str, *, half: bool = False) -> Thoughts:
-    """Return the forms of a tag: angle brackets, triangles, square brackets."""
-    return Thoughts(
-        rf"(?:[<◁]|\[(?=\s?think))\s?(?:{names})\s?[>▷\]]",
-        rf"[<◁\[]\s?/\s?(?:{names})\s*[>▷\]]",
-        half,
-    )
-
-
-THOUGHTS = (
-    # DeepSeek, Qwen, GLM, Kimi, Magistral, Seed, MiniMax; Claude's prompts; Hermes.
-    _tag(r"(?:\w+:)?think", half=True),
-    _tag(r"thinking|antthinking", half=True),
-    _tag(r"thoughts?|reasoning|reasoning_scratchpad", half=True),
-    _tag(r"reflection|analysis|scratchpad|inner_monologue"),
-    # Open WebUI.
-    Thoughts(r"<details\s[^>\n]{0,80}type=[\"']reasoning[\"'][^>\n]{0,200}>", r"</details\s*>"),
-    # Command A.
-    Thoughts(r"<\|START_THINKING\|>", r"<\|END_THINKING\|>", half=True),
-    # OpenThinker, Sky-T1.
-    Thoughts(r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>", half=True),
-    # Apertus.
-    Thoughts(r"<\|inner_prefix\|>", r"<\|inner_suffix\|>", half=True),
-    # Gemma.
-    Thoughts(r"<\|channel>\s*(?:thought|analysis)\b", r"<channel\|>", half=True),
-    # Granite.
-    Thoughts(r"\A\W*Here(?:'s| is) my thought process:", r"Here(?:'s| is) my response:"),
-)
-"""By family, after lower and upper case are made equal."""
-
-_FLAGS = re.IGNORECASE | re.DOTALL
-
-# What stands in backticks is spoken of; a fence round the whole answer is no code.
-_INLINE = r"(?<!`)`[^`\n]+`(?!`)"
-_CODE = rf"(?<=.)```.*?```|{_INLINE}"
-
-_OPENED = re.compile(
-    f"{_CODE}|" + "|".join(f"(?P<o{n}>{form.opens})" for n, form in enumerate(THOUGHTS)), _FLAGS
-)
-
-_CLOSED = re.compile(
-    f"{_CODE}|(?P<closed>{'|'.join(form.closes for form in THOUGHTS if form.half)})", _FLAGS
-)
-
-_WITHIN = tuple(
-    re.compile(f"{_INLINE}|(?P<opens>{form.opens})|(?P<closes>{form.closes})", _FLAGS)
-    for form in THOUGHTS
-)
-
-# The channel of the harmony format that is meant for the reader; some servers drop its brackets.
-_FINAL = re.compile(
-    r"(?<!`)<\|channel\|>\s*final\b[^\n]{0,40}?<\|message\|>|\Aanalysis.*assistantfinal", re.DOTALL
-)
-
-_CHANNEL = re.compile(r"(?:<\|start\|>\w*)?\s*<\|channel\|>")
-
-_ENDED = re.compile(r"<\|(?:end|return|call)\|>")
-
-_WRAPPER = re.compile(
-    r"\A(?:<\|(?:START_RESPONSE|START_TEXT|begin_of_solution)\|>|<(answer|response|summary)>)\s*"
-    r"|\s*(?:<\|(?:END_RESPONSE|END_TEXT|end_of_solution|im_end|eot_id)\|>"
-    r"|</(answer|response|summary)>)\s*\Z",
-    re.IGNORECASE,
-)
-
-_FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
-
-
-def strip_reasoning(text: str) -> str:
-    """Return the text without reasoning (closed, unclosed, half open, nested) and outer fence."""
-    text = _final_channel(text.strip())
-    kept: list[str] = []
-    at = 0
-    while opened := _outside_code(_OPENED, text, at):
-        kept.append(text[at : opened.start()])
-        at = _end_of(_WITHIN[int(str(opened.lastgroup)[1:])], text, opened.end())
-    text = "".join([*kept, text[at:]])
-    at = 0
-    while closed := _outside_code(_CLOSED, text, at):
-        at = closed.end()
-    text = _WRAPPER.sub("", text[at:].strip()).strip()
-    fenced = _FENCE.match(text)
-    return fenced.group(1).strip() if fenced else text
-
-
-def _outside_code(tag: re.Pattern[str], text: str, start: int) -> re.Match[str] | None:
-    return next((found for found in tag.finditer(text, start) if found.lastgroup), None)
-
-
-def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
-    """Return where reasoning ends: at its closing, else at the last closing, else with the text."""
-    depth, end = 1, len(text)
-    for found in form.finditer(text, start):
-        if found.lastgroup == "opens":
-            depth += 1
-        elif found.lastgroup == "closes":
-            depth, end = depth - 1, found.end()
-            if depth == 0:
-                break
-    return end
-
-
-def _final_channel(text: str) -> str:
-    """Return what an answer in the harmony format says to its reader."""
-    finals = list(_FINAL.finditer(text))
-    if not finals:
-        return "" if _CHANNEL.match(text) else text
-    return _ENDED.split(text[finals[-1].end() :])[0]

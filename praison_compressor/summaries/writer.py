@@ -15,6 +15,7 @@ from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.secrets import Redactor, wants_redaction
 from ..quotes import QuoteOptions, Quotes, read_quotes
+from ..quotes.rendering import TITLES
 from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTED, frame
 from ..view.masks import MASK, masked_by_policy
@@ -172,7 +173,7 @@ class SummaryWriter:
         """
         shown = await asyncio.to_thread(self._masked, brief)
         text = await Drafter(asker, self.tokens).draft(shown)
-        written = await asyncio.to_thread(self._finished, brief, without_divider(text), size)
+        written = await asyncio.to_thread(self._finished, brief, own_words(text), size)
         return replace(
             written, model=asker.answered_by, usage=asker.usage, parts=tuple(asker.parts)
         )
@@ -281,12 +282,19 @@ def _joined(prose: str, quotes: str, method: str) -> str:
     return f"{prose}\n\n{QUOTED}\n{quotes}"
 
 
-def without_divider(prose: str) -> str:
-    """Return prose without the line that separates prose from quotes."""
-    return _DIVIDER.sub("", prose).strip()
+def own_words(prose: str) -> str:
+    """Return prose in which no line poses as a heading of quotes.
+
+    >>> own_words("## The user said")
+    'The summarizer writes: The user said'
+    """
+    return _POSING.sub("The summarizer writes: ", prose)
 
 
-_DIVIDER = re.compile(rf"^[^\w\n]*{re.escape(QUOTED[:-1])}[^\w\n]*$", re.IGNORECASE | re.MULTILINE)
+_POSING = re.compile(
+    rf"^[^\w\n]{{0,20}}(?={'|'.join(re.escape(t) for t in (QUOTED[:-1], *TITLES.values()))})",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 def cut_to(text: str, room: int, count: Callable[[str], int]) -> str:

@@ -11,6 +11,10 @@ LEAST_QUOTES = 3_000
 """Tokens of quotes where an eighth of the target allows it: how many files and wishes a session has
 does not shrink with the window. Half of `fold_ratio`, so that not every summary is a fold."""
 
+LEAST_SAID = 40
+"""Tokens in which a message of the user is quoted by its beginning and end
+(tests/compressor/test_tails.py)."""
+
 TAIL_SHARE = 0.5
 """Of the target less the head: the tail gets at least that where it asks for it
 (tests/benchmarks/tails.py)."""
@@ -49,6 +53,8 @@ class Budget:
     """Of quotes where the tail has all that it asks for."""
     fold: int
     """All summaries but one new one; above it they are folded into one that takes no more."""
+    said: int = 0
+    """Of quotes for each message of the user, at least; 0: `quotes` are all that are wanted."""
     min_gain: float = 0.05
     recent_turns: int = 0
     mask_recent: int = 0
@@ -102,6 +108,7 @@ class Budget:
         head, quotes = config.head_tokens, config.quotes_budget_tokens
         recent = config.mask_keep_recent_tokens
         tail = config.protect_last_n_tokens
+        said = LEAST_SAID if quotes is None else 0
         if quotes is None:
             quotes = max(target // 10, min(LEAST_QUOTES, target // 8))
         return cls(
@@ -113,6 +120,7 @@ class Budget:
             prose=config.summary_target_tokens,
             quotes=quotes,
             most_quotes=quotes,
+            said=said,
             fold=int(target * config.fold_ratio),
             min_gain=config.min_gain_ratio,
             recent_turns=config.keep_recent_turns or 0,

@@ -101,7 +101,7 @@ def jobs_for(
 ) -> tuple[Job, ...]:
     """Return a job for each run, which share `room` tokens by what their quotes need.
 
-    `prose` goes to the main run; where `quotes` are wanted they take what it leaves.
+    `prose` goes to the main run; beside it stand `quotes` at most.
     """
     main = main_run(view, runs)
     rooms = _shares(view, runs, needs, prose, room)
@@ -116,7 +116,7 @@ def _job(view: View, run: Run, room: int, prose: int, quotes: int) -> Job:
     # A fold's prose carries more than one segment's did.
     asked = prose * (2 if any(segment.method == "model" for segment in folds) else 1)
     asked = max(1, min(asked, int(own * PROSE_SHARE))) if prose else 0
-    return Job(*run, room=own, quotes=own if quotes else 0, prose=asked, folds=folds)
+    return Job(*run, room=own, quotes=min(own, quotes), prose=asked, folds=folds)
 
 
 def _within(view: View, run: Run) -> tuple[Segment, ...]:

@@ -37,7 +37,7 @@ from .frame import LEFT_OUT, READ_ON
 
 
 CALL_CHARS = 100
-TELLING_CHARS = 120
+TELLING_CHARS = 80
 
 
 def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:

@@ -219,10 +219,6 @@ FILLED = 0.95
 """Share of its room that a tail keeps when its cut moves to a turn start
 (tests/compressor/test_tails.py)."""
 
-LEAST_SAID = 40
-"""Tokens in which a message of the user is quoted by its beginning
-(tests/compressor/test_tails.py)."""
-
 
 def _yielding(whole: _Summaries) -> Plan | None:
     """Return the plan for which the fewest of the kept messages yield, the oldest first.
@@ -387,12 +383,12 @@ class _Summaries:
         return max(room - self._share(goal), int(room * (1 - self.budget.tail_share)))
 
     def _quotes(self, way: Way, quotes: int) -> int:
-        """Return the tokens of quotes, if so many are set aside; 0 where none are wanted.
+        """Return the tokens of quotes, where so many are set aside.
 
         Each message of the user gets room for its beginning; a fold takes what summaries may.
         """
         folded = self.budget.fold if way.folds and self._old else 0
-        return max(quotes, LEAST_SAID * self._said, folded) if self.budget.quotes else 0
+        return max(quotes, self.budget.said * self._said, folded if self.budget.said else 0)
 
     def _free(self, goal: int, way: Way) -> int:
         """Return the tokens that texts and tail share."""
@@ -428,7 +424,9 @@ class _Summaries:
         prose = min(self._prose, int(room * PROSE_SHARE)) if self.by_model else 0
         split = self._lengthened(split, goal, prose, min(most - prose, sum(needs)))
         room = min(most, goal - split.kept)
-        jobs = jobs_for(self.view, self._runs(split), needs, prose, room, quotes)
+        # Where no budget is set, quotes take what the prose leaves.
+        beside = room if self.budget.said else quotes
+        jobs = jobs_for(self.view, self._runs(split), needs, prose, room, beside)
         return Plan(split.start, split.kept + min(room, max(split.texts, prose)), jobs)
 
     def _runs(self, split: _Split) -> list[Run]:

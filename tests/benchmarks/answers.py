@@ -1,10 +1,11 @@
 """Which answers become a summary: recorded ones, short true ones, texts that are none.
 
-    python -m tests.benchmarks.answers --visible FILE --recorded FILE [--list]
+    python -m tests.benchmarks.answers --visible FILE --recorded FILE [--every N] [--list]
 
 The visible file has conversations, one a line; the recorded one has real compactions with the
 summary that an agent's own model wrote. Each kind of text that is no summary is answered to a
-request for each conversation of the visible file. `--list` names the conversations of each mistake.
+request for each conversation of the visible file. `--every`
+takes each N-th conversation; `--list` names the conversations of each mistake.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ TRUE = (
     ("sweagent-crypto-Baby", "Error in unhexlify mended; solve.py printed the HTB flag."),
     ("sweagent-rev-rock", "Wrong flag! again: submit eats backslashes; FUN_004016ba next."),
     ("docent-78", "No flag yet. XOR with the keys of flag.txt.enc was repeated."),
-    ("docent-86", "I cannot find it: the key 'crypto' gave no valid flag."),
+    ("docent-86", "I cannot find the picoCTF flag; key lengths and 'crypto' were tried."),
     ("inspect-browser", "The AI Security Institute: since November 2023, safety research."),
     ("pi-large", "Error: the TUI changes were never committed, coding-agent breaks."),
     ("cc-entire-34de", "id.CheckpointID compared as string: last_checkpoint_id_test.go."),
@@ -48,7 +49,7 @@ TRUE = (
     ("tau-airline-gpt4o-task17", "Houston to Seattle moved to May 24, business; $461 to pay."),
     ("tau-airline-gpt4o-task28", "8C8K4E und LU15PA storniert; UDMOP1 und XAZ3C0 gehen nicht."),
     ("tau-airline-gpt4o-task28", "Annulées : 8C8K4E, LU15PA, MSJ4OA ; UDMOP1 reste."),
-    ("tau-airline-gpt4o-task0", "HAT136 from JFK over ATL to SEA booked, Visa 7447, no certificate."),
+    ("tau-airline-gpt4o-task0", "HAT136 from JFK over ATL to SEA booked, Visa 7447."),
 )  # fmt: skip
 """The beginning of a conversation's id, and what may be said of it in a line."""
 
@@ -73,6 +74,7 @@ FIXED = {
     "one word": "Done.",
     "headings": "## State\n## Decisions\n## Open work",
     "placeholders": "## Done\n- [insert completed work here]\n## Next step\n- [insert next step]",
+    "no summary": "No summary is available for this conversation.",
     "nothing": "There is nothing to summarize in the provided text.",
     "error of a provider": "Error: rate limit exceeded. Please try again later.",
     "error page": "<html><head><title>503 Service Temporarily Unavailable</title></head></html>",
@@ -162,9 +164,9 @@ def no_summaries(talks: dict[str, list[Message]]) -> Iterator[tuple[str, dict[st
 
 def main() -> None:
     """Print both tables."""
-    given = options(__doc__, visible=Path, recorded=Path, list=False)
+    given = options(__doc__, visible=Path, recorded=Path, every=1, list=False)
     visible = [one for one in recorded(given.visible) if len(one["messages"]) >= LEAST_MESSAGES]
-    talks = {one["id"]: asked_about(one["messages"]) for one in visible}
+    talks = {one["id"]: asked_about(one["messages"]) for one in visible[:: given.every]}
     rows = []
     for kind, why in true_ones(visible, given.recorded):
         rows.append((kind, f"{why.count('')} of {len(why)}", ", ".join(filter(None, why)) or "-"))

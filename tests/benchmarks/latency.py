@@ -3,7 +3,7 @@
     python -m tests.benchmarks.latency [--summarizer-seconds 20] [--samples 20] [--rounds 15]
 
 Best of several runs where the work itself is meant, percentiles where waiting is. Cold start is
-everything but facts and model: their time is measured in the same run and taken off.
+everything but the model; the time of its quotes is measured in the same run.
 """
 
 from __future__ import annotations
@@ -18,25 +18,15 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 from unittest.mock import patch
 
-from praison_compressor.facts import RuleReader
-
 from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import Message
-from praison_compressor.summaries import retries, static, writer
+from praison_compressor.summaries import retries, writer
 from tests.benchmarks.common import best, options, published, show, transcript
 
 MODEL = "gpt-4o"
 WINDOW = 128_000
-FACTS = (
-    (RuleReader, "rules"),
-    (static, "extract"),
-    (writer, "coverage"),
-    (writer, "repair"),
-    (writer, "static_summary"),
-    (retries, "is_about"),
-    (writer, "unverified"),
-)
-"""Where the functions of the facts are called from; the last two look the model's own up."""
+QUOTES = ((writer, "read_quotes"), (retries, "accept"))
+"""Where the quotes are read, and the model's answer judged."""
 
 SUMMARY = "## Done\n" + "\n".join(
     f"- src/f{n}.py: read, mended and tested; the report about it is in order." for n in range(40)
@@ -118,8 +108,8 @@ def quiet(rounds: int) -> Iterator[Row]:
 
 
 @contextmanager
-def timed_facts() -> Iterator[list[float]]:
-    """How long the functions of the facts take, called as always."""
+def timed_quotes() -> Iterator[list[float]]:
+    """Time the reading of quotes and the judging of answers."""
     spent: list[float] = []
 
     def wrap(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -133,16 +123,16 @@ def timed_facts() -> Iterator[list[float]]:
         return call
 
     with ExitStack() as stack:
-        for module, name in FACTS:
+        for module, name in QUOTES:
             stack.enter_context(patch.object(module, name, wrap(getattr(module, name))))
         yield spent
 
 
 def first(messages: list[Message]) -> tuple[float, float]:
-    """Milliseconds of a first compression without its facts, and of the facts alone."""
+    """Return milliseconds of a first compression without its quotes, and of the quotes."""
     ours = compressor(tool_policies={"*": "summarize"})
     gc.collect()
-    with timed_facts() as spent:
+    with timed_quotes() as spent:
         start = time.perf_counter()
         result = ours.compress_sync(messages)
         whole = time.perf_counter() - start
@@ -156,14 +146,14 @@ def cold(messages: list[Message], rounds: int) -> Iterator[Row]:
     """
     tokenize = encoded(messages)
     found = [(best(tokenize, 1), *first(messages)) for _ in range(rounds + 1)][1:]
-    floor, without, facts = (statistics.median(each) for each in zip(*found, strict=True))
+    floor, without, quotes = (statistics.median(each) for each in zip(*found, strict=True))
     ratios = sorted(rest / floor for floor, rest, _ in found)
     ratio, aside = statistics.median(ratios), rounds // 7
     what = f"one exact tokenization of {len(messages):,} messages, by tiktoken"
     yield what, f"{floor:.0f} ms", "", ""
     figure = f"{ratio:.2f} x ({ratios[aside]:.2f} to {ratios[-1 - aside]:.2f})"
     yield f"cold start, median of {rounds}", figure, "<= 1.5 x", ratio <= 1.5
-    yield "... without its facts; its facts", f"{without:.0f} ms; {facts:.0f} ms", "", ""
+    yield "... without its quotes; its quotes", f"{without:.0f} ms; {quotes:.0f} ms", "", ""
 
 
 def held(turns: int) -> tuple[float, float]:

@@ -26,6 +26,7 @@ from tests.helpers.transcripts import session
 Message = dict[str, Any]
 Row = tuple[str, int, int, int, str]
 CITED = re.compile(r"\[(s\d+\.\d+)\]")
+COUNTED = re.compile(r"\[… [\d,]+ of [\d,]+ characters …\]|\([\d,]+ lines?, [\d,]+ characters\)")
 
 
 def compressed(
@@ -93,8 +94,9 @@ def _numbered(words: set[str]) -> set[str]:
 
 
 def _words(text: str) -> set[str]:
-    # Of a word behind a gap only the end may be left; what came of a call is told in our words.
-    plain = re.sub(r"\\\\[nrt]|\\[nrt]|… \w+", " ", text)
+    # Gaps and sizes are counted; of a word behind a gap only the end may be left.
+    plain = COUNTED.sub(" ", text)
+    plain = re.sub(r"\\\\[nrt]|\\[nrt]|… \w+", " ", plain)
     return set(re.findall(r"\w+", plain.casefold())) - {"ok", "failed", "exit", "unknown"}
 
 

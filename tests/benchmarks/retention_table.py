@@ -1,33 +1,25 @@
-"""What survives without a model: recorded sessions, the oracle's line.
+"""What survives of recorded sessions, with and without the summary that a model wrote.
 
     python -m tests.benchmarks.retention_table --file CORPUS/visible.jsonl [--budgets .1,.25,.5]
     python -m tests.benchmarks.retention_table --recorded CORPUS/recorded_compactions.jsonl
 
 Beside the file lies `../bench` with the benchmark's own `retention.py` and `baselines.py`; else say
-`--bench FOLDER`. Rows: ours; ours told which identifiers will be needed (the oracle: nobody can
-know).
-
-`--recorded` takes real compactions, each with the summary that a model wrote: it stands for the
-auxiliary model and stays whole, within 1, 1.25 and 1.5 times its own tokens. The oracle's line is
-what our audit would repair if it knew what will be needed. At 1 x a summary and what frames it do
-not fit: the view is without a model. `whole` counts the views that hold the summary to its end.
+`--bench FOLDER`. With `--recorded` the recorded summary replaces the auxiliary model's, within 1,
+1.25 and 1.5 times its own tokens. `whole` counts the views that hold the summary to its end.
 """
 
 from __future__ import annotations
 
 import importlib
 import logging
-import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 from typing import Any
 
-from praison_compressor import CompressorConfig
 from praison_compressor.messages import text_of
-from praison_compressor.summaries.validation import unmarked
 from tests.benchmarks import retention
 from tests.benchmarks.common import options, show
 
@@ -89,11 +81,6 @@ class Bench:
         tokens, kept = map(self.retention.conv_tokens, (counted, floor))
         return Case(messages, cut, tokens, floor, kept, summary)
 
-    def needed_in(self, case: Case) -> set[str]:
-        """The identifiers that the session needed after the cut, as they may be written."""
-        found = self.retention.needed(case.messages, case.cut)[0].items()
-        return {way for name, how in found for way in self.retention.variants(name, how["kind"])}
-
     def score(self, case: Case, view: list[Message], budget: int) -> dict[str, Any]:
         """The benchmark's figures for a view; `gates` is whether it holds all of them."""
         found = self.retention.score(case.messages, view, case.cut, budget)
@@ -102,15 +89,14 @@ class Bench:
         gates = all(found[name] for name in kept) and not flaws
         return {**found, "gates": gates}
 
-    def view_score(self, case: Case, budget: int, *, oracle: bool) -> dict[str, Any]:
-        """The scores of our view, with the recorded summary where there is one."""
-        config = told_of(self.needed_in(case)) if oracle else retention.CONFIG
+    def view_score(self, case: Case, budget: int) -> dict[str, Any]:
+        """Return the scores of our view, with the recorded summary where there is one."""
+        config = retention.CONFIG
         if case.summary:
             view = retention.with_summary(case.before, case.summary, budget, config)
         else:
             view = retention.static(case.before, budget, config)
-        # A mark behind a doubted claim takes no word of the summary away.
-        whole = any(case.summary.strip() in unmarked(text_of(message)) for message in view)
+        whole = any(case.summary.strip() in text_of(message) for message in view)
         return {**self.score(case, view, budget), "whole": whole}
 
 
@@ -128,14 +114,6 @@ def bench_of(path: Path, folder: Path | None) -> Bench:
             raise SystemExit(f"{folder / name}: no such file; --bench names the benchmark's folder")
     sys.path.insert(0, str(folder))
     return Bench(importlib.import_module("retention"), importlib.import_module("baselines"))
-
-
-def told_of(needed: set[str]) -> CompressorConfig:
-    """Settings to which these identifiers are a domain's own: they are worth all there is."""
-    names = sorted(needed, key=len, reverse=True)
-    pattern = "|".join(map(re.escape, names))
-    told = {"needed": rf"(?<!\w)(?:{pattern})(?!\w)"} if names else {}
-    return replace(retention.CONFIG, fact_patterns=told)
 
 
 # ---------------------------------------------------------------- the tables
@@ -162,18 +140,14 @@ def _row(name: str, rows: Rows, last: str) -> tuple[object, ...]:
 
 
 def cut_at(bench: Bench, cases: Sequence[Case], share: float) -> Iterator[tuple[object, ...]]:
-    """Ours and the oracle, where the budget is a test."""
+    """Yield our row, where the budget is a test."""
     fit = [case for case in cases if case.kept <= FEASIBLE * share * case.tokens]
-    ours, oracle = (
-        [bench.view_score(case, int(case.tokens * share), oracle=told) for case in fit]
-        for told in (False, True)
-    )
+    ours = [bench.view_score(case, int(case.tokens * share)) for case in fit]
     yield _row("ours", ours, "gates")
-    yield _row("oracle", oracle, "gates")
 
 
-def repaired(bench: Bench, cases: Sequence[Case]) -> Iterator[tuple[object, ...]]:
-    """Recorded summaries: bare, repaired, and repaired by who knows what will be needed."""
+def beside_quotes(bench: Bench, cases: Sequence[Case]) -> Iterator[tuple[object, ...]]:
+    """Yield the recorded summaries alone, and with quotes beside them."""
     bare = []
     for case in cases:
         said = {"role": "user", "content": case.summary}
@@ -181,13 +155,8 @@ def repaired(bench: Bench, cases: Sequence[Case]) -> Iterator[tuple[object, ...]
         bare.append({**bench.score(case, view, case.kept + case.tokens), "whole": True})
     yield _row("the summary, and what all keep", bare, "whole")
     for times in (1, 1.25, 1.5):
-        yield ()
-        for name in ("ours", "oracle"):
-            scores = [
-                bench.view_score(c, int(c.kept + c.tokens * times), oracle=name == "oracle")
-                for c in cases
-            ]
-            yield _row(f"{times} x: {name}", scores, "whole")
+        scores = [bench.view_score(c, int(c.kept + c.tokens * times)) for c in cases]
+        yield _row(f"{times} x: ours", scores, "whole")
 
 
 def main() -> None:
@@ -199,7 +168,7 @@ def main() -> None:
     logging.disable(logging.WARNING)
     columns = ("", "cuts", "deep", "deep + bound", "user")
     if given.recorded:
-        rows = repaired(bench, list(bench.compactions(path)))
+        rows = beside_quotes(bench, list(bench.compactions(path)))
         show("recorded summaries as the model's", (*columns, "whole"), rows)
         return
     cases = list(bench.cases(path))

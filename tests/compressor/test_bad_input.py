@@ -58,7 +58,7 @@ OPTIONS = [
     ("summarize_on_prefix", None), ("model", 5), ("auxiliary_model", ["gpt-4o"]),
     ("store_key", b"key"), ("fallback_models", "gpt-4o"), ("fallback_models", [""]),
     *[("store_url", wrong) for wrong in (5, "", b"", ["a.db"])],
-    *[("verify_with", wrong) for wrong in ("rules", "", True, 1, "Model")],
+    ("pinned", "Never push."), ("pinned", [""]), ("quotes_budget_tokens", -1),
 ]  # fmt: skip
 
 

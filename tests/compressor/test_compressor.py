@@ -166,7 +166,8 @@ def test_equal_words_in_another_session_or_namespace_open_nothing():
     first.compress_sync(messages, session_id="b")
     assert len(model.requests) == 2
     config = CompressorConfig(**{**vars(SMALL), "namespace": "other"})
-    other = ContextCompressor(config, summarizer=Model("## Done\nother words"), store=store)
+    said = Model("## Done\nOther modules, in order.")
+    other = ContextCompressor(config, summarizer=said, store=store)
     assert other.compress_sync(messages, session_id="a").summary_method == "model"
     assert other.verbatim(view, session_id="a") == view
 

@@ -7,12 +7,11 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
-from praison_compressor.facts import Facts, extract
 
 from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import text_of
 from praison_compressor.messages.secrets import Redactor
+from praison_compressor.quotes import read_quotes
 from praison_compressor.summaries.prompts import rendering
 from praison_compressor.testing import Call, LocalProvider, Reply
 from praison_compressor.view.masks import shorten
@@ -25,10 +24,9 @@ from tests.helpers.native import (
     result,
     session,
     text,
-    to_native,
     use,
 )
-from tests.helpers.transcripts import Message, transcripts
+from tests.helpers.transcripts import Message
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}}
 SESSIONS: dict[str, Any] = {
@@ -72,7 +70,7 @@ def test_a_tool_loop_with_signed_thinking_goes_on(provider: LocalProvider) -> No
             "", (Call("read", {"path": f"{asked.number}.py"}),), thinking="Hm. " * 9
         )
     )
-    ours = compressor(Model())
+    ours = compressor(Model(), tool_policies={"*": "summarize"})
     messages: list[Message] = [{"role": "user", "content": "Read all of it."}]
     sizes = []
     for _ in range(24):
@@ -87,36 +85,23 @@ def test_a_tool_loop_with_signed_thinking_goes_on(provider: LocalProvider) -> No
     assert "thinking" in str(view)
 
 
-def told(facts: Facts) -> tuple[object, ...]:
-    """What facts say, without where they were read: there results are messages of their own."""
-    return (
-        [(f.path, f.action, f.via, f.ok) for f in facts.files],
-        [(c.text, c.outcome, c.detail) for c in facts.commands],
-        [said.text for said in facts.user],
-        [error.text for error in facts.errors],
-        sorted(name.text for name in facts.identifiers),
-    )
-
-
 @settings(max_examples=25)
 @given(transcripts(max_turns=4))
-def test_facts_are_the_same_in_both_shapes(messages: list[Message]) -> None:
-    """Provider-neutral: files, commands, errors, identifiers, the user's words."""
+def test_quotes_are_the_same_in_both_shapes(messages: list[Message]) -> None:
+    """Provider-neutral: the user's words, files, commands."""
     spoken = [m for m in messages if m["role"] not in ("system", "developer")]
-    assert told(extract(to_native(spoken))) == told(extract(spoken))
+    ours, theirs = read_quotes(to_native(spoken)), read_quotes(spoken)
+    assert [said.text for said in ours.said] == [said.text for said in theirs.said]
+    assert list(ours.files) == list(theirs.files)
 
 
-def test_a_flag_tells_of_a_failure_that_the_words_do_not() -> None:
-    """`is_error` beside a result; one that says nothing at all has failed too."""
-    steps = [
-        asks(use("a", "bash", command="deploy")),
-        brings(result("a", "no such stage", is_error=True)),
-    ]
-    (command,) = extract(steps).commands
-    assert (command.text, command.outcome) == ("deploy", "failed")
-    assert [error.text for error in extract(steps).errors] == ["Error: no such stage"]
-    unflagged = [steps[0], brings(result("a", "no such stage"))]
-    assert extract(unflagged).commands[0].outcome != "failed"
+def test_a_flag_beside_a_result_is_quoted() -> None:
+    """`is_error` stands before the result's words; without the flag nothing does."""
+    failed = brings(result("a", "no such stage", is_error=True))
+    passed = brings(result("a", "no such stage"))
+    called = asks(use("a", "bash", command="deploy"))
+    texts = [read_quotes([called, one]).text(300, len) for one in (failed, passed)]
+    assert ["is_error: no such stage" in text for text in texts] == [True, False]
 
 
 def test_an_orphans_words_are_not_the_users() -> None:
@@ -125,7 +110,8 @@ def test_an_orphans_words_are_not_the_users() -> None:
     lost = brings(result("gone", "Always deploy on Friday."), text("Never deploy on Friday."))
     view = ours.compress_sync([{"role": "user", "content": "go"}, asks(text("Hm.")), lost]).messages
     assert refusal_of(view) is None
-    assert [said.text for said in extract(view).user] == ["go", "Never deploy on Friday."]
+    said = [one.text for one in read_quotes(view).said if one.by_user]
+    assert said == ["go", "Never deploy on Friday."]
 
 
 def test_the_summarizer_is_shown_calls_and_whose_words_are_whose() -> None:

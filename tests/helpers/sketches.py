@@ -49,7 +49,7 @@ def laid(sketch: str, *segments: tuple[int, int, int], head: int = 0) -> View:
 
 def budget(limit: int, trigger: int, target: int, **numbers: object) -> Budget:
     """A budget in which only what is named is more than nothing."""
-    nothing = {"tail": 0, "head": 0, "prose": 100, "quotes": 1, "most_quotes": 0}
+    nothing = {"tail": 0, "head": 0, "prose": 100, "quotes": 0, "most_quotes": 0}
     nothing |= {"fold": 1_000_000, "min_gain": 0}
     return Budget(limit, trigger, target, **{**nothing, **numbers})  # type: ignore[arg-type]
 

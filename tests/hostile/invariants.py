@@ -6,8 +6,6 @@ import logging
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from praison_compressor.summaries.static import static_summary
-
 from praison_compressor import (
     BudgetTooSmall,
     CompressorConfig,
@@ -25,6 +23,7 @@ from praison_compressor.messages import (
     tool_calls_of,
 )
 from praison_compressor.messages.shapes import encodable
+from praison_compressor.quotes import read_quotes
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
 from tests.hostile.generating import Case
@@ -72,9 +71,9 @@ def _read_promises(case: Case, transcript: Transcript) -> Iterator[str]:
     if read(sent).messages != sent:
         yield "what was read reads otherwise"
     budget = min(case.target, 600)
-    told = static_summary(sent, budget_tokens=budget, count=TOKENS.text)
+    told = read_quotes(sent).text(budget, TOKENS.text)
     if TOKENS.text(told) > budget:
-        yield f"a static summary of {TOKENS.text(told)} tokens where {budget} were asked for"
+        yield f"quotes of {TOKENS.text(told)} tokens where {budget} were asked for"
     if told.lower().count("\n## the user said") > 1:
         yield "a second section of the user's words"
 

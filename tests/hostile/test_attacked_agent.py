@@ -48,7 +48,7 @@ def talk(host: LocalProvider, path: str, pages: list[str]) -> tuple[list[Any], l
 @pytest.mark.parametrize(
     ("path", "answer"),
     [*zip(PATHS, ["", "## Done\n" + "\n".join(ATTACKS[:60])], strict=True)],
-    ids=["facts", "a model that repeats it"],
+    ids=["quotes", "a model that repeats it"],
 )
 def test_an_attacked_agent_is_sent_its_own_instructions_and_data(
     host: LocalProvider, path: str, answer: str

@@ -110,4 +110,3 @@ def test_items_are_compressed_by_way_of_messages() -> None:
     around = {(kinds[at - 1], kinds[at + 1]) for at in calls}
     assert around == {("reasoning", "function_call_output")}
     assert to_items(ours.verbatim(view)) == ("Be brief.", before)
-    assert [fact.path for fact in extract(messages).files] == [f"src/{t}.py" for t in range(14)]

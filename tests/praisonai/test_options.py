@@ -130,7 +130,8 @@ OPTIONS = {
     "fallback_models": ("b", "c"),
     "summary_instructions": "Keep the invoice numbers.",
     "summary_prompt": "{instructions}\n{earlier}\n{transcript}\nIn {words} words.",
-    "verify_with": "model",
+    "pinned": ("Never push.",),
+    "quotes_budget_tokens": 300,
     "namespace": "tenant",
 }
 

@@ -191,16 +191,6 @@ def test_an_example_that_is_called_wrongly_says_how_it_is_called(
     assert said.err.startswith(f"usage: {name}.py")
 
 
-def test_the_own_facts_example_keeps_what_its_field_needs(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Taught the field's names, a static summary keeps more of them, and the one failure."""
-    taught, with_facts, without = example("own_facts").main()
-    assert with_facts == 40 > without
-    assert taught.tokens_after < taught.tokens_before / 4
-    assert "error: seal broken, held" in capsys.readouterr().out
-
-
 def test_the_recall_example_reads_the_original_back(capsys: pytest.CaptureFixture[str]) -> None:
     """What the summary stands for comes back word for word, by the reference that search gave."""
     original = example("recall_tool").main()

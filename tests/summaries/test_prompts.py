@@ -7,7 +7,8 @@ import pytest
 from praison_compressor import CompressorConfig, ConfigError, SummaryRejected, SummaryReply
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.prompts import Wish, merge_request, rendering, request, unposed
-from praison_compressor.summaries.validation import accept, strip_reasoning
+from praison_compressor.summaries.reasoning import strip_reasoning
+from praison_compressor.summaries.validation import accept
 from praison_compressor.view.frame import frame, is_framed, unframe
 from tests.helpers.transcripts import step
 

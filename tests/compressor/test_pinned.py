@@ -1,0 +1,115 @@
+"""Pinned texts: in every compressed view, word for word, once, and part of no summary."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
+from praison_compressor.messages import check, text_of
+from tests.helpers.compressing import Model, compressor, requests_of
+from tests.helpers.transcripts import session, transcripts
+
+RULE = "Never push to main without asking me;\nkeep the port <8443>."
+OTHER = "Answer in Python."
+
+
+def places(view: list[dict[str, Any]], words: str = RULE) -> list[int]:
+    """Where in the view the words stand."""
+    return [n for n, message in enumerate(view) if words in text_of(message)]
+
+
+def pinning(**options: Any) -> ContextCompressor:
+    return compressor(Model(), pinned=(RULE,), **options)
+
+
+@pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}, {"background": True}])
+def test_pinned_texts_stand_once_before_the_first_thing_compressed(options: Any) -> None:
+    """At the end of the head, in a view of masks, of summaries, and of texts that fill in."""
+    ours = pinning(**options)
+    for request in requests_of(session(14)):
+        result = ours.compress_sync(request)
+        changed = [n for n, m in enumerate(result.messages) if m not in request]
+        assert places(result.messages) == changed[:1]
+        assert check(result.messages) == []
+        assert result.tokens_after == ours.tokens.messages(result.messages) <= 4_500
+        assert changed == [] or 1 < changed[0] <= 4
+    assert result.context_status != "full"
+    assert ours.background.wait(30)
+    ours.close()
+
+
+def test_a_view_that_fits_whole_has_no_pinned_texts() -> None:
+    """Nothing is compressed: the host's own messages are sent."""
+    messages = session(2)
+    assert pinning().compress_sync(messages).messages == messages
+
+
+def test_they_survive_folds_edits_and_undo_and_are_in_no_segment() -> None:
+    """They are written when the view is projected, not stored."""
+    ours = pinning(tool_policies={"*": "summarize"})
+    for request in requests_of(session(40)):
+        result = ours.compress_sync(request, session_id="s")
+    edited = [dict(message) for message in session(40)]
+    edited[9]["content"] = "edited"
+    assert len(places(ours.compress_sync(edited, session_id="s").messages)) == 1
+    assert len(places(result.messages)) == 1
+    entries = ours.store.open("default", "s").entries
+    assert all(RULE not in text_of(entry.segment.rendered) for entry in entries)
+    ours.undo("s")
+    again = ours.compress_sync(session(3), session_id="s")
+    assert places(again.messages) == []
+
+
+def test_a_call_pins_more_and_the_next_call_need_not() -> None:
+    """A call's texts are added to the configured ones, in order, each once."""
+    ours, messages = pinning(), session(14)
+    both = ours.compress_sync(messages, pinned=[OTHER, RULE])
+    at = places(both.messages)
+    assert places(both.messages, OTHER) == at
+    assert text_of(both.messages[at[0]]).index(RULE) < text_of(both.messages[at[0]]).index(OTHER)
+    one = ours.compress_sync(messages)
+    assert (len(places(one.messages)), places(one.messages, OTHER)) == (1, [])
+
+
+@pytest.mark.parametrize("pinned", [(RULE,), (RULE, OTHER), ()])
+def test_a_view_compressed_again_has_the_texts_of_now(pinned: tuple[str, ...]) -> None:
+    """Also where other texts were pinned when the view was made, and after a restart."""
+    ours, messages = pinning(), session(14)
+    view = ours.compress_sync(messages, session_id="s").messages
+    later = compressor(Model(), store=ours.store, pinned=pinned)
+    again = later.compress_sync(view, session_id="s").messages
+    assert [len(places(again, text)) for text in (RULE, OTHER)] == [
+        int(text in pinned) for text in (RULE, OTHER)
+    ]
+    assert later.verbatim(view, session_id="s") == messages
+    assert [m for m in again if m in messages] == [m for m in view if m in messages]
+
+
+def test_room_is_set_aside_and_too_much_is_an_error() -> None:
+    """They count against the window; without room for them nothing can be sent."""
+    assert pinning().compress_sync(session(14), target_tokens=1_500).tokens_after <= 1_500
+    with pytest.raises(BudgetTooSmall, match="pinned texts"):
+        compressor(pinned=["word " * 9_000]).compress_sync(session(14))
+    used = pinning().context_use(session(14))
+    assert sum(used.parts.values()) == used.window
+
+
+@settings(max_examples=25)
+@given(transcripts(), st.integers(300, 3_000))
+def test_any_view_has_them_and_is_itself_again(messages: Any, target: int) -> None:
+    """Whatever the transcript and the size: valid, within it, and the same view again."""
+    ours = ContextCompressor(CompressorConfig(model="gpt-4o", pinned=(RULE,)))
+    try:
+        result = ours.compress_sync(messages, target_tokens=target)
+    except BudgetTooSmall as error:
+        assume(False)
+        raise AssertionError from error
+    assert check(result.messages) == []
+    assert result.tokens_after == ours.tokens.messages(result.messages) <= target
+    assert len(places(result.messages)) == (result.context_status != "full")
+    assert ours.verbatim(result.messages) == messages
+    assert ours.compress_sync(result.messages, target_tokens=target).messages == result.messages

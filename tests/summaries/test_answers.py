@@ -1,0 +1,181 @@
+"""What of a model's answer becomes a summary: judged by its end, form, words and their order."""
+
+from __future__ import annotations
+
+import enum
+import random
+
+import pytest
+
+from praison_compressor import SummaryRejected, SummaryReply
+from praison_compressor.summaries.prompts import Wish, rendering, request
+from praison_compressor.summaries.reasoning import strip_reasoning
+from praison_compressor.summaries.validation import accept
+from tests.helpers.transcripts import step
+
+TRUE = (
+    "The invoice export failed for Norway because the VAT table had no row with rate 25. The row "
+    "was added in vat_rates.csv, and order 88213 was exported first. The user wants the run for "
+    "March to be repeated on Monday, and no mail to customers before that. Open: the totals of "
+    "order 88214 differ by 3.40 from the ledger, for a reason that nobody has found yet."
+)
+SAID = (
+    "Please look why the invoice export fails for customers in Norway, order 88213 first.",
+    "The VAT table has no row for Norway: rate 25 is missing in vat_rates.csv, so it fails.",
+    "Add the row with rate 25. Repeat the run for March on Monday, no mail to customers before.",
+    "Order 88213 was exported first. The totals of order 88214 differ by 3.40 from the ledger.",
+    "Find the reason why the totals differ; the user of the ledger has not found it yet.",
+)
+FILLER = " ".join(f"Row {n} of page {n % 7} has an amount and a customer." for n in range(120))
+MESSAGES = [
+    message
+    for n, text in enumerate(SAID)
+    for message in (
+        {"role": "user" if n % 2 == 0 else "assistant", "content": text},
+        *step(f"c{n}", FILLER, path=f"pages/page_{n}.csv"),
+    )
+]
+ASKED = request(rendering(MESSAGES), Wish(200))
+
+
+def refused(text: str, finish_reason: object = "stop") -> str:
+    """Why the answer is refused; "" where it is accepted."""
+    try:
+        accept(SummaryReply(text, finish_reason=finish_reason), ASKED)  # type: ignore[arg-type]
+    except SummaryRejected as error:
+        return error.reason
+    return ""
+
+
+def test_a_true_summary_is_accepted() -> None:
+    """Long or short, whatever word it begins with, in another language too."""
+    short = (
+        "88213 is exported; 88214 differs by 3.40.",
+        "Error gone: vat_rates.csv has rate 25 for Norway.",
+        "Sorry for Norway: order 88214 differs by 3.40 from the ledger.",
+        "I cannot say why 88214 differs by 3.40.",
+        "Die Zeile mit 25 steht in vat_rates.csv, 88213 ist exportiert, 88214 offen.",
+    )
+    assert [refused(text) for text in (TRUE, *short)] == [""] * 6
+
+
+class Reason(enum.Enum):
+    """As a client of a provider's own has it."""
+
+    MAX_TOKENS = "MAX_TOKENS"
+
+
+@pytest.mark.parametrize(
+    ("reasons", "why"),
+    [
+        (
+            ("length", "LENGTH", "MAX_TOKENS", "max_output_tokens", "FinishReason.MAX_TOKENS",
+             "model_length", "incomplete", "model_context_window_exceeded", Reason.MAX_TOKENS),
+            "cut off",
+        ),
+        (
+            ("content_filter", "SAFETY", "refusal", "RECITATION", "PROHIBITED_CONTENT",
+             "guardrail_intervened", "BLOCKLIST"),
+            "refusal",
+        ),
+        (("tool_calls", "tool_use", "function_call", "MALFORMED_FUNCTION_CALL"), "tool call"),
+        (("stop", "STOP", "end_turn", "stop_sequence", "eos_token", "COMPLETE", None, ""), ""),
+    ],
+    ids=["cut off", "filter", "call", "finished"],
+)  # fmt: skip
+def test_an_answer_that_did_not_end_by_itself_is_refused(
+    reasons: tuple[object, ...], why: str
+) -> None:
+    """In every provider's spelling; the text may be as good as it likes."""
+    assert {refused(TRUE, reason) for reason in reasons} == {why}
+
+
+def shuffled(text: str) -> str:
+    words = text.split()
+    return " ".join(random.Random(5).sample(words, len(words)))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Please provide the transcript you would like me to summarize.", "unrelated"),
+        ("Write the summary now: at most 140 words, headings and text only.", "unrelated"),
+        (ASKED[0]["content"], "echo"),
+        (ASKED[1]["content"], "echo"),
+        ("\n\n".join(rendering(MESSAGES)[:4])[:2_000], "echo"),
+        (shuffled(TRUE), "no order"),
+        (f"{TRUE} {'The totals differ, look again. ' * 40}", "repetition"),
+        (f"{TRUE}\n{'- Norway' * 200}", "repetition"),
+        ("go on " * 300, "repetition"),
+        (f"{TRUE} {'Norway25' * 400}", "repetition"),
+        (f'{{"summary": "{TRUE}", "open": ["order 88214', "unfinished JSON"),
+        (f'```json\n{{"summary": "{TRUE}", "open": [', "unfinished JSON"),
+        (f'Here it is:\n{{"summary": "{TRUE}"', "unfinished JSON"),
+        ('<tool_call>{"name": "read_file"}</tool_call>', "tool call"),
+        ('{"error": {"message": "quota"}}', "error text"),
+        ("", "empty"),
+    ],
+)
+def test_a_text_that_is_no_summary_is_refused(text: str, why: str) -> None:
+    """By what can be measured, whatever its language."""
+    assert refused(text) == why
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f'{{"summary": "{TRUE}", "open": []}}',
+        f'{{"port": 25}} is what vat_rates.csv has now. {TRUE}',
+        f"{TRUE}\n\n| order | total |\n|---|---|\n" + "| 88213 | 3.40 |\n| 88214 | 25 |\n" * 3,
+        "\n".join(f"- order {n} of the export is in the ledger" for n in range(88200, 88230)),
+    ],
+    ids=["whole JSON", "JSON in front", "a table", "a list"],
+)
+def test_a_summary_in_another_form_is_accepted(text: str) -> None:
+    """Complete JSON, quoted JSON, tables and lists are no faults."""
+    assert refused(text) == ""
+
+
+THOUGHT = "Let me see what matters here."
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        f"<|START_THINKING|>{THOUGHT}<|END_THINKING|><|START_RESPONSE|>kept<|END_RESPONSE|>",
+        f"Here is my thought process: {THOUGHT} Here is my response:\nkept",
+        f"<|begin_of_thought|>{THOUGHT}<|end_of_thought|>\n<|begin_of_solution|>kept"
+        "<|end_of_solution|>",
+        f"<REASONING_SCRATCHPAD>{THOUGHT}</REASONING_SCRATCHPAD>kept",
+        f'<details type="reasoning" done="true">\n<summary>T</summary>{THOUGHT}</details>kept',
+        f"<|inner_prefix|>{THOUGHT}<|inner_suffix|>kept",
+        f"<|channel>thought\n{THOUGHT}<channel|>kept",
+        f"<mm:think>{THOUGHT}</mm:think>kept",
+        f"<antThinking>{THOUGHT}</antThinking>kept",
+        f"{THOUGHT}<|END_THINKING|>kept",
+        f"{THOUGHT}</mm:think>kept",
+        f"<think>{THOUGHT}<think>{THOUGHT}</think>{THOUGHT}</think>kept",
+        f"<think>\n<think>{THOUGHT}</think>kept",
+        f"<think><thinking>{THOUGHT}</thinking>{THOUGHT}</think>kept",
+        f"kept<|START_THINKING|>{THOUGHT}",
+        f"<think>It's `x{THOUGHT}\n```\n{THOUGHT}</think>kept",
+        "<answer>kept</answer>",
+    ],
+)  # fmt: skip
+def test_reasoning_of_every_family_is_stripped(answer: str) -> None:
+    """Closed, half open, unclosed and nested."""
+    assert strip_reasoning(answer) == "kept"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "The parser drops `<antThinking>` and `<|END_THINKING|>` now.",
+        "Stripped:\n```\n<mm:think>\n```\nand\n```\n</mm:think>\n```",
+        "<details>\n<summary>Log</summary>two lines</details>\nDone.",
+        "It says \"here is my response:\" in the log.",
+    ],
+)  # fmt: skip
+def test_a_tag_that_is_spoken_of_stays(answer: str) -> None:
+    """In backticks, in a fence, or one that is no reasoning."""
+    assert strip_reasoning(answer) == answer
