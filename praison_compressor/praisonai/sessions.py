@@ -24,14 +24,15 @@ from ..ledger.sql.store import SqlStore, open_store
 from ..messages import text_of
 from ..messages.forks import renewed
 from ..view.frame import unframe
-from .options import session_in
 
 log = logging.getLogger(__name__)
 
 
 def session_id_of(agent: Any) -> str | None:
-    """Return the session id that the agent's `context=` or the host gives; None without one."""
-    return session_in(agent._context_param) or hosts_session_id(agent)
+    """Return the session id that the host or the agent's `context=` gives; None without one."""
+    found = hosts_session_id(agent)
+    given = getattr(agent._context_param, "session_for", None)
+    return found if found is not None or given is None else given(agent)
 
 
 def hosts_session_id(agent: Any) -> str | None:
