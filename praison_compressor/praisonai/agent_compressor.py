@@ -72,7 +72,7 @@ class AgentCompressor:
         config = replace(config, recall=wants_recall(agent, asked_recall))
         self._conversations = Conversations(self._stored)
         self._loose = Turn(self)
-        self._notices = Notices(self._agent, self._messages_of)
+        self._notices = Notices(self._agent, self._conversations.named)
         self._engines = Engines(config, self._agent, asked.own_model, self._notices)
         self._mirror = Mirror(self._agent, self._engines.open)
         self._failures: set[str] = set()
@@ -407,10 +407,6 @@ class AgentCompressor:
     def _stored(self, key: str) -> Iterator[Stored]:
         """Yield the sessions that the ledger has under a host's id, the newest first."""
         return stored_under(self.ledger, self.config.namespace, key)
-
-    def _messages_of(self, session_id: str) -> Sequence[Message]:
-        found = self._conversations.named(session_id)
-        return () if found is None else found.transcript
 
     # ------------------------------------------------------------ commands
 
