@@ -37,6 +37,7 @@ from .conversations import (
     running,
     said,
     stored_under,
+    without_question,
 )
 from .engines import Engines, bill
 from .notices import Notices, Status, status_of
@@ -102,6 +103,8 @@ class AgentCompressor:
         if turn is not None and turn.owner is self and turn.conversation is not None:
             return turn.conversation
         history = self._history()
+        if self._loose.conversation is not None:
+            self._end_loose(history)
         return self._conversations.at_rest(self._key(), self._seen(history), history)
 
     @property
@@ -278,9 +281,7 @@ class AgentCompressor:
         """Return the best view, recorded nowhere; the status has it where the request counts."""
         counts = carries_conversation(self._agent(), request.messages)
         found = self._carrying(request) if counts else self._bystander()
-        result = self.engine(request.model).best(
-            request.messages, session_id=found.session_id, **options
-        )
+        result = self.engine(request.model).best(request.messages, **_of(found), **options)
         if counts:
             found.remember(result, self._engines.measured(request), request.model)
         return result.messages
@@ -297,7 +298,7 @@ class AgentCompressor:
             # In a thread: a store may have to be opened, a vocabulary to be read.
             prepared = asyncio.to_thread(self._prepared, request, found, forced, focus)
             found, engine, beside, options = await prepared
-            result = await engine.compress(request.messages, session_id=found.session_id, **options)
+            result = await engine.compress(request.messages, **_of(found), **options)
         if result.segments and result.session_id != found.shown:
             found.shown = result.session_id
             await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
@@ -382,13 +383,15 @@ class AgentCompressor:
         sent, known = said(self._seen(request.messages)), last.conversation
         goes_on = known is not None and sent[: len(last.sent)] == last.sent
         if not goes_on or last.history is not history:
-            settled = list(self._seen(history))
-            while settled and settled[-1].plain.get("role") == "user":
-                settled.pop()
-            self._conversations.end(last, settled, history)
-            last = self._loose = Turn(self, history, said(settled))
+            last = self._loose = Turn(self, history, said(self._end_loose(history)))
         last.sent = sent
         return last
+
+    def _end_loose(self, history: list[Any] | None) -> Sequence[Seen]:
+        """End the last turn that we did not see begin; return the history without a question."""
+        settled = without_question(self._seen(history))
+        self._conversations.end(self._loose, settled, history)
+        return settled
 
     def _key(self) -> str | None:
         """Return the host's id for the conversation: its bots' key, or the agent's session id."""
@@ -447,6 +450,12 @@ class AgentCompressor:
         """The same from anywhere."""
         return run(self.acompress(focus))
 
+    def pin(self, text: str) -> tuple[str, ...]:
+        """Keep a text word for word in every compressed view; return the conversation's pins."""
+        found = self.conversation
+        found.pinned = tuple(dict.fromkeys((*found.pinned, text)))
+        return found.pinned
+
     def undo(self) -> tuple[Segment, ...]:
         """Take the last compression of this conversation back, as `ContextCompressor.undo`.
 
@@ -501,6 +510,12 @@ class AgentCompressor:
             StoreUnavailable: it cannot be reached, or it is this process's memory.
         """
         return self._mirror.forget(self.config.namespace, target or self.session_id)
+
+
+def _of(found: Conversation) -> dict[str, Any]:
+    """Return what a compression is told of the conversation."""
+    pins = {"pinned": found.pinned} if found.pinned else {}
+    return {"session_id": found.session_id, **pins}
 
 
 def model_of(agent: Any) -> str | None:

@@ -129,6 +129,13 @@ def compacted(result: CompressResult) -> str:
     return f"{', '.join(done)}; {kept} messages kept verbatim. /undo takes it back."
 
 
+def pinned(texts: Sequence[str]) -> str:
+    """Return the answer to `/pin`: the texts that every compressed view keeps word for word."""
+    if not texts:
+        return "Nothing is pinned. /pin TEXT keeps a text word for word."
+    return "\n".join(["Pinned, and kept word for word by each compression:", *texts])
+
+
 def undone(segments: Sequence[Segment], use: ContextUse) -> str:
     """What `/undo` says of what it has taken back."""
     if not segments:
