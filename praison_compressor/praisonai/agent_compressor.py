@@ -19,7 +19,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig, Event, Listener
-from ..errors import StoreUnavailable
+from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.segments import Segment, Store
 from ..ledger.tools import recall_tools
 from ..messages import Message
@@ -33,6 +33,7 @@ from .conversations import (
     Stored,
     Turn,
     archive_of,
+    is_under,
     named_by_host,
     running,
     said,
@@ -479,11 +480,14 @@ class AgentCompressor:
         session already keeps its own, which is newer.
 
         Raises:
-            SessionNotFound: the store has none of that name in this namespace.
+            SessionNotFound: the store has none of that name in this namespace, or it is another
+                person's: in a bot's turn only the sessions under the bot's own key are found.
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
+        if not is_under(root, named_by_host(agent)):
+            raise SessionNotFound(f"no session {session_id} of this conversation")
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
         result = self.engine().resume(root, token_budget)

@@ -251,8 +251,8 @@ class Conversations:
             found = self._find(key, said(seen), history) or self._unused(key)
             if found is None:
                 # Whether a stored session of that name goes on, the first request decides.
-                name = another_id(key) if key is None or self._under(key) else key
-                found = Conversation(name, key)
+                free = another_id(key) if key is None or self._under(key) else key
+                found = Conversation(free, key)
             return self._keep(found)
 
     def end(self, turn: Turn, seen: Sequence[Seen], history: list[Any] | None) -> None:
@@ -389,6 +389,11 @@ class Stored:
 def another_id(key: str | None) -> str:
     """Return a random session id, below the host's id where there is one."""
     return new_session_id() if key is None else f"{key}~{secrets.token_hex(8)}"
+
+
+def is_under(session_id: str, key: str | None) -> bool:
+    """Return whether a session is one of those under a host's id; any is where none is given."""
+    return key is None or session_id == key or session_id.startswith(f"{key}~")
 
 
 def _of_one_host_id(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:

@@ -26,7 +26,7 @@ from praisonai_bot.bots._session import BotSessionManager
 
 from praison_compressor.cli.report import render
 from praison_compressor.cli.report.life import life_of_session
-from praison_compressor.ledger.recall import SEARCH
+from praison_compressor.ledger.recall import READ, SEARCH
 from praison_compressor.messages.display import in_words
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Summarizer
 from praison_compressor.tokens.counter import TokenCounter
@@ -67,7 +67,8 @@ def answered(asked: Asked) -> Any:
     if asked.messages[-1].get("role") == "tool":
         return f"I have noted what {mark} said, and looked it up. " * 4
     if WANTED in asked.last_user and SEARCH in tools:
-        return Reply(calls=(Call(SEARCH, {"query": f"account {mark}-SEVEN"}),))
+        # In words that everybody has said.
+        return Reply(calls=(Call(SEARCH, {"query": FIRST}), Call(READ, {"reference": ""})))
     if f"Turn 3 of {mark}" in asked.last_user and "look_up" in tools:
         return Reply(calls=(Call("look_up", {"topic": mark, "part": 3}),))
     return f"I have noted what {mark} said. " * 6
@@ -215,7 +216,7 @@ def counted(host: LocalProvider, said: Iterator[tuple[str, str]], lines: list[st
         found.calls += record.model == "aux"
         if WANTED in in_words(users[-1]) and record.messages[-1].get("role") == "tool":
             wanted = f"{FIRST} {mark}-SEVEN"
-            found.recalled += wanted in in_words(record.messages[-1])
+            found.recalled += any(wanted in in_words(m) for m in record.messages[-2:])
             found.own += wanted in record.text and words_of(str(mark), 0) in record.text
     for line in lines:
         found.read(line, "")
