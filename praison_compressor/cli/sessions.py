@@ -28,7 +28,7 @@ from .terminal import Answer, Line, Piece, Table, Unusable, number, titled
 from .transcripts import read_one
 
 if TYPE_CHECKING:
-    from ..ledger.sql.sessions import SessionInfo
+    from ..ledger.sql.reading import SessionInfo
     from ..ledger.sql.store import SqlStore
 
 

@@ -1,5 +1,4 @@
-"""What a search lists: the passages that match, best first, each with who said it and what came of
-it. Pure."""
+"""A search's list: matching passages, each with its role, its call or its results. Pure."""
 
 from __future__ import annotations
 
@@ -16,18 +15,17 @@ from .words import words
 __all__ = ["Found", "ends_of", "listed"]
 
 A_MESSAGE = 3
-"""Passages that are listed of one message at most."""
+"""Most passages listed of one message."""
 ALIKE = 0.8
-"""Share of a passage's words that another has too, from which on one of them is enough."""
+"""Of two passages that share this part of their words only one is listed."""
 CALL_CHARS, RESULT_CHARS = 80, 160
 SAVED_CHARS = 40
-"""Fewer are not worth the words that say they are left out."""
+"""A cut that saves fewer characters costs more than it saves."""
 RESULTS = 3
-"""Results that are shown of a message with several calls."""
+"""Most results shown of a message with several calls."""
 
 Found = tuple[int, int, Message]
-"""A message that has something of a query, after its segment's number (from 1) and its place among
-that segment's originals (from 0)."""
+"""Segment's number (from 1), place among its originals (from 0), and the message there."""
 
 
 def listed(
@@ -36,14 +34,16 @@ def listed(
     limit: int,
     originals: Callable[[int], Sequence[Message]],
 ) -> list[str]:
-    """The passages of these messages that match, at most `limit`, and how many more there are;
-    empty where none does. `originals` gives those of a segment."""
+    """Return at most `limit` matching passages, and the number of more.
+
+    `originals` returns the messages of a segment.
+    """
     matches, older = _apart(_ranked(found, wanted))
     shown = matches[:limit]
     held = {n: originals(n) for n in {match.segment for match in shown}}
     lines: list[str] = []
     for match in shown:
-        lines += _told(match, held[match.segment], wanted, lines)
+        lines += _shown(match, held[match.segment], wanted, lines)
     if older:
         lines.append(f"({len(older)} older, much like these: {older[0].where} …)")
     if len(matches) > limit:
@@ -62,27 +62,29 @@ class _Match:
 
     @property
     def age(self) -> tuple[int, int]:
-        """Larger for a newer one."""
+        """Sort key: newer is larger."""
         return self.segment, self.ordinal
 
     @property
     def where(self) -> Reference:
-        """The lines of it, or the message where that is no more."""
+        """Reference of the passage, or of the message if that is no larger."""
         whole = Reference(self.segment, self.ordinal + 1)
         first, last = self.passage.first, self.passage.last
         return whole.lines(first, last) if last - first + 1 < len(self.lines) else whole
 
     @property
     def text(self) -> str:
-        """The lines themselves."""
+        """The passage's lines."""
         return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
 
 
-def _told(
+def _shown(
     match: _Match, originals: Sequence[Message], wanted: Sequence[Term], above: Sequence[str]
 ) -> list[str]:
-    """A match as it is listed: reference, who said it, in answer to what, the lines; without what
-    stands `above`, and nothing where all of it does."""
+    """Return a match as listed: reference, role, call, lines, results.
+
+    Lines that stand `above` are not repeated.
+    """
     role, where = originals[match.ordinal].get("role"), match.where
     if _stands(where, match.text, above):
         return []
@@ -95,7 +97,7 @@ def _told(
 
 
 def _ranked(found: Sequence[Found], wanted: Sequence[Term]) -> list[_Match]:
-    """The passages of messages that were found, best first; of equal ones the newest."""
+    """Return the messages' passages, best first, then newest first."""
     texts = [in_words(message) for _, _, message in found]
     held = [wanted_in(text, wanted) for text in texts]
     rarity = {
@@ -114,9 +116,9 @@ def _ranked(found: Sequence[Found], wanted: Sequence[Term]) -> list[_Match]:
 
 
 def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
-    """The matches that say something of their own, and older ones that are much like one of them.
+    """Return distinct matches, and older ones that are much like one of these.
 
-    A file is read again after an edit, a message is archived masked first and folded later.
+    An agent reads a file again after an edit; a message is archived masked and again folded.
     """
     apart: list[tuple[_Match, set[str]]] = []
     older: dict[str, _Match] = {}
@@ -139,7 +141,7 @@ def _are_alike(one: set[str], other: set[str]) -> bool:
 
 
 def _called(segment: int, originals: Sequence[Message], ordinal: int) -> str:
-    """By which call a result came."""
+    """Return the call that a result answers, with its reference."""
     id = originals[ordinal].get("tool_call_id") if is_result(originals[ordinal]) else None
     for before in range(ordinal - 1, -1, -1) if id else ():
         for call in tool_calls_of(originals[before]):
@@ -150,21 +152,21 @@ def _called(segment: int, originals: Sequence[Message], ordinal: int) -> str:
 
 
 def _stands(where: Reference, text: str, above: Sequence[str]) -> bool:
-    """Whether this place is quoted above, of its own or as what came of a call."""
+    """Return whether this place is quoted above, alone or below its call."""
     return any(each.startswith(f"[{where}]") or f"=> [{where}] {text}" in each for each in above)
 
 
 def _is_begun(message: Reference, above: Sequence[str]) -> bool:
-    """Whether lines of this message are quoted above."""
+    """Return whether lines of this message are quoted above."""
     return any(each.startswith((f"[{message}]", f"[{message}:")) for each in above)
 
 
 def _results(
     match: _Match, originals: Sequence[Message], wanted: Sequence[Term], above: Sequence[str]
 ) -> list[str]:
-    """For each result of the calls in a passage its lines on what is wanted, else its ends."""
+    """Return a passage's call results: their matching lines, else their ends."""
     calls = _calls_in(match, originals[match.ordinal], wanted)
-    told = []
+    shown_results = []
     for after in range(match.ordinal + 1, len(originals)) if calls else ():
         if not is_result(originals[after]):
             break
@@ -178,13 +180,13 @@ def _results(
             where = where.lines(found.first, found.last)
             shown = "\n".join(lines[found.first - 1 : found.last])
         if not _stands(where, shown, above):
-            told.append(f"=> [{where}] {shown}")
-    return told[:RESULTS] + ([f"=> {len(told) - RESULTS} more"] if len(told) > RESULTS else [])
+            shown_results.append(f"=> [{where}] {shown}")
+    more = [f"=> {len(shown_results) - RESULTS} more"] if len(shown_results) > RESULTS else []
+    return shown_results[:RESULTS] + more
 
 
 def _calls_in(match: _Match, message: Message, wanted: Sequence[Term]) -> set[str]:
-    """The ids of the calls of which a passage has lines; where some of these have what is wanted,
-    theirs alone."""
+    """Return the ids of a passage's calls; of matching ones alone if any match."""
     said = result_text(message)
     first = len(lines_of(said)) + 1 if said else 1
     found, holding = set(), set()
@@ -200,13 +202,13 @@ def _calls_in(match: _Match, message: Message, wanted: Sequence[Term]) -> set[st
 
 
 def _shortened(text: str, keep: int) -> str:
-    """A text on one line, its two ends where it is much longer than that: the name of a file stands
-    at the end of its path."""
+    """Return a text on one line, long ones as two ends: paths end with the file's name."""
     line = one_line(text)
     return line if len(line) <= keep + SAVED_CHARS else ends_of(line, keep)
 
 
 def ends_of(line: str, keep: int) -> str:
+    """Return the two ends of a long line, `keep` characters of it."""
     if keep >= len(line):
         return line
     left_out = len(line) - 2 * (keep // 2)

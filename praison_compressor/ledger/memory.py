@@ -33,21 +33,20 @@ from .segments import (
     plain_outline,
     seal,
 )
-from .words import Hit, Place, hits
+from .words import Hit, HitPlace, hits
 
 logger = logging.getLogger(__name__)
 
 
 LIMIT_MB = 256
-"""Of a namespace's originals, where nobody says otherwise: a process has not room for all of a
-service's transcripts."""
+"""Default limit of a namespace's originals."""
 
 MOST_SESSIONS = 1_024
-"""Those used last are held: a service that runs for months has not room for all it ever had."""
+"""Sessions that are kept, those used last."""
 
 
 class _Original:
-    """An archived message, one for all entries of its namespace that hold it."""
+    """An archived message, shared by all entries of its namespace that hold it."""
 
     __slots__ = ("__weakref__", "message", "name", "size")
 
@@ -63,15 +62,15 @@ def _messages(entry: Entry) -> list[Message]:
 
 @dataclass(frozen=True)
 class _Kept:
-    """What the memory store holds of one session; replaced whole, so that a fork finds it whole."""
+    """One session in memory; replaced whole, so that a process's fork finds it whole."""
 
     session: Session
     epochs: tuple[Epoch, ...]
-    """Its lineage: those that it was forked from before its own."""
+    """The lineage, its parent's epochs before its own."""
     outline: Outline | None = None
 
     def epochs_to(self, epoch_id: str) -> tuple[Epoch, ...]:
-        """The lineage of an epoch; all of it for the stable id."""
+        """Return the lineage of an epoch; the whole for the stable id."""
         if epoch_id == self.session.id:
             return self.epochs
         ids = [epoch.id for epoch in self.epochs]
@@ -79,7 +78,7 @@ class _Kept:
 
 
 def _as_it_was(kept: _Kept, length: int | None = None) -> list[Message] | None:
-    """What was recorded of a session, word for word; of a length: as it was when it had so many."""
+    """Return the recorded transcript, of `length` messages, or None."""
     if kept.outline is None:
         return None
     each = [(entry.segment, _messages(entry)) for entry in kept.session.entries]
@@ -88,15 +87,16 @@ def _as_it_was(kept: _Kept, length: int | None = None) -> list[Message] | None:
 
 
 class MemoryStore:
-    """A ledger in this process's memory: nobody's words go to a disk unasked."""
+    """A ledger in this process's memory; nothing is written to a disk."""
 
     limit_mb: float | None = LIMIT_MB
-    """Of a namespace's originals, where the configuration names no limit."""
+    """Limit of a namespace's originals if the configuration has none."""
 
     def __init__(self) -> None:
+        """Start empty."""
         self._lock = renewed(threading.RLock())
         self._sessions: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
-        # By namespace and content digest, the oldest first.
+        # Namespace -> content digest -> original, oldest first.
         self._archives: defaultdict[str, WeakValueDictionary[str, _Original]]
         self._archives = defaultdict(WeakValueDictionary)
         self._leases: dict[tuple[str, str], tuple[str, float]] = {}
@@ -108,15 +108,16 @@ class MemoryStore:
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
+        """See `Store.open`."""
         with self._lock:
             kept = self._find(namespace, session_id)
             if kept is None and parent_session_id is None:
-                # Not held before its first commit: a look at a name makes no session.
+                # Opening a name creates nothing before the first commit.
                 return Session(namespace, session_id, session_id, None)
             return self._put(kept or self._new(namespace, session_id, parent_session_id))
 
     def _find(self, namespace: str, name: str) -> _Kept | None:
-        """The session that a name means, its own or that of an epoch that it committed."""
+        """Return the session with this id, or the one that opened this epoch."""
         kept = self._sessions.get((namespace, name))
         if kept is not None:
             return kept
@@ -144,7 +145,7 @@ class MemoryStore:
         return _Kept(session, (*above, root), None if whole is None else tuple(whole))
 
     def _put(self, kept: _Kept) -> Session:
-        """Hold the session as it is now, and no more sessions than there is room for."""
+        """Keep the session; drop the least used ones above the limit."""
         session = kept.session
         self._sessions[session.namespace, session.id] = kept
         self._sessions.move_to_end((session.namespace, session.id))
@@ -159,6 +160,7 @@ class MemoryStore:
         segments: Sequence[tuple[Segment, Sequence[Message]]],
         outline: Outline | None = None,
     ) -> Session:
+        """See `Store.commit`."""
         with self._lock:
             kept = self._sessions.get((session.namespace, session.id))
             if kept is None and session.tip == session.id:
@@ -185,7 +187,7 @@ class MemoryStore:
             return self._put(_Kept(after, (*kept.epochs, opened), whole))
 
     def _archived(self, namespace: str, originals: Sequence[Message]) -> tuple[_Original, ...]:
-        """The originals in the archive: one that was dropped is there again."""
+        """Archive the originals; a dropped one is archived again."""
         archive = self._archives[namespace]
         if not isinstance(originals, Originals):  # those are copies that nobody edits
             originals = [to_plain(message) for message in originals]
@@ -202,14 +204,18 @@ class MemoryStore:
         return tuple(found)
 
     def keep(self, session: Session, outline: Outline) -> bool:
+        """See `Store.keep`."""
         with self._lock:
             kept = self._sessions.get((session.namespace, session.id))
-            if kept is None or kept.session.tip != session.tip or not session.entries:
+            if kept is None and session.tip == session.id:
+                kept = self._new(session.namespace, session.id, session.parent)
+            if kept is None or kept.session.tip != session.tip:
                 return False
             self._put(replace(kept, outline=plain_outline(outline)))
             return True
 
     def transcript(self, session: Session) -> list[Message]:
+        """See `Store.transcript`."""
         with self._lock:
             kept = self._sessions.get((session.namespace, session.id))
         if kept is None:
@@ -225,11 +231,13 @@ class MemoryStore:
     def originals(
         self, session: Session, entry: Entry, wanted: slice = EVERY
     ) -> list[Message] | None:
+        """See `Store.originals`."""
         found: list[Message] = [{} for _ in entry.originals]
         found[wanted] = copy.deepcopy(_messages(entry)[wanted])
         return found
 
     def trim(self, namespace: str, most_bytes: int) -> int:
+        """See `Store.trim`."""
         with self._lock:
             archive = self._archives[namespace]
             there = [held for held in archive.values() if held.message is not DROPPED]
@@ -239,12 +247,14 @@ class MemoryStore:
             return len(gone)
 
     def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
+        """See `Store.dropped`."""
         with self._lock:
             archive = self._archives[namespace]
             known = [archive.get(digest) for digest in digests]  # the last holder may go any time
         return frozenset(held.name for held in known if held and held.message is DROPPED)
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
+        """See `Store.lineage`."""
         with self._lock:
             return list(self._required(namespace, session_id).epochs_to(session_id))
 
@@ -263,12 +273,13 @@ class MemoryStore:
         *,
         archived_only: bool = False,
     ) -> list[Hit]:
+        """See `Store.search`."""
         with self._lock:
             chosen = [each for (name, _), each in self._sessions.items() if name == namespace]
             if session_id is not None:
                 chosen = [self._required(namespace, session_id)]
         pool: dict[str, Message] = {}
-        places: dict[str, Place] = {}
+        places: dict[str, HitPlace] = {}
         for kept in chosen:
             standing = () if archived_only else kept.outline or ()
             found = [(m, "", 0) for m in standing if not isinstance(m, int)]
@@ -284,6 +295,7 @@ class MemoryStore:
         return copy.deepcopy(hits(query, pool, limit, places.__getitem__))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
+        """See `Store.claim`."""
         key, now = (session.namespace, session.id), time.monotonic()
         with self._lock:
             owner, until = self._leases.get(key, (holder, now))
@@ -293,10 +305,11 @@ class MemoryStore:
             return True
 
     def release(self, session: Session, holder: str) -> None:
+        """See `Store.release`."""
         key = session.namespace, session.id
         with self._lock:
             if self._leases.get(key, ("", 0.0))[0] == holder:
                 del self._leases[key]
 
     def close(self) -> None:
-        return None
+        """See `Store.close`."""

@@ -1,7 +1,7 @@
-"""The passages of a text that a query is about: a few whole lines round each match. Pure.
+"""The passages of a text that match a query: a few whole lines around each match. Pure.
 
-Exact phrases and identifiers (paths, ids, numbers, snake_case and camelCase names) count for more
-than words, as an agent that searches its own past asks for those.
+Exact phrases and identifiers (paths, ids, numbers, snake_case and camelCase names) count more than
+words: agents that search their past ask for these.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ __all__ = ["Passage", "Term", "lines_of", "passages", "terms", "wanted_in"]
 PHRASE_WEIGHT = 6.0
 IDENTIFIER_WEIGHT = 4.0
 OTHER_CASE = 0.8
-"""Of an identifier's weight, where it stands in other letters than asked for."""
+"""Share of an identifier's weight for a match in another case."""
 BEFORE, AFTER = 1, 3
-"""Lines that are shown before and after a match: what follows most often explains it."""
+"""Lines shown before and after a match; the next lines explain more."""
 CONTEXT = 300
-"""Characters of a match with the lines beside it, where there is a choice."""
+"""Characters above which a match is shown without more lines around it."""
 WORTH = 0.6
-"""Share of the best match's score below which another is none."""
+"""Matches below this share of the best score are left out."""
 LONGEST = 6
-"""Lines from which on a passage takes in no more matches."""
+"""Lines above which a passage takes in no more matches."""
 LONG_LINE, WRAPPED = 400, 200
-"""Characters above which a line is wrapped, and to how many: JSON often has all on one line."""
+"""Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_]|^[~./\\]")
@@ -37,15 +37,15 @@ _EDGES = "\"'`()[]{}<>,;!?*"
 
 @dataclass(frozen=True)
 class Term:
-    """Something that a query asks for."""
+    """A phrase, identifier or word of a query."""
 
     text: str
-    """Folded: without case."""
+    """Without case."""
     weight: float
     parts: tuple[str, ...] = ()
-    """The words of an identifier or a phrase, which count where the whole is not found."""
+    """An identifier's words, which count where the whole is not found."""
     written: str = ""
-    """As it was asked for: `initSession` is another name than `InitSession`."""
+    """In the query's case: `initSession` is another name than `InitSession`."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class Passage:
     first: int
     last: int
     score: float
-    """Of the line that matches best."""
+    """Score of the best line."""
 
 
 def terms(query: str) -> list[Term]:
-    """What a query asks for: its phrase, its identifiers, its words."""
+    """Return a query's phrase, identifiers and words."""
     chunks = [chunk.strip(_EDGES).rstrip(".:") for chunk in query.split()]
     found: dict[str, Term] = {}
     for chunk in filter(None, chunks):
@@ -76,7 +76,7 @@ def terms(query: str) -> list[Term]:
 
 
 def wanted_in(text: str, wanted: Sequence[Term]) -> frozenset[str]:
-    """Which of the terms a text has, whole."""
+    """Return the terms that stand whole in a text."""
     folded = text.casefold()
     return frozenset(term.text for term in wanted if _has(folded, term.text))
 
@@ -87,14 +87,14 @@ def passages(
     most: int,
     rarity: Mapping[str, float] | None = None,
 ) -> list[Passage]:
-    """The best passages of these lines, at most so many, best first.
+    """Return the best passages, best first, at most `most`.
 
-    `rarity` says by a term's text how much more it counts than one that every text has.
+    `rarity` has a factor for a term's weight, by the term's text.
     """
     rare = rarity or {}
     scored = [(_score(line, wanted, rare), number) for number, line in enumerate(lines)]
     least = WORTH * max((score for score, _ in scored), default=0)
-    # Of equal ones the later: in what a tool printed the end concludes.
+    # Of equal ones the later first: a tool's output ends with its conclusion.
     ranked = sorted(
         (pair for pair in scored if pair[0] > 0 and pair[0] >= least),
         key=lambda pair: (-pair[0], -pair[1]),
@@ -112,8 +112,10 @@ def passages(
 
 
 def _around(number: int, lines: Sequence[str]) -> tuple[int, int]:
-    """The first and the last line shown for a match at this index: long lines need fewer beside it,
-    and none that are empty stand at the ends."""
+    """Return the first and last line to show for a match at this index.
+
+    Long lines have fewer lines beside them. No empty line stands at an end.
+    """
     after = range(number + 1, min(len(lines), number + 1 + AFTER))
     before = range(number - 1, max(-1, number - 1 - BEFORE), -1)
     room, shown = CONTEXT - len(lines[number]), [number]
@@ -127,7 +129,7 @@ def _around(number: int, lines: Sequence[str]) -> tuple[int, int]:
 
 
 def lines_of(text: str) -> list[str]:
-    """The lines of a text as references count them: its own, very long ones wrapped."""
+    """Return the lines of a text as references count them, long ones wrapped."""
     found: list[str] = []
     for line in text.split("\n"):
         start = 0
@@ -157,7 +159,7 @@ def _score(line: str, wanted: Iterable[Term], rarity: Mapping[str, float]) -> fl
 
 
 def _has(folded: str, text: str) -> bool:
-    """Whether the text stands there as a word, or as the beginning of one; a number only whole."""
+    """Return whether a word begins with the text; numbers match only whole."""
     place = folded.find(text)
     while place >= 0:
         end = place + len(text)

@@ -1,5 +1,7 @@
-"""References: `s2` is segment 2 of a session's ledger, `s2.14` its 14th message, `s2.14:900-940`
-lines of that message. All count from 1; everything that names archived text names it so.
+"""References to archived text: `s2`, `s2.14`, `s2.14:900-940`.
+
+`s2` is segment 2 of a session's ledger, `s2.14` its 14th message, `s2.14:900-940` lines of that
+message. All count from 1.
 """
 
 from __future__ import annotations
@@ -33,11 +35,12 @@ class Reference:
     line: int | None = None
     """The first line; None: from the first on."""
     last_line: int | None = None
-    """The last line; None with a `line`: as far as there is room, or around it (`around`)."""
+    """The last line; None with a `line`: as much as fits, or lines around it (`around`)."""
     around: bool = False
-    """`line` is the middle of what is wanted, not its beginning."""
+    """Whether `line` is the middle of the wanted lines, not the first."""
 
     def __str__(self) -> str:
+        """Return the reference as `parse` reads it."""
         text = f"s{self.segment}"
         if self.message is None:
             return text
@@ -53,25 +56,25 @@ class Reference:
 
     @property
     def messages(self) -> slice:
-        """The places of the messages among the segment's originals."""
+        """Places of the messages among the segment's originals."""
         first = self.message or 0
         return slice(max(0, first - 1), max(first, self.last_message or 0) or None)
 
     def of_message(self, message: int) -> Reference:
-        """The same segment's message, whole."""
+        """Return the reference of a whole message of this segment."""
         return Reference(self.segment, message)
 
     def from_line(self, line: int) -> Reference:
-        """The same message from a line on."""
+        """Return the reference of this message from a line on."""
         return replace(self, line=line, last_line=None, around=False, last_message=None)
 
     def lines(self, first: int, last: int) -> Reference:
-        """These lines of the same message."""
+        """Return the reference of lines of this message."""
         return replace(self, line=first, last_line=last, around=False, last_message=None)
 
 
 def parse(text: str) -> Reference | None:
-    """The reference that a text is, with or without brackets round it; None where it is none."""
+    """Return the reference in a text, with or without brackets, or None."""
     found = _WRITTEN.fullmatch(text.strip().strip("[]()\"'` .,").strip())
     if found is None:
         return None
@@ -91,5 +94,5 @@ def parse(text: str) -> Reference | None:
 
 
 def _falls(first: str | None, last: str | None) -> bool:
-    """Whether a range goes down; one that has no end does not."""
+    """Return whether a range ends before it begins."""
     return first is not None and last is not None and int(last) < int(first)

@@ -1,6 +1,4 @@
-"""The append-only ledger as values: segments (which text stands for which run of messages), the
-hash chain into which they are sealed, sessions and their epochs, and the protocol of a store.
-"""
+"""The append-only ledger as values: segments, their hash chain, sessions, the store's protocol."""
 
 from __future__ import annotations
 
@@ -22,7 +20,7 @@ GENESIS = "sha256:" + "0" * 64
 
 @dataclass(frozen=True)
 class Usage:
-    """What auxiliary calls cost: tokens, and US dollars of those whose price is known."""
+    """What auxiliary calls cost: tokens, and US dollars where the price is known."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -31,6 +29,7 @@ class Usage:
     cost: float | None = None
 
     def __add__(self, other: Usage) -> Usage:
+        """Return the sum; calls of unknown price add no cost."""
         known = [cost for cost in (self.cost, other.cost) if cost is not None]
         return Usage(
             self.prompt_tokens + other.prompt_tokens,
@@ -43,19 +42,18 @@ class Usage:
 
 @dataclass(frozen=True)
 class Segment:
-    """A run of messages and the one message that stands for it in the view."""
+    """A run of messages and the one message that replaces it in the view."""
 
     kind: str
-    """"summary" (a run of steps), "mask" (one tool result, as a line), "excerpt" (one tool result,
-    as its first and last lines) or "undo"."""
+    """"summary" (of a run of steps), "mask" (a tool result as one line), "excerpt" (a tool result's
+    first and last lines) or "undo"."""
     run: tuple[str, ...]
-    """The canonical digests of the messages it stands for, in order; of an "undo" the hashes of the
-    entries that it takes back."""
+    """Canonical digests of the replaced messages, in order; hashes of undone entries for "undo"."""
     rendered: Message
     tokens: int
-    """Of the rendered message."""
+    """Tokens of the rendered message."""
     source_tokens: int
-    """Of the messages it stands for."""
+    """Tokens of the replaced messages."""
     method: str
     """"model", "static" or "undo"."""
     model: str | None = None
@@ -63,28 +61,30 @@ class Segment:
     created: float = 0.0
     """Seconds since 1970."""
     archived_as: tuple[tuple[int, str], ...] = ()
-    """Places in the run whose messages the archive holds with secrets masked, each with the
-    canonical digest of the masked message."""
+    """Places in the run whose archived messages have masked secrets, with their masked digests."""
     secrets: int = 0
-    """How many keys and tokens are masked in the archived originals."""
+    """Keys and tokens masked in the archived originals."""
     transcript_length: int = 0
-    """How many messages the transcript had when it was compressed; 0: not recorded."""
+    """Messages of the transcript when it was compressed; 0: not recorded."""
 
     def payload(self) -> str:
-        """Everything that the seal covers, as canonical JSON."""
-        # Not `asdict`, which copies every digest of the run one by one.
+        """Return everything that the seal covers, as canonical JSON."""
+        # `asdict` would copy every digest of the run.
         found = {**vars(self), "usage": vars(self.usage)}
         return json.dumps(found, sort_keys=True, separators=(",", ":"))
 
     def aliases(self) -> dict[str, str]:
-        """The digests of masked messages, each with that of the message it stands for."""
+        """Return the digests of masked messages, each with its original's."""
         return {masked: self.run[place] for place, masked in self.archived_as}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A segment sealed into its session's chain, which holds a salted commitment to it: what is
-    forgotten, payload and salt, leaves a chain that still verifies and says nothing."""
+    """A segment sealed into its session's chain.
+
+    The chain holds a salted commitment. `forget` destroys segment and salt: the chain still
+    verifies, and nobody can guess the segment.
+    """
 
     segment: Segment
     epoch: str
@@ -93,13 +93,13 @@ class Entry:
     commitment: str
     hash: str
     originals: tuple[Any, ...] = ()
-    """What the store in memory finds the originals by; a database needs only the hash."""
+    """The memory store's originals; a database finds them by the hash."""
     archive: str = ""
     """The digest of the archived originals, covered by the commitment."""
 
     @property
     def forgotten(self) -> bool:
-        """Whether this is a tombstone: segment and salt were destroyed, the link remains."""
+        """Whether this is a tombstone: segment and salt were destroyed."""
         return not self.salt
 
 
@@ -109,15 +109,15 @@ DROPPED: Message = {
     "content": "no longer archived: the archive has a limit (archive_limit_mb), the large messages "
     "go first, the oldest before the newer",
 }
-"""What an archive has in the place of an original that it had no room for."""
+"""Replaces an original that the archive has no room for."""
 
 K = TypeVar("K")
 
 
 def beyond_limit(sizes: Mapping[K, int], most: int) -> list[K]:
-    """What must go so that the rest takes at most `most`; `sizes` oldest first.
+    """Return what to drop so that the rest takes at most `most`; `sizes` oldest first.
 
-    What is larger than the average goes before what is smaller: the user's words take little room.
+    Larger than average goes first: the user's words take little room.
     """
     left = sum(sizes.values())
     if left <= most:
@@ -140,14 +140,14 @@ _GONE = (
 FORGOTTEN = Segment(
     "forgotten", ("forgotten",), {"role": "user", "content": _GONE}, 0, 0, "forgotten"
 )
-"""What a tombstone has for a segment: its run is no digest, so that it matches nothing. In the
-transcript of a fork its text stands for what the fork had inherited."""
+"""The segment of every tombstone. Its run is no digest, so it matches nothing. In a fork's
+transcript its text replaces what the fork had inherited."""
 
 
 def seal(
     segment: Segment, parent: str, epoch: str, *, salt: str | None = None, archive: str = ""
 ) -> Entry:
-    """The segment as the next entry after the one whose hash is `parent`."""
+    """Return the segment as the entry after the one with hash `parent`."""
     salt = secrets.token_hex(16) if salt is None else salt
     promise = commitment(salt, segment.payload(), archive)
     name = link(parent, epoch, promise)
@@ -155,24 +155,24 @@ def seal(
 
 
 def commitment(salt: str, payload: str, archive: str) -> str:
-    """What the chain holds of a segment: it says nothing once the salt is destroyed."""
+    """Return a segment's salted hash; without the salt it reveals nothing."""
     return _hash(salt, payload, archive)
 
 
 def link(parent: str, epoch: str, promise: str) -> str:
-    """The hash of an entry in its place in the chain."""
+    """Return the hash of an entry at its place in the chain."""
     return _hash(parent, epoch, promise)
 
 
 def archive_digest(originals: Sequence[Message]) -> str:
-    """The digest of originals in their order, everything in them included."""
+    """Return the digest of all originals in order, with everything in them."""
     if isinstance(originals, Originals):
         return _hash(*originals.content_digests())
     return _hash(*map(content_digest, originals))
 
 
 def chain_faults(entry: Entry, parent: str | None) -> Iterator[str]:
-    """What disagrees in an entry that should follow the one whose hash is `parent`."""
+    """Yield what disagrees in an entry that should follow hash `parent`."""
     if parent is not None and entry.parent != parent:
         yield "its parent is not the one before"
     payload = "" if entry.forgotten else entry.segment.payload()
@@ -190,19 +190,19 @@ def _hash(*parts: str) -> str:
 # ---------------------------------------------------------------- sessions
 @dataclass(frozen=True)
 class Epoch:
-    """One state of a session between two compressions: a child session with a parent pointer."""
+    """A session's state after a compression: a child session with a parent pointer."""
 
     id: str
     parent_id: str | None
     session_id: str
     created: float
     undoes: bool = False
-    """Whether it took the compression before it back."""
+    """Whether an `undo` opened this epoch."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """A snapshot of a session: its stable id, its newest epoch, and the entries of its lineage."""
+    """A snapshot of a session: stable id, newest epoch, entries of its lineage."""
 
     namespace: str
     id: str
@@ -212,25 +212,24 @@ class Session:
     """The tip's parent pointer."""
     head_hash: str = GENESIS
     entries: tuple[Entry, ...] = ()
-    """Oldest first, those of the session it was forked from before its own."""
+    """Oldest first, those of its parent before its own."""
     edits: int = 0
-    """How often a part of it was forgotten."""
+    """How often a part of the session was forgotten."""
 
     @property
     def was_undone(self) -> bool:
-        """Whether the last compression was taken back, and there was none since."""
+        """Whether the newest compression was undone."""
         kinds = (entry.segment.kind for entry in reversed(self.entries))
         return next((kind for kind in kinds if kind != "excerpt"), "") == "undo"
 
     def is_as(self, before: Session) -> bool:
-        """Whether nobody committed to the session or forgot a part of it since `before`."""
+        """Return whether nothing was committed or forgotten since `before`."""
         return (self.tip, self.edits) == (before.tip, before.edits)
 
 
-# ---------------------------------------------------------------- taking back
+# ---------------------------------------------------------------- undo
 def in_force(entries: Sequence[Entry]) -> list[Segment]:
-    """The segment of each entry, in its place: `FORGOTTEN` for one that a later entry takes back,
-    and for an entry that does so."""
+    """Return each entry's segment, `FORGOTTEN` for undone ones and their undo."""
     undone = {
         name
         for entry in entries
@@ -241,10 +240,10 @@ def in_force(entries: Sequence[Entry]) -> list[Segment]:
 
 
 def undoing(entries: Sequence[Entry]) -> Segment | None:
-    """What takes back the newest compression that is in force; None where none is.
+    """Return the segment that undoes the newest compression, or None if none is left.
 
-    All that was committed with it goes: its summaries, its masks. Excerpts stay: of a result that
-    is too large to be sent the next turn would make one again.
+    Summaries and masks of its epoch are undone together. Excerpts stay: the next turn would excerpt
+    the same oversized result again.
     """
     segments = enumerate(zip(entries, in_force(entries), strict=True), 1)
     held = [(n, entry) for n, (entry, found) in segments if found.kind in ("summary", "mask")]
@@ -264,12 +263,12 @@ def undoing(entries: Sequence[Entry]) -> Segment | None:
 
 
 Outline = tuple[Message | int, ...]
-"""A whole transcript in order: messages as they came, and for each run that a segment holds the
-segment's place in `Session.entries`."""
+"""A whole transcript in order: messages, and the places in `Session.entries` of segments that hold
+the other messages."""
 
 
 def plain_outline(outline: Outline) -> Outline:
-    """The outline with plain copies of its messages."""
+    """Return the outline with plain copies of its messages."""
     return tuple(item if isinstance(item, int) else to_plain(item) for item in outline)
 
 
@@ -277,7 +276,7 @@ ARCHIVE_ONLY = (
     "session %s: its store has only what was compressed, not the system prompt and the newest "
     "messages; go on from the application's own copy, where it has one"
 )
-"""Logged where a transcript is asked for that was never recorded."""
+"""Logged when a transcript was never recorded."""
 
 
 def laid_out(
@@ -285,11 +284,11 @@ def laid_out(
     of_entry: Callable[[int], tuple[Segment, Sequence[Message]]],
     length: int | None = None,
 ) -> list[Message] | None:
-    """The transcript of an outline. In the place of an entry are its originals, or what stands for
-    them in the view where some were dropped.
+    """Return an outline's transcript, entries replaced by their originals.
 
-    `length`: as it was when it had so many messages, those counted that were dropped since; None
-    where that cannot be told (0: not recorded).
+    An entry with dropped originals is replaced by its rendered message. `length` cuts the
+    transcript after its first messages, dropped ones counted. None: the messages at that length are
+    unknown (0 was recorded, or the cut is inside a gap).
     """
     found: list[Message] = []
     place = 0
@@ -300,12 +299,12 @@ def laid_out(
             segment, originals = of_entry(item)
             if originals == [FORGOTTEN.rendered]:
                 if length is not None:
-                    return None  # nobody knows how many stood there
+                    return None  # the number of forgotten messages is unknown
                 if originals == found[-1:]:
-                    continue  # one hole, however many segments stood there
+                    continue  # neighbouring gaps are one gap
             part = originals if length is None else originals[: length - place]
             if DROPPED in originals and part != originals:
-                return None  # what stands for them tells of later ones too
+                return None  # the rendered message covers later ones too
             found += [segment.rendered] if DROPPED in originals else part
             place += len(part)
         else:
@@ -318,7 +317,7 @@ EVERY = slice(None)
 
 
 class Store(Protocol):
-    """Where a ledger is kept; every method is by namespace and session.
+    """Keeps ledgers, by namespace and session.
 
     The methods may do I/O: the compressor calls them off the event loop.
     """
@@ -326,7 +325,7 @@ class Store(Protocol):
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
-        """The session that `session_id` (stable or an epoch's) names; a new one if none does."""
+        """Return the session that a stable or epoch's id names, a new one if none does."""
 
     def commit(
         self,
@@ -334,11 +333,10 @@ class Store(Protocol):
         segments: Sequence[tuple[Segment, Sequence[Message]]],
         outline: Outline | None = None,
     ) -> Session:
-        """Archive the originals and append the segments, if any, in one transaction; with them a
-        new epoch opens.
+        """Archive the originals and append the segments, in one transaction.
 
-        `outline` is the whole transcript as it stands with these segments; it replaces the one
-        recorded before. None leaves that one.
+        Segments open a new epoch. `outline`, the whole transcript with these segments, replaces the
+        recorded one; None leaves the recorded one.
 
         Raises:
             LedgerConflict: the tip is no longer `session.tip`.
@@ -346,31 +344,33 @@ class Store(Protocol):
         """
 
     def keep(self, session: Session, outline: Outline) -> bool:
-        """Record the transcript as it stands now; False where nothing of the session was ever
-        committed, or somebody committed or forgot a part of it since `session` was read."""
+        """Record the transcript, unless the session changed since it was read; return whether."""
 
     def transcript(self, session: Session) -> list[Message]:
-        """The whole transcript as it was last recorded, exactly as it came; where none was, the
-        originals in the order in which they were compressed. For a segment of which some were
-        dropped, what stands for it in the view."""
+        """Return the recorded transcript exactly, else the originals in order of compression.
+
+        A segment with dropped originals is returned as its rendered message.
+        """
 
     def originals(
         self, session: Session, entry: Entry, wanted: slice = EVERY
     ) -> list[Message] | None:
-        """The archived messages of an entry, exactly as they came, `DROPPED` for those that the
-        archive has no room for, `{}` for those that are not wanted; None once forgotten."""
+        """Return an entry's archived messages exactly; None once forgotten.
+
+        `DROPPED` replaces dropped ones, `{}` unwanted ones.
+        """
 
     def trim(self, namespace: str, most_bytes: int) -> int:
-        """Drop originals until those of the namespace take at most so many bytes; returns how many.
+        """Drop originals of a namespace until the rest fits; return how many.
 
-        Entries stay as they are, and so does every view.
+        Entries and views do not change.
         """
 
     def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
-        """Which of these originals, by content digest, were dropped."""
+        """Return which of these content digests name dropped originals."""
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
-        """The chain of epochs up to the one named (the newest for the stable id), root first.
+        """Return the epochs up to the named one (stable id: the newest), root first.
 
         Raises:
             SessionNotFound: no such session in this namespace.
@@ -385,10 +385,10 @@ class Store(Protocol):
         *,
         archived_only: bool = False,
     ) -> list[Hit]:
-        """Messages that hold words of the query, best first.
+        """Return messages with words of the query, best first.
 
-        With a `session_id` only of that session and what it inherits, else of the namespace.
-        `archived_only`: none of those that no summary stands for, as a session's first and newest.
+        With a `session_id` from that session and what it inherits, else from the namespace.
+        `archived_only` leaves out messages that stand in the view, as a session's first and newest.
 
         Raises:
             ConfigError: a limit below 1.
@@ -396,10 +396,10 @@ class Store(Protocol):
         """
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
-        """Take the session's lease for writing a summary, unless another holder has it."""
+        """Take the lease for writing a summary, unless another holder has it."""
 
     def release(self, session: Session, holder: str) -> None:
         """Give the lease back."""
 
     def close(self) -> None:
-        """Release what the store holds; it is not used afterwards."""
+        """Release the store's resources; no call follows."""

@@ -13,8 +13,7 @@ from .segments import Session, Store
 __all__ = ["SCHEMAS", "recall_tools"]
 
 MOST_TOKENS = 1_000
-"""Of one answer, however many a model asks for: readers who asked for 2,000 read on for the few
-lines that a second call names."""
+"""Most tokens of one answer: readers who asked for 2,000 needed few of these lines."""
 
 logger = logging.getLogger(__name__)
 
@@ -27,12 +26,10 @@ def recall_tools(
     turn: Callable[[], Hashable] = lambda: None,
     turn_tokens: int | None = TURN_TOKENS,
 ) -> list[Callable[..., str]]:
-    """The two functions to give to an agent as tools.
+    """Return the two functions to give to an agent as tools.
 
-    Arguments that a model invents, or leaves out, do not end its turn.
-
-    Inside an agent's turn they answer in words whatever happens: a store that cannot be read is
-    said, not raised. `turn` and `turn_tokens` as in `Recall`.
+    Neither invented or missing arguments nor a failing store raise: a store's error is the answer.
+    `turn` and `turn_tokens` as in `Recall`.
     """
     recall = Recall(store, session, count, turn, turn_tokens)
 
@@ -54,11 +51,10 @@ def recall_tools(
 
 
 def _documented(function: dict[str, Any]) -> str:
-    """A docstring that says what the schema says: hosts make schemas of docstrings, and may read no
-    further than the end of a line."""
+    """Return the schema as a docstring, one line a parameter: hosts parse docstrings."""
     parameters = function["parameters"]["properties"].items()
-    told = "\n".join(f"    {name}: {each['description']}" for name, each in parameters)
-    return f"{function['description']}\n\nArgs:\n{told}\n"
+    lines = "\n".join(f"    {name}: {each['description']}" for name, each in parameters)
+    return f"{function['description']}\n\nArgs:\n{lines}\n"
 
 
 def _schema(name: str, description: str, **parameters: tuple[str, str]) -> dict[str, Any]:
@@ -105,7 +101,7 @@ SCHEMAS = (
 
 
 def _number(given: Any, otherwise: int) -> int:
-    """The number that a model meant: some write them as text, or as nothing."""
+    """Return the number that a model wrote, perhaps as text, else the default."""
     try:
         return int(given)
     except (TypeError, ValueError, OverflowError):

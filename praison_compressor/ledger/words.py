@@ -1,7 +1,6 @@
-"""How a message is found by its words: the same on every database, and without one.
+"""Search by words: the same in memory, on SQLite and on PostgreSQL.
 
-The databases' own tokenizers disagree (stemming, underscores, Chinese), so the words are made here
-and handed over ready: what matches on a laptop matches on a server.
+The databases' tokenizers disagree (stemming, underscores, Chinese), so words are split here.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from ..errors import ConfigError
 from ..messages import Message, result_text, tool_calls_of
 
 _LONGEST = 64
-# A script without spaces is found by its characters.
+# Scripts without spaces: each character is a word.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
 _WORD = re.compile(r"[^\W_]+")
 
@@ -30,24 +29,24 @@ class Hit:
 
     session_id: str
     entry: str
-    """The hash of the newest entry that covers it; "" where it stands in the transcript itself."""
+    """Hash of the newest entry that covers the message; "" where none does."""
     ordinal: int
-    """Its place among that entry's originals; 0 where there is none."""
+    """The message's place among that entry's originals, from 0."""
     digest: str
-    """Its content digest, by which it can be forgotten."""
+    """Content digest, as `forget` takes it."""
     message: Message
     snippet: str
     score: float
 
 
-Place = tuple[str, str, int]
+HitPlace = tuple[str, str, int]
 """Session, entry and ordinal of a hit."""
 
 
 def hits(
-    query: str, pool: Mapping[str, Message], limit: int, place: Callable[[str], Place]
+    query: str, pool: Mapping[str, Message], limit: int, place: Callable[[str], HitPlace]
 ) -> list[Hit]:
-    """The best of the messages (by content digest); `place` is asked only where those are.
+    """Return the best messages of a pool; call `place` only for these.
 
     Raises:
         ConfigError: a limit below 1.
@@ -63,13 +62,13 @@ def hits(
 
 
 def words(text: str) -> list[str]:
-    """The distinct words of a text in their order, folded: no case, no underscores."""
+    """Return the distinct words of a text in order, without case and underscores."""
     spaced = _UNSPACED.sub(r" \g<0> ", _fold(text))
     return list(dict.fromkeys(word[:_LONGEST] for word in _WORD.findall(spaced)))
 
 
 def holds(text: str, wanted: Sequence[str], *, every: bool) -> bool:
-    """Whether the text has all of these words, or any of them."""
+    """Return whether the text has every (or any) of these words."""
     held = set(wanted).intersection(words(text))
     return len(held) == len(wanted) if every else bool(held)
 
@@ -79,7 +78,7 @@ def _fold(text: str) -> str:
 
 
 def readable(message: Mapping[str, Any]) -> str:
-    """What can be searched of a message: its text, and the tools it calls with what."""
+    """Return a message's text, and its tool calls with their arguments."""
     lines = [result_text(message)]
     for call in tool_calls_of(message):
         try:
@@ -103,9 +102,9 @@ def _strings(value: Any) -> Iterator[str]:
 
 
 def rank(query: str, texts: Sequence[str]) -> list[tuple[float, int]]:
-    """Scores and indices of the texts that match, best first; of equals the later one first.
+    """Return scores and indices of matching texts: best first, then later first.
 
-    A word counts for more the fewer of the texts have it; the query as one phrase counts most.
+    A rare word counts more than a common one; the query as a phrase doubles the score.
     """
     wanted = words(query)
     phrase = " ".join(_fold(query).split())
@@ -122,7 +121,7 @@ def rank(query: str, texts: Sequence[str]) -> list[tuple[float, int]]:
 
 
 def snippet(query: str, text: str, width: int = 240) -> str:
-    """A stretch of the text round the first place where the query is found."""
+    """Return the text around the first match of the query."""
     flat = " ".join(text.split())
     folded = flat.casefold()
     places = [folded.find(" ".join(query.casefold().split()))]

@@ -125,6 +125,11 @@ class AgentCompressor:
         return self.conversation.result
 
     @property
+    def has_sent(self) -> bool:
+        """Return whether a request of this agent has passed in this process."""
+        return self._passed > 0
+
+    @property
     def notice(self) -> str | None:
         """The line that reported the conversation's last compression."""
         return self.conversation.notice

@@ -37,6 +37,8 @@ class Agents:
         """Whether `install()` was called: then no plugin that is switched off takes it back."""
         self.plugin: Callable[[], bool] | None = None
         """Asked at each turn where a plugin switched us on: it may be switched off again."""
+        self.before_turn: Callable[[], None] = lambda: None
+        """Called first: the host may have imported more of itself."""
         self._lock = renewed(threading.RLock())
         self._open = True
         self._made: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
@@ -53,7 +55,8 @@ class Agents:
         return self._open and (self.in_code or self.by_default)
 
     def of(self, agent: Any) -> AgentCompressor | None:
-        """The agent's compressor; None when it does not ask."""
+        """Return the agent's compressor; None if it does not ask."""
+        self.before_turn()
         with self._lock:
             try:
                 return self._of(agent)
@@ -153,12 +156,17 @@ def bot_chat(original: Any, agents: Agents) -> Any:
     return chat
 
 
+ANSWERING = "_praison_compressor_agent"
+"""Where a bot's session manager keeps the agent of its newest turn, as a weak reference."""
+
+
 def bot_session_start(original: Any, agents: Agents) -> Any:
     """Where a bot's turn knows its person, chat and thread: its key names the conversation."""
 
     @functools.wraps(original)
     def _maybe_fire_session_start(self: Any, agent: Any, user_id: str, **route: str) -> Any:
         name(agent, self._session_key(user_id, **route))
+        vars(self)[ANSWERING] = weakref.ref(agent)
         return original(self, agent, user_id, **route)
 
     return _maybe_fire_session_start

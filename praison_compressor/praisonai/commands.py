@@ -17,6 +17,7 @@ from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument
 from .conversations import Turn, during, each_step_during
 from .notices import compacted, filled, pinned, undone
+from .restarts import begin, record
 
 MISSPELLED = "no command"  # nobody can type it: a name ends at a blank
 
@@ -82,7 +83,9 @@ def chat(original: Any, agents: Agents) -> Any:
         if compressor is not None and command is not None:
             return run(answer(compressor, *command))
         with _turn(compressor) as turn, during(turn):
-            return original(self, *args, **kwargs)
+            said = original(self, *args, **kwargs)
+        record(self, compressor)
+        return said
 
     return chat
 
@@ -96,8 +99,11 @@ def achat(original: Any, agents: Agents) -> Any:
         compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
             return await answer(compressor, *command)
+        await asyncio.to_thread(begin, self, compressor)
         with _turn(compressor) as turn, during(turn):
-            return await original(self, *args, **kwargs)
+            said = await original(self, *args, **kwargs)
+        await asyncio.to_thread(record, self, compressor)
+        return said
 
     return achat
 
@@ -111,7 +117,7 @@ def start_stream(original: Any, agents: Agents) -> Any:
         compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
             return _said(compressor, *command)
-        return _streamed(compressor, original(self, *args, **kwargs))
+        return _streamed(self, compressor, original(self, *args, **kwargs))
 
     return _start_stream
 
@@ -121,10 +127,12 @@ def _said(compressor: AgentCompressor, name: str, argument: str) -> Generator[st
 
 
 def _streamed(
-    compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
+    agent: Any, compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
     with _turn(compressor) as turn:
-        return (yield from each_step_during(turn, stream))
+        said = yield from each_step_during(turn, stream)
+    record(agent, compressor)
+    return said
 
 
 def _turn(compressor: AgentCompressor | None) -> AbstractContextManager[Turn]:

@@ -272,20 +272,6 @@ def test_a_message_of_the_tail_can_be_forgotten(sql_store: SqlStore) -> None:
     assert sql_store.verify() == []
 
 
-def test_an_export_carries_the_whole_transcript(sql_store: SqlStore, tmp_path: Path) -> None:
-    """Through JSON into another store, and back out word for word."""
-    grown(over(sql_store), 12)
-    exported = json.loads(json.dumps(sql_store.export(NAMESPACE, "s")))
-    other = open_store(tmp_path / "other.db")
-    other.import_(NAMESPACE, exported)
-    assert over(other).verbatim(session_id="s") == coding_session(12)
-    assert other.verify() == []
-    for item in (10_000, "sha256:" + "0" * 64):
-        exported["transcript"][0] = item
-        with pytest.raises(LedgerCorrupt, match="the export"):
-            other.import_("elsewhere", exported)
-
-
 def test_a_damaged_transcript_is_named(sql_store: SqlStore, execute: Execute) -> None:
     """`verify` says whose; reading it is refused."""
     grown(over(sql_store), 8)

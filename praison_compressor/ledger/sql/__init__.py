@@ -1,11 +1,11 @@
 """The ledger in SQLite or PostgreSQL; the only package that loads SQLAlchemy.
 
-- `store`: `SqlStore`, whose methods are all that others call
-- `schema`: the tables, and which names they take
-- `database`: URLs, connections and transactions; a database's errors in our words
-- `archive`: payloads (compressed, checksummed, encrypted), the original messages, their index
-- `sessions`: sessions, lineages, chains of entries, recorded transcripts; their list, their words
-- `writing`: commits, forks and leases; secrets are masked here
-- `audit`: `verify`, and export and import, which it checks
-- `erasure`: `forget`, and the pages that it frees
+- `store`: `SqlStore`, the methods that others call
+- `schema`: the tables, and valid names
+- `database`: URLs, connections, transactions, a database's errors translated
+- `archive`: payloads (compressed, checksummed, encrypted), original messages, their index
+- `reading`: sessions, lineages, chains of entries, recorded transcripts, search
+- `writing`: commits, forks and leases; masks secrets
+- `audit`: `verify`
+- `erasure`: `forget`, and clearing of freed pages
 """

@@ -11,17 +11,7 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Table,
-    delete,
-    func,
-    insert,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
@@ -31,51 +21,49 @@ from ..words import readable, words
 from .schema import links, messages
 
 
+# ---------------------------------------------------------------- payloads and keys
 class Codec(Protocol):
     """A cipher for payloads; `cryptography.fernet.Fernet` is one as it is."""
 
     def encrypt(self, data: bytes) -> bytes:
-        """The data so that only the holder of the key can read it."""
+        """Encrypt the data."""
 
     def decrypt(self, token: bytes) -> bytes:
-        """The data again; raises where the key does not fit."""
+        """Decrypt the token; raise where the key does not fit."""
 
 
 class Packer:
-    """Packs and unpacks payloads, and names archived messages.
-
-    `pepper` is a secret of this store: with it a message's name in an encrypted archive cannot be
-    guessed by hashing a likely message.
-    """
+    """Packs and unpacks payloads, and names archived messages."""
 
     def __init__(self, codec: Codec | None = None, pepper: bytes = b"") -> None:
+        """Take the cipher and the store's secret, which keeps names from being guessed."""
         self.encrypts = codec is not None
         self._codec = codec
         self._pepper = pepper
 
     def pack(self, data: bytes) -> bytes:
-        """The bytes to store."""
+        """Return the bytes to store."""
         packed = zlib.compress(data, 6)
         if self._codec is not None:
             packed = self._codec.encrypt(packed)
-        # The last bits of a deflate or base64 stream are read by nobody: without a checksum of
-        # what is really stored, a flip there would go unnoticed.
+        # Nothing reads the last bits of a deflate or base64 stream. Without a checksum of the
+        # stored bytes a flip there would go unnoticed.
         return packed + binascii.crc32(packed).to_bytes(4, "big")
 
     def unpack(self, stored: bytes) -> bytes:
-        """The data again."""
+        """Return the data of stored bytes, or raise `LedgerCorrupt`."""
         packed, checksum = bytes(stored[:-4]), bytes(stored[-4:])
         if binascii.crc32(packed).to_bytes(4, "big") != checksum:
             raise LedgerCorrupt("its bytes were changed (the checksum disagrees)")
         if self._codec is not None:
             try:
                 packed = self._codec.decrypt(packed)
-            except Exception as error:  # of the caller's object, which raises what it likes
+            except Exception as error:  # the caller's object may raise anything
                 raise LedgerCorrupt("it cannot be decrypted: the key does not fit") from error
         return zlib.decompress(packed)
 
     def name(self, digest: str) -> bytes:
-        """By which a message of that content digest is archived: algorithm and raw bytes."""
+        """Return the archive's name of a content digest: algorithm and raw bytes."""
         algorithm, _, digits = digest.partition(":")
         raw = bytes.fromhex(digits)
         if self._pepper:
@@ -83,21 +71,24 @@ class Packer:
         return algorithm.encode() + b":" + raw
 
 
-def dump(message: Mapping[str, Any] | Sequence[Any]) -> bytes:
-    """One line of JSON, in the order of the caller's keys."""
-    text = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
-    return text.encode("utf-8", "surrogatepass")
+def dump(message: Mapping[str, Any]) -> bytes:
+    """Return the message as one line of JSON, its keys in their order."""
+    line = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+    return line.encode("utf-8", "surrogatepass")
 
 
 def load(line: bytes) -> Message:
-    """The message of a line, of what `Packer.unpack` has found unchanged."""
+    """Return the message of a line that `dump` made."""
     message: Message = json.loads(line.decode("utf-8", "surrogatepass"))
     return message
 
 
-# ---------------------------------------------------------------- keys
 def codec_of(key: str) -> Codec:
-    """The cipher of a key. The key itself is in no message."""
+    """Return the cipher of a Fernet key; no error text holds the key.
+
+    Raises:
+        ConfigError: the key is no Fernet key, or `cryptography` is not installed.
+    """
     try:
         from cryptography.fernet import Fernet
     except ImportError as error:
@@ -115,20 +106,26 @@ def codec_of(key: str) -> Codec:
 
 
 def new_pepper(codec: Codec | None) -> bytes:
-    """The pepper of a new store as it is kept: encrypted, or empty where nothing is."""
+    """Return a new store's pepper: encrypted with the codec, empty without one."""
     return b"" if codec is None else Packer(codec).pack(secrets.token_bytes(32))
 
 
 def packer_of(pepper: bytes, codec: Codec | None, place: str, *, plain_too: bool) -> Packer:
-    """The packer of a store that keeps this pepper, which proves the key as well."""
+    """Return the packer of a store with this pepper, which proves the key.
+
+    Raises:
+        StoreUnavailable: the store needs another key, a key, or none.
+    """
     if not pepper and (codec is None or plain_too):
         return Packer()
     if not pepper:
-        remedy = "use another store for an agent whose sessions are"
-        raise StoreUnavailable(f"{place} is not encrypted; {remedy}")
+        raise StoreUnavailable(
+            f"{place} is not encrypted; use another store for an agent whose sessions are"
+        )
     if codec is None:
-        remedy = "open it with its key (store_key, PRAISONAI_SESSION_KEY)"
-        raise StoreUnavailable(f"{place} is encrypted; {remedy}")
+        raise StoreUnavailable(
+            f"{place} is encrypted; open it with its key (store_key, PRAISONAI_SESSION_KEY)"
+        )
     try:
         return Packer(codec, Packer(codec).unpack(pepper))
     except LedgerCorrupt as error:
@@ -142,26 +139,27 @@ T = TypeVar("T")
 _AT_ONCE = 500  # parameters of one statement
 
 SIZE = func.length(messages.c.body)
-"""Bytes of an original as it is stored; 0: it was dropped, only its name is left."""
+"""Stored bytes of an original; 0 once it was dropped and only its name is left."""
 
 
 class Archive:
-    """The originals, as one transaction sees them; it carries what else the transaction needs."""
+    """The originals as one transaction sees them, with the transaction itself."""
 
     def __init__(self, connection: Connection, packer: Packer) -> None:
+        """Take the transaction's connection and the store's packer."""
         self.execute = connection.execute
         self.is_sqlite = connection.dialect.name == "sqlite"
-        """Else it is PostgreSQL."""
+        """False: PostgreSQL."""
         self.packer = packer
 
     def insert(self, table: Table) -> Any:
-        """An INSERT that can say what to do on conflict: one wording, two dialects."""
+        """Return an INSERT that accepts `on_conflict_…`, which dialects define apart."""
         return sqlite.insert(table) if self.is_sqlite else postgresql.insert(table)
 
     def add(self, namespace: str, originals: Sequence[Message]) -> list[int]:
-        """Archive what is not there yet; the key of each message, in order."""
+        """Archive the messages that are missing; return each message's key, in order."""
         named = [(self.packer.name(content_digest(message)), message) for message in originals]
-        # What was dropped is archived anew.
+        # A dropped message is missing: it is archived again.
         known = self._keys(namespace, [name for name, _ in named], SIZE > 0)
         fresh = {name: message for name, message in named if name not in known}
         if fresh:
@@ -182,7 +180,7 @@ class Archive:
     def _insert(self, namespace: str, fresh: Mapping[bytes, Message]) -> dict[bytes, int]:
         rows = [
             {"namespace": namespace, "digest": name, "body": self.packer.pack(dump(fresh[name]))}
-            # In one order for everybody: two writers of the same must not wait in a circle.
+            # Sorted, so that two writers of the same messages cannot deadlock.
             for name in sorted(fresh)
         ]
         insertion = self.insert(messages)
@@ -197,7 +195,7 @@ class Archive:
         return known
 
     def trim(self, namespace: str, most_bytes: int) -> int:
-        """Drop originals, body and words, until the rest takes so many bytes at most; how many."""
+        """Drop originals until the rest fits in `most_bytes`; return how many."""
         mine = messages.c.namespace == namespace
         if (self.execute(select(func.sum(SIZE)).where(mine)).scalar() or 0) <= most_bytes:
             return 0
@@ -209,12 +207,12 @@ class Archive:
         return len(gone)
 
     def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
-        """Which of the originals of these digests were dropped."""
+        """Return which of these content digests name dropped originals."""
         named = {self.packer.name(digest): digest for digest in digests}
         return frozenset(named[name] for name in self._keys(namespace, named, SIZE == 0))
 
     def link(self, entry_key: int, keys: Sequence[int]) -> None:
-        """Say which messages, in which order, an entry stands for."""
+        """Record which messages an entry covers, in order."""
         rows = [
             {"entry_key": entry_key, "ordinal": ordinal, "message_key": key}
             for ordinal, key in enumerate(keys)
@@ -223,7 +221,7 @@ class Archive:
             self.execute(insert(links), rows)
 
     def linked(self, entry_keys: Iterable[int]) -> dict[int, list[int]]:
-        """The keys of the messages of each entry, in order."""
+        """Return the keys of each entry's messages, in order."""
         found: dict[int, list[int]] = {key: [] for key in entry_keys}
         for some in batches(found):
             query = select(links).where(links.c.entry_key.in_(some))
@@ -234,13 +232,13 @@ class Archive:
     def of_entries(
         self, entry_keys: Iterable[int], wanted: slice = EVERY
     ) -> dict[int, list[Message]]:
-        """The originals of each entry, in order; `{}` for those that are not wanted."""
+        """Return each entry's originals in order, `{}` for unwanted ones."""
         linked = self.linked(entry_keys)
         found = self.get(key for keys in linked.values() for key in keys[wanted])
         return {entry: [found.get(key, {}) for key in keys] for entry, keys in linked.items()}
 
     def get(self, keys: Iterable[int]) -> dict[int, Message]:
-        """Messages by their keys."""
+        """Return messages by their keys."""
         found: dict[int, Message] = {}
         for some in batches(keys):
             query = select(messages.c.key, messages.c.body).where(messages.c.key.in_(some))
@@ -248,7 +246,7 @@ class Archive:
         return found
 
     def read(self, row: Any) -> Message:
-        """The message of a row; `DROPPED` where its body is gone."""
+        """Return the message of a row, or `DROPPED`."""
         if not row.body:
             return dict(DROPPED)
         try:
@@ -257,7 +255,7 @@ class Archive:
             raise LedgerCorrupt(f"archived message {row.key}: {error}") from error
 
     def remove(self, keys: Iterable[int]) -> None:
-        """Take messages that no entry links any more out of archive and index."""
+        """Delete unlinked messages from archive and index."""
         for some in batches(keys):
             self._index(self.get(some), remove=True)
             self.execute(delete(messages).where(messages.c.key.in_(some)))
@@ -268,14 +266,14 @@ class Archive:
 
     # -------------------------------------------------------------- the full-text index
     # FTS5 on SQLite, a GIN index on PostgreSQL: words and message keys, no positions. Phrases are
-    # checked on the messages themselves. An encrypted archive has none.
+    # checked on the messages themselves. An encrypted archive has no index.
 
     def _index(self, found: Mapping[int, Message], *, remove: bool = False) -> None:
-        """Index messages under their words, or take them out: FTS5 must be told what it was
-        given. Of what was dropped there is nothing to find."""
+        """Add the messages to the index, or remove them."""
         if self.packer.encrypts:
             return
         join = " ".join if self.is_sqlite else list
+        # FTS5 removes a message only by the words that were indexed for the message.
         rows = [
             {"key": key, "words": join(words(readable(message)))}
             for key, message in found.items()
@@ -287,8 +285,10 @@ class Archive:
     def holding(
         self, namespace: str, asked: Sequence[str], among: Collection[int] | None, *, every: bool
     ) -> list[int]:
-        """Keys of messages to rank, the newest first, among some or all of the namespace's: those
-        that hold all of the words, or any. Without an index each that is among them."""
+        """Return keys of messages with all or any of the words, newest first.
+
+        `among` limits the search to these keys. Without an index every key in reach is returned.
+        """
         if self.packer.encrypts:
             everything = select(messages.c.key).where(messages.c.namespace == namespace)
             return list(self.execute(everything).scalars() if among is None else among)
@@ -299,9 +299,9 @@ class Archive:
             query = (" & " if every else " | ").join(f"'{word}'" for word in asked)
         values = {"namespace": namespace, "query": query, "limit": _RANKED}
         if among is not None:
-            values["limit"] = _NO_LIMIT  # others' messages are found between them
+            values["limit"] = _NO_LIMIT  # a range of keys holds other sessions' messages too
         found: set[int] = set()
-        for first, last in [(0, _NO_LIMIT)] if among is None else _stretches(sorted(among)):
+        for first, last in [(0, _NO_LIMIT)] if among is None else _ranges(sorted(among)):
             statement = text(_FINDING[self.is_sqlite])
             within = self.execute(statement, {**values, "first": first, "last": last})
             found.update(within.scalars())
@@ -317,27 +317,27 @@ _INDEXING = {
     (True, False): "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)",
     (True, True): "INSERT INTO compressor_search(compressor_search, rowid, words) "
     "VALUES ('delete', :key, :words)",
-    # In conflict: another writer archived it at the same time.
+    # A conflict: another writer archived the message at the same time.
     (False, False): "INSERT INTO compressor_search "
     "VALUES (:key, array_to_tsvector(CAST(:words AS text[]))) ON CONFLICT DO NOTHING",
     (False, True): "DELETE FROM compressor_search WHERE message_key = :key",
 }
+_FOUND = (
+    "SELECT m.key FROM compressor_search f {join} JOIN compressor_messages m ON m.key = f.{key} "
+    "WHERE m.namespace = :namespace AND {matches} "
+    "AND f.{key} BETWEEN :first AND :last ORDER BY m.key DESC LIMIT :limit"
+)
 _FINDING = {
-    # FTS5 would be asked once for each message if the planner began with the messages.
-    True: "SELECT m.key FROM compressor_search f CROSS JOIN compressor_messages m "
-    "ON m.key = f.rowid WHERE m.namespace = :namespace AND f.compressor_search MATCH :query "
-    "AND f.rowid BETWEEN :first AND :last ORDER BY m.key DESC LIMIT :limit",
-    False: "SELECT m.key FROM compressor_search f JOIN compressor_messages m "
-    "ON m.key = f.message_key WHERE m.namespace = :namespace "
-    "AND f.words @@ CAST(:query AS tsquery) "
-    "AND f.message_key BETWEEN :first AND :last ORDER BY m.key DESC LIMIT :limit",
+    # CROSS: else SQLite's planner may begin with the messages and ask FTS5 once for each.
+    True: _FOUND.format(join="CROSS", key="rowid", matches="f.compressor_search MATCH :query"),
+    False: _FOUND.format(join="", key="message_key", matches="f.words @@ CAST(:query AS tsquery)"),
 }
 
 
-def _stretches(keys: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ranges that hold the keys: those of one commit are neighbours, so there are few.
+def _ranges(keys: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Yield ranges that hold the keys; keys of one commit are neighbours.
 
-    FTS5 reads a range of its lists at once, and takes a millisecond for every single key.
+    FTS5 reads a range of its lists at once, but takes a millisecond for every single key.
     """
     start = 0
     for place in range(1, len(keys) + 1):
@@ -347,7 +347,7 @@ def _stretches(keys: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def batches(items: Iterable[T]) -> Iterator[list[T]]:
-    """The items, each once, as many at once as a statement can name."""
+    """Yield the distinct items in lists that one statement can name."""
     everything = list(dict.fromkeys(items))
     for start in range(0, len(everything), _AT_ONCE):
         yield everything[start : start + _AT_ONCE]

@@ -1,4 +1,4 @@
-"""One database, reached safely from threads, after a fork, after a restart of the server."""
+"""One database, usable from threads, after a fork, and after a restart of the server."""
 
 from __future__ import annotations
 
@@ -45,23 +45,24 @@ _LOCKED_PAUSE = 0.01  # seconds between two tries
 _LOCK_SECONDS = 2
 _CONNECT_SECONDS = 2
 _TRIES = 3
-# After what failed slowly, fail at once for this many times as long: an agent's turn must not wait
-# for a locked file or a dead server again and again.
+# A slow failure is repeated without a try for this many times its duration: an agent's turns must
+# not wait for a locked file or a dead server each time.
 _REST = 10
 _EXPECTED = "expected sqlite:///path or postgresql://user@host/database"
 
 
 def default_path(*, encrypted: bool = False) -> Path:
-    """Where the ledger is when no path is given: the platform's directory for a user's data.
-
-    The encrypted one is beside the plain one: a file is encrypted with one key, or not at all.
-    """
+    """Return the ledger's default path, in the platform's directory for user data."""
     name = "ledger-encrypted.db" if encrypted else "ledger.db"
     return Path(platformdirs.user_data_dir("praison-compressor")) / name
 
 
 def parse(url: str | os.PathLike[str] | None) -> URL:
-    """A database's URL from a URL, a path, or nothing."""
+    """Return a database's URL from a URL, a path, or None.
+
+    Raises:
+        StoreUnavailable: the text names no SQLite file and no PostgreSQL database.
+    """
     given = str(default_path()) if url is None else os.fspath(url)
     if given in STORE_KINDS:
         raise StoreUnavailable(f"{given!r} names a kind of store and no place; {_EXPECTED}")
@@ -70,7 +71,7 @@ def parse(url: str | os.PathLike[str] | None) -> URL:
     try:
         parsed = make_url(given)
     except (exc.ArgumentError, ValueError) as error:
-        # The text itself may hold a password: not a word of it is repeated.
+        # The text may hold a password, so the error does not repeat it.
         raise StoreUnavailable(f"the store's URL cannot be read; {_EXPECTED}") from error
     kind = parsed.drivername
     if kind not in STORE_KINDS:
@@ -84,7 +85,7 @@ def parse(url: str | os.PathLike[str] | None) -> URL:
 
 
 def _place(url: URL) -> str:
-    """The store in words for messages: no user, no password, no options."""
+    """Return the store's name for messages, without user, password or options."""
     if url.get_backend_name() == "sqlite":
         return f"store sqlite:{url.database}"
     host = url.host or url.query.get("host") or "local socket"
@@ -93,7 +94,7 @@ def _place(url: URL) -> str:
 
 
 class Database:
-    """Runs work in transactions; everything that it raises is a `LedgerError`."""
+    """Runs work in transactions; each of its errors is a `LedgerError`."""
 
     def __init__(
         self,
@@ -102,7 +103,7 @@ class Database:
         plain_too: bool,
         on_open: Callable[[], None],
     ) -> None:
-        """`on_open` hears of every opening: what was read before may be of another file."""
+        """Take a URL and a cipher; call `on_open` at each opening, perhaps of another file."""
         self.url = parse(url)
         self.place = _place(self.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
@@ -110,13 +111,13 @@ class Database:
         self._plain_too = plain_too
         self._on_open = on_open
         self._lock = renewed(threading.RLock())
-        # SQLite takes one writer at a time and serves those who wait in no order: of hundreds of
-        # threads some would wait too long. Only one of a process asks it.
+        # SQLite takes one writer at a time and serves waiting ones in no order: of hundreds of
+        # threads some would wait too long. So only one thread of a process asks.
         self._writing = renewed(threading.Lock())
         self._engine: Engine | None = None
-        self._packer = Packer()  # the store's own, once it was reached
+        self._packer = Packer()  # replaced at the first opening
         self._file: tuple[int, int] | None = None
-        # By kind of transaction: until when it is refused, and in which words.
+        # Kind of transaction -> until when it is refused, and the error's text.
         self._rests: dict[str, tuple[float, str]] = {}
         renewed(self)
 
@@ -130,40 +131,45 @@ class Database:
         self._engine = None
 
     def read(self, work: Callable[[Archive], T]) -> T:
-        """The outcome of work that only reads."""
+        """Run work that only reads; return its result."""
         return self._run(work, _READ)
 
     def write(self, work: Callable[[Archive], T]) -> T:
-        """The outcome of work that writes, all of it or nothing."""
+        """Run work that writes, all of it or nothing; return its result."""
         with self._writing if self.is_sqlite else nullcontext():
             if self.is_sqlite and self._engine is not None and self._file != _identity(self.url):
-                # What is written to the file that is open nobody would find again.
+                # A commit to the open, deleted file would be lost.
                 logger.warning(
-                    "%s: its file was deleted or replaced; what it held is gone, the file at its "
-                    "path is used from now on, and made anew if there is none",
+                    "%s: its file was deleted or replaced, and its content is gone; the file at "
+                    "its path is used from now on, and created if missing",
                     self.place,
                 )
                 self.close()
             return self._run(work, _WRITE)
 
     def maintain(self, statement: str) -> list[Any]:
-        """Run a statement that may not be in a transaction; its rows."""
+        """Run a statement outside a transaction; return its rows."""
         with _translated(self.place), undivided, self._ready().connect() as connection:
             connection = connection.execution_options(isolation_level="AUTOCOMMIT", begin="")
             result = connection.exec_driver_sql(statement)
             return list(result.all()) if result.returns_rows else []
 
     def is_made(self) -> bool:
-        """Whether a ledger was made there; what else may be there is left as it is."""
+        """Return whether the database has a ledger; create nothing.
+
+        Raises:
+            StoreUnavailable: the database cannot be reached, or its path cannot be written.
+        """
         if self.is_sqlite and not os.path.exists(str(self.url.database)):
             above = next(p for p in Path(str(self.url.database)).parents if os.path.exists(p))
             try:
-                # Tried, not looked up: by the rights alone root may write to every place.
+                # Tried: by rights alone root may write to every directory.
                 with tempfile.TemporaryFile(dir=above):
                     return False
             except OSError as error:
-                said = f"{self.place}: {above} is no directory that is writable"
-                raise StoreUnavailable(f"{said}; check the path and its rights") from error
+                raise StoreUnavailable(
+                    f"{self.place}: {above} is no writable directory; check the path and its rights"
+                ) from error
         engine = create_engine(self.url) if self.is_sqlite else _postgresql(self.url)
         try:
             with _translated(self.place), engine.connect() as connection:
@@ -186,7 +192,7 @@ class Database:
                 try:
                     return self._once(work, begin)
                 except exc.DBAPIError as error:
-                    # Safe to repeat: a commit whose answer was lost meets its own moved tip.
+                    # Safe: a repeated commit whose answer was lost conflicts with its own tip.
                     if not _is_transient(error):
                         raise
             return self._once(work, begin)
@@ -200,7 +206,7 @@ class Database:
     def _ready(self) -> Engine:
         with self._lock:
             if self._engine is None:
-                with self._resting(_READ):  # here too: others wait for the lock to do the same
+                with self._resting(_READ):  # here too: others wait for this lock
                     self._engine = self._opened()
                 self._on_open()
             return self._engine
@@ -208,11 +214,11 @@ class Database:
     @contextmanager
     def _resting(self, begin: str) -> Iterator[None]:
         started = time.monotonic()
-        # What cannot be read cannot be written; what another keeps from writing can be read.
+        # A store that cannot be read cannot be written; a store locked for writing can be read.
         for kind in (_READ, begin):
-            until, told = self._rests.get(kind, (0.0, ""))
+            until, reason = self._rests.get(kind, (0.0, ""))
             if started < until:
-                raise StoreUnavailable(told)  # in the same words: it is the same failure
+                raise StoreUnavailable(reason)
         try:
             with _translated(self.place):
                 yield
@@ -224,7 +230,7 @@ class Database:
     def _opened(self) -> Engine:
         path = str(self.url.database)
         if self.is_sqlite and os.path.isfile(path) and not os.access(path, os.W_OK):
-            # At once: SQLite says so at the first word that is written.
+            # Checked at once: SQLite reports it at the first write.
             raise StoreUnavailable(
                 f"{self.place}: it is read-only; make the file and its directory writable"
             )
@@ -239,13 +245,13 @@ class Database:
         return engine
 
     def _packer_of(self, connection: Connection) -> Packer:
-        """How the store packs; a new one gets its tables."""
+        """Return the store's packer; create the tables of a new store."""
         with connection.begin():
             known = _about(connection)
         if not known:
-            # The one lock of SQLite only here: what has its tables opens while others write.
+            # SQLite's only lock is taken here alone: a made store opens while others write.
             with connection.execution_options(begin=_WRITE).begin():
-                if not self.is_sqlite:  # whoever makes the tables needs longer than a commit
+                if not self.is_sqlite:  # creating tables takes longer than a commit
                     connection.execute(text("SET LOCAL lock_timeout = '60s'"))
                     connection.execute(text(f"SELECT pg_advisory_xact_lock({_MAKING})"))
                 known = _about(connection)
@@ -266,7 +272,7 @@ class Database:
 
 
 def _about(connection: Connection) -> dict[str, bytes]:
-    """What the store says of itself; nothing where it is new."""
+    """Return the store's own facts; none of a new store."""
     if not inspect(connection).has_table(meta.name):
         return {}
     found = connection.execute(select(meta.c.name, meta.c.value)).all()
@@ -285,7 +291,7 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _identity(url: URL) -> tuple[int, int] | None:
-    """Which file is at the path of a SQLite store."""
+    """Return device and inode of a SQLite store's file, or None."""
     try:
         found = os.stat(str(url.database))
     except OSError:
@@ -294,34 +300,37 @@ def _identity(url: URL) -> tuple[int, int] | None:
 
 
 def _private(path: Path) -> None:
-    """Make the file and the directories to it for this user only; what exists is left alone."""
+    """Create missing file and directories, for this user only."""
     for directory in reversed(path.parents):
         if not directory.exists():
             directory.mkdir(mode=0o700, exist_ok=True)
-    # SQLite gives its -wal and -shm files the rights of the database itself.
+    # SQLite gives its -wal and -shm files the same rights.
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
 
 
 def _pragmas(connection: Any, _record: object) -> None:
-    # The driver's own, late BEGIN would make two writers read first and then fail both.
+    # With the driver's late BEGIN two writers would both read first, and both fail.
     connection.isolation_level = None
     cursor = connection.cursor()
     for pragma in (
         "journal_mode = WAL",
-        # A commit is rare and holds what a model was paid for: worth one fsync.
+        # A commit is rare and holds a paid summary: worth one fsync.
         "synchronous = FULL",
         "foreign_keys = ON",
-        # What `forget` removes is overwritten in place.
+        # `forget` overwrites in place.
         "secure_delete = ON",
     ):
-        _until_it_is_free(cursor, "PRAGMA " + pragma)
+        _patiently(cursor, "PRAGMA " + pragma)
     cursor.close()
 
 
-def _until_it_is_free(cursor: Any, statement: str) -> None:
-    """Run it, waiting for the file: SQLite itself does not wait where a journal changes its kind,
-    and of those who open a new store at once all but one would be refused."""
+def _patiently(cursor: Any, statement: str) -> None:
+    """Run a statement, waiting for a locked file.
+
+    SQLite itself does not wait while a journal changes its mode: of several processes that open a
+    new store all but one would fail.
+    """
     until = time.monotonic() + _LOCK_SECONDS
     while True:
         try:
@@ -343,15 +352,15 @@ def _begin(connection: Connection) -> None:
 # ---------------------------------------------------------------- PostgreSQL
 def _postgresql(url: URL) -> Engine:
     try:
-        import psycopg  # noqa: F401  # only to say how it is installed
+        import psycopg  # noqa: F401  # else SQLAlchemy's error names no remedy
     except ImportError as error:
         raise StoreUnavailable(
             "PostgreSQL needs psycopg: pip install 'praison-compressor[postgres]'"
         ) from error
     arguments: dict[str, Any] = {
-        # A pooler in front (PgBouncer) gives each transaction another connection.
+        # A pooler (PgBouncer) gives each transaction another connection.
         "prepare_threshold": None,
-        # Who says another bound says it later, and that counts.
+        # A bound in the URL comes later, and the later one counts.
         "options": f"-c lock_timeout={_LOCK_SECONDS}s {url.query.get('options', '')}",
     }
     if "connect_timeout" not in url.query:
@@ -361,12 +370,12 @@ def _postgresql(url: URL) -> Engine:
         hide_parameters=True,
         connect_args=arguments,
         pool_timeout=60,
-        # What another writer has just archived must be seen, whatever the server's default is.
+        # Another writer's new messages must be seen, whatever the server's default is.
         isolation_level="READ COMMITTED",
     )
 
 
-# ---------------------------------------------------------------- errors in our words
+# ---------------------------------------------------------------- errors
 _DAMAGED = ("malformed", "not a database", "invalid page", "no such table")
 _REMEDIES = (
     ("disk is full", "the disk is full; free some space"),
@@ -387,7 +396,7 @@ _SECRET = re.compile(r"(?i)(password\s*=\s*|//[^/@\s:]*:)[^\s@&\"']+")
 
 @contextmanager
 def _translated(where: str) -> Iterator[None]:
-    """Let out only `LedgerError`, with fact and remedy; `where` names the store."""
+    """Translate errors to `LedgerError`, with fact and remedy."""
     try:
         yield
     except exc.IntegrityError as error:
@@ -396,14 +405,14 @@ def _translated(where: str) -> Iterator[None]:
         raise _translation(where, _short(error)) from error
     except UnicodeEncodeError as error:  # names only: messages are stored as bytes
         said = f"{where} cannot hold {error.object[:60]!r}: no text in UTF-8"
-        raise LedgerError(f"{said}; name it otherwise") from error
+        raise LedgerError(f"{said}; use another name") from error
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise StoreUnavailable(f"{where}: {reason}; check the path and its rights") from error
 
 
 def _is_transient(error: exc.DBAPIError) -> bool:
-    """Whether the same work may succeed at once: a dead connection, a deadlock's victim."""
+    """Return whether a retry may succeed: a dead connection, a deadlock's victim."""
     state = getattr(error.orig, "sqlstate", None)
     return error.connection_invalidated or state in ("40001", "40P01")
 
@@ -421,7 +430,7 @@ def _translation(where: str, reason: str) -> LedgerError:
 
 
 def _short(error: exc.SQLAlchemyError) -> str:
-    """The first line of what the driver says; SQLAlchemy's own text would quote statements."""
+    """Return the driver's first line; SQLAlchemy's own text would quote statements."""
     original = getattr(error, "orig", None) or error
     lines = str(original).strip().splitlines() or [type(original).__name__]
     return _SECRET.sub(r"\1***", lines[0])

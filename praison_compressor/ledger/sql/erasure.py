@@ -1,7 +1,7 @@
-"""`forget`: what is removed is gone from archive, chain, index and free pages.
+"""`forget`: remove words from archive, chain, index and freed pages.
 
-A tombstone keeps the place in the chain: its commitment is salted and the salt is destroyed with
-the segment, so that it verifies and cannot be guessed.
+A tombstone keeps an entry's place in the chain. Its commitment is salted, and the salt is destroyed
+with the segment: the chain still verifies, and nobody can guess the segment.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ from ...messages import content_digest, is_system
 from ..segments import Outline
 from .archive import Archive, batches
 from .database import Database
+from .reading import chain, literals, outline, outlines, record, require
 from .schema import entries, leases, links, messages, sessions
-from .sessions import chain, literals, outline, outlines, record, require
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class Erased:
-    """What was forgotten, and what the caller must still see to."""
+    """What `forget` removed, and what is left for the caller to do."""
 
     segments: int
-    """Segments of which only a tombstone is left."""
+    """Segments that became tombstones."""
     messages: int
-    """Originals that are gone."""
+    """Originals that were removed."""
     sessions: tuple[str, ...]
-    """The sessions whose summaries were removed: stable ids, for the host's mirror."""
+    """Stable ids of the sessions that lost summaries, for the host's mirror."""
     still_in: tuple[str, ...]
-    """Other sessions of the namespace that hold some of the same messages, or are forks."""
+    """Other sessions of the namespace with some of the same messages, and forks."""
     pages_cleared: bool = True
-    """False where a reader or missing rights kept the database from clearing freed pages."""
+    """False where a reader or missing rights kept freed pages from being cleared."""
 
 
 def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
-    """Forget everything that the session holds itself; what it inherits is its parent's."""
+    """Forget all that the session holds itself; inherited entries stay the parent's."""
     _exclusive(archive)
     row = require(archive, namespace, target)
     own = entries.c.session_key == row.key
@@ -58,7 +58,7 @@ def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
     archive.remove(gone)
     kept = literals(outline(archive, row.key))
     record(archive, row.key, None)
-    # Every session of an agent has its system prompt: no sign of this one.
+    # All sessions of an agent share its system prompt.
     said = {content_digest(message) for message in kept if not is_system(message)}
     others = {*forks, *holders.values(), *_recorded_with(archive, namespace, said)}
     _stale(archive, [row.key, *forks])
@@ -66,8 +66,10 @@ def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
 
 
 def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
-    """Forget one message in every session of the namespace: with it go the summaries that cover it
-    and every later one, for its writer was shown the earlier ones."""
+    """Forget one message in every session of the namespace.
+
+    Every later summary of such a session goes too: its writer was shown the earlier ones.
+    """
     _exclusive(archive)
     try:
         name = archive.packer.name(target)
@@ -97,7 +99,7 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
 
 
 def _drop_if_empty(archive: Archive, namespace: str, session_id: str) -> None:
-    """Drop the recorded transcript of a session that has no message left but its system prompt."""
+    """Drop a session's recorded transcript if only its system prompt is left."""
     row = require(archive, namespace, session_id)
     said = [m for m in literals(outline(archive, row.key)) if not is_system(m)]
     chained = archive.linked(each.key for each in chain(archive, namespace, row.head))
@@ -106,34 +108,34 @@ def _drop_if_empty(archive: Archive, namespace: str, session_id: str) -> None:
 
 
 def _and_later(namespace: str, first: ColumnElement[bool]) -> CTE:
-    """The entries of the condition and all that follow them in any session's chain."""
+    """Return matching entries and all later ones of any chain."""
     step = select(entries.c.key, entries.c.hash).where(entries.c.namespace == namespace)
     walk = step.where(first).cte("walk", recursive=True)
     return walk.union(step.where(entries.c.parent == walk.c.hash))
 
 
 def _sessions_of(archive: Archive, chained: CTE) -> set[int]:
-    """Sessions whose chain has one of the entries, given with all that follow them."""
+    """Return the sessions whose newest entry is among these."""
     heads = (entries.c.namespace == sessions.c.namespace) & (entries.c.hash == sessions.c.head)
     query = select(sessions.c.key).join(entries, heads)
     return set(archive.execute(query.where(entries.c.key.in_(select(chained.c.key)))).scalars())
 
 
 def _exclusive(archive: Archive) -> None:
-    """Keep commits away: one that links a message just now would lose it."""
+    """Lock commits out: a message that is being linked must not be removed."""
     if not archive.is_sqlite:
         archive.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
 
 def _bury(archive: Archive, these: ColumnElement[bool]) -> int:
-    """Make tombstones; how many were none before."""
+    """Turn entries into tombstones; return how many changed."""
     burial = update(entries).where(these, entries.c.sealed.is_not(None)).values(sealed=None)
-    # Not `rowcount`, which SQLite's driver does not know of a statement with a CTE.
+    # SQLite's driver has no `rowcount` for a statement with a CTE.
     return len(archive.execute(burial.returning(entries.c.key)).all())
 
 
 def _holders(archive: Archive, keys: Iterable[int]) -> dict[int, int]:
-    """Those of the messages that an entry links, each with the session of one."""
+    """Return the messages that entries link, each with one such session."""
     found: dict[int, int] = {}
     query = select(links.c.message_key, entries.c.session_key)
     query = query.join(entries, links.c.entry_key == entries.c.key)
@@ -146,7 +148,7 @@ def _holders(archive: Archive, keys: Iterable[int]) -> dict[int, int]:
 def _recorded_with(
     archive: Archive, namespace: str, digests: Collection[str]
 ) -> dict[int, Outline]:
-    """The recorded transcripts, by session, that themselves hold one of the messages."""
+    """Return the recorded transcripts that hold one of the messages, by session."""
     return {
         session.key: recorded
         for session, recorded in (outlines(archive, namespace=namespace) if digests else ())
@@ -160,37 +162,36 @@ def _names(archive: Archive, keys: Iterable[int]) -> tuple[str, ...]:
 
 
 def _stale(archive: Archive, keys: Iterable[int]) -> None:
-    """Tell every process that snapshots of these sessions are stale."""
+    """Mark all snapshots of these sessions as stale, in every process."""
     these = sessions.c.key.in_(list(keys))
     archive.execute(update(sessions).where(these).values(edits=sessions.c.edits + 1))
 
 
 # ---------------------------------------------------------------- freed pages
-_REWRITTEN = ("entries", "messages", "links", "search", "sessions")
+_REWRITTEN = ("entries", "messages", "links", "search", "sessions", "tails")
 _PATIENCE = 10.0
-"""Seconds for transactions that may still read what was forgotten; a backup takes longer."""
+"""Seconds to wait for older transactions; a backup takes longer."""
 _PAUSE = 0.05
 
 
 def reclaim(database: Database) -> bool:
-    """Clear the pages that were freed; whether no byte of them is left in the database's files."""
+    """Clear freed pages; return whether no old byte is left in the files."""
     try:
         return _of_sqlite(database) if database.is_sqlite else _of_postgresql(database)
     except StoreUnavailable as error:
-        # What was forgotten stays forgotten; the caller learns that old bytes may be left.
         logger.warning("freed pages could not be cleared: %s", error)
         return False
 
 
 def _of_sqlite(database: Database) -> bool:
-    # Freed bytes were overwritten in place (secure_delete); old ones may be in the log still.
+    # `secure_delete` overwrote freed bytes in place; the log may still hold old ones.
     ((busy, *_),) = database.maintain("PRAGMA wal_checkpoint(TRUNCATE)")
     return not busy
 
 
 def _of_postgresql(database: Database) -> bool:
-    # A plain VACUUM leaves old bytes in reused pages; FULL writes the tables anew, but copies
-    # what a transaction from before may still read, and whoever comes waits behind it.
+    # A plain VACUUM leaves old bytes in reused pages. FULL rewrites the tables, but copies rows
+    # that an older transaction may still read, and blocks others while it waits.
     now = database.write(lambda a: str(a.execute(text(_TRANSACTION)).scalar()))
     until = time.monotonic() + _PATIENCE
     while database.read(lambda a: a.execute(_BEFORE, {"now": now}).scalar()):
@@ -203,10 +204,10 @@ def _of_postgresql(database: Database) -> bool:
 
 
 _TRANSACTION = "SELECT pg_current_xact_id()::xid"
-"""The number of a transaction that begins after what was forgotten was committed."""
+"""The number of a transaction that began after the `forget` was committed."""
 
-# Numbers of transactions wrap round, so ages are compared. Readers of other databases count too:
-# one that writes there holds back the snapshots of those who begin here.
+# Transaction numbers wrap around, so ages are compared. Transactions in other databases of the
+# server count too: they hold back the snapshots of transactions that begin here.
 _BEFORE = text(
     """
     SELECT count(*) FROM (

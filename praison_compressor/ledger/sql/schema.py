@@ -1,9 +1,9 @@
-"""The tables of the ledger, the same for SQLite and PostgreSQL, and how they are made.
+"""The tables of the ledger, the same for SQLite and PostgreSQL.
 
-A session names the head of its chain of entries, an entry the hash of the one before it; sessions
-that were forked share entries. Everything that says who said what is in
-four columns (`entries.sealed`, with salt, segment and archive digest together, so that forgetting
-one forgets all; `messages.body` and `.digest`, `sessions.transcript`) and in the full-text index.
+A session names the head of its chain of entries, an entry its parent's hash; forked sessions share
+entries. Words of a conversation are in five columns (`entries.sealed`, `messages.body` and
+`.digest`, `sessions.transcript`, `tails.body`) and in the full-text index. `entries.sealed` has
+salt, segment and archive digest together, so that forgetting one forgets all.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from sqlalchemy import (
 from ...errors import ConfigError
 from ..segments import GENESIS
 
-LAYOUT = b"2"
-"""The number of this layout of tables; a store of another one is refused."""
+LAYOUT = b"3"
+"""The number of this layout; a store with another number is refused."""
 
-# SQLite gives ascending row ids only to a column of exactly the type INTEGER.
+# SQLite assigns ascending row ids only to a column of exactly the type INTEGER.
 _Key = BigInteger().with_variant(Integer, "sqlite")
-# A prefix, because a PostgreSQL database is often shared with an application's own "sessions".
+# An application's own tables in the same PostgreSQL database may be called "sessions".
 _PREFIX = "compressor_"
 metadata = MetaData()
 
@@ -44,30 +44,43 @@ meta = Table(
     Column("value", LargeBinary, nullable=False),
 )
 
-# A session's chain leads from its newest entry, `head`, over `base_head`, where it was forked, to
-# the first. Each compression is an epoch, named by the entries that were committed together.
+# A session's chain leads from its newest entry, `head`, through `base_head`, where it was forked,
+# to the first entry. Each compression is an epoch: entries that were committed together name it.
 sessions = Table(
     _PREFIX + "sessions",
     metadata,
     Column("key", _Key, primary_key=True),
     Column("namespace", Text, nullable=False),
     Column("id", Text, nullable=False),
-    # As the caller named it; where nobody has that name it is a pointer and no more.
+    # As the caller named it; such a session need not exist.
     Column("parent_id", Text),
     # The session that it was forked from.
     Column("base_key", _Key, ForeignKey(_PREFIX + "sessions.key"), index=True),
     Column("base_head", Text, nullable=False, default=GENESIS),
     Column("head", Text, nullable=False, default=GENESIS),
-    # Its own epochs but the first, which has the session's id.
+    # The session's own epochs, without the first, which has the session's id.
     Column("commits", Integer, nullable=False, default=0),
     Column("created", Float, nullable=False),
     Column("updated", Float, nullable=False),
-    # Counts what was forgotten: snapshots that were read before are stale.
+    # Counts calls of `forget`: snapshots that were read before are stale.
     Column("edits", Integer, nullable=False, default=0),
-    # The whole transcript as it was last recorded: what no segment holds, and segments' places.
+    # The newest transcript: messages that no segment holds, and the numbers of segments.
     Column("transcript", LargeBinary),
+    # Messages of that transcript behind its leading system messages.
+    Column("recorded", Integer, nullable=False, default=0),
     UniqueConstraint("namespace", "id"),
     Index(_PREFIX + "sessions_head", "namespace", "head"),
+)
+
+# The messages that came after the recorded transcript: a request appends only its new ones.
+tails = Table(
+    _PREFIX + "tails",
+    metadata,
+    Column("session_key", _Key, ForeignKey(sessions.c.key), primary_key=True),
+    # Counted as `sessions.recorded` counts.
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 entries = Table(
@@ -75,7 +88,7 @@ entries = Table(
     metadata,
     Column("key", _Key, primary_key=True),
     Column("namespace", Text, nullable=False),
-    # The session that committed it: with that one it is forgotten.
+    # The session that committed the entry: forgetting the session forgets the entry.
     Column("session_key", _Key, ForeignKey(sessions.c.key), nullable=False, index=True),
     Column("kind", Text, nullable=False),
     Column("epoch", Text, nullable=False),
@@ -83,7 +96,7 @@ entries = Table(
     Column("parent", Text, nullable=False),
     Column("commitment", Text, nullable=False),
     Column("hash", Text, nullable=False),
-    # NULL is a tombstone: the salt went with the segment, the commitment says nothing any more.
+    # NULL: a tombstone, whose salt and segment were destroyed.
     Column("sealed", LargeBinary),
     UniqueConstraint("namespace", "hash"),
     Index(_PREFIX + "entries_parent", "namespace", "parent"),
@@ -116,24 +129,27 @@ leases = Table(
     Column("namespace", Text, primary_key=True),
     Column("session_id", Text, primary_key=True),
     Column("holder", Text, nullable=False),
-    # By the database's clock: the machines' own need not agree.
+    # By the database's clock: machines' clocks differ.
     Column("until", Float, nullable=False),
 )
 
-# ---------------------------------------------------------------- what a dialect needs besides
-_CONTENT = (entries.c.sealed, messages.c.body, messages.c.digest, sessions.c.transcript)
+# ---------------------------------------------------------------- statements of one dialect
+_CONTENT = (
+    *(entries.c.sealed, messages.c.body, messages.c.digest),
+    *(sessions.c.transcript, tails.c.body),
+)
 _STATEMENTS = {
     "sqlite": (
-        # The words come ready made: "ascii" leaves everything but spaces alone.
+        # The words are already folded: "ascii" only splits them at spaces.
         "CREATE VIRTUAL TABLE compressor_search USING fts5"
         "(words, content='', detail='none', columnsize=0, tokenize='ascii')",
     ),
     "postgresql": (
         "CREATE TABLE compressor_search (message_key BIGINT PRIMARY KEY, words TSVECTOR NOT NULL)",
-        # A short list of what is not merged yet: pages of a long one stay in the index for good.
+        # A long pending list would leave its pages in the index for good.
         "CREATE INDEX compressor_search_words ON compressor_search USING GIN (words) "
         "WITH (gin_pending_list_limit = 128)",
-        # The planner's samples of what was said would be in a catalog that `forget` cannot reach.
+        # The planner would keep samples of messages in a catalog that `forget` cannot reach.
         "ALTER TABLE compressor_search ALTER COLUMN words SET STATISTICS 0",
         *(f"ALTER TABLE {c.table.name} ALTER COLUMN {c.name} SET STATISTICS 0" for c in _CONTENT),
     ),
@@ -141,21 +157,21 @@ _STATEMENTS = {
 
 
 def make_tables(connection: Connection) -> None:
-    """Make them all, and the index, in an empty database."""
+    """Create all tables and the index in an empty database."""
     metadata.create_all(connection)
     for statement in _STATEMENTS[connection.dialect.name]:
         connection.exec_driver_sql(statement)
 
 
 # ---------------------------------------------------------------- names
-_LONGEST_NAME = 1_000  # bytes; an index of PostgreSQL takes no key of more than 2,700
+_LONGEST_NAME = 1_000  # bytes; PostgreSQL indexes no key above 2,700
 
 
 def check_names(*names: str | None) -> None:
-    """Pass names, or nothing in their place.
+    """Check names of sessions or namespaces; None is no name.
 
     Raises:
-        ConfigError: one is empty, too long, or no text that a database can hold.
+        ConfigError: a name is empty, too long, or no text that a database can hold.
     """
     for name in names:
         if name is not None and not _is_name(name):

@@ -6,31 +6,31 @@ import functools
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Concatenate, ParamSpec, TypeVar
 
 from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
 from ...messages.forks import renewed
+from ...messages.secrets import Redactor
 from ..segments import Outline, Segment, Session, plain_outline
-from . import sessions as reading
-from . import writing
+from . import reading, writing
 from .archive import Archive, Codec, codec_of
-from .audit import Fault, audit, export_session, import_session
+from .audit import Fault, audit
 from .database import Database
 from .erasure import Erased, erase_message, erase_session, reclaim
 from .schema import check_names
 
 _MOST = 256
-"""Sessions whose entries are kept as they were read last."""
+"""Sessions whose entries stay in memory, those read last."""
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
 def _reading(work: Callable[Concatenate[Archive, P], T]) -> Callable[Concatenate[SqlStore, P], T]:
-    """The method that does this work in a transaction that reads; its docstring is the work's."""
+    """Make a method of work that reads, in one transaction."""
 
     @functools.wraps(work)
     def method(store: SqlStore, /, *args: P.args, **options: P.kwargs) -> T:
@@ -40,7 +40,7 @@ def _reading(work: Callable[Concatenate[Archive, P], T]) -> Callable[Concatenate
 
 
 def _writing(work: Callable[Concatenate[Archive, P], T]) -> Callable[Concatenate[SqlStore, P], T]:
-    """The same in a transaction that writes."""
+    """Make a method of work that writes, in one transaction."""
 
     @functools.wraps(work)
     def method(store: SqlStore, /, *args: P.args, **options: P.kwargs) -> T:
@@ -50,9 +50,7 @@ def _writing(work: Callable[Concatenate[Archive, P], T]) -> Callable[Concatenate
 
 
 class SqlStore:
-    """A ledger in a database, as `open_store` makes it; thread-safe, safe after a fork, one for
-    many sessions. `plain_too` lets a store that is not encrypted stay so, whatever the codec.
-    """
+    """A ledger in a database: for many sessions, thread-safe, safe after a fork."""
 
     def __init__(
         self,
@@ -62,23 +60,24 @@ class SqlStore:
         plain_too: bool = False,
         mask_secrets: bool = True,
     ) -> None:
+        """Take the options of `open_store`; `plain_too`: accept a plain store despite a codec."""
         self.mask_secrets = mask_secrets
         self._lock = renewed(threading.Lock())
         self._read_last: OrderedDict[tuple[str, str], Session] = OrderedDict()
         self._database = Database(url, codec, plain_too, on_open=self._unread)
         self.place = self._database.place
-        """Where the ledger is, in words that hold no secret."""
+        """The database's path or host, without secrets."""
 
     def is_there(self) -> bool:
-        """Whether a ledger was made there already; makes none.
+        """Return whether a ledger exists; create none.
 
         Raises:
-            StoreUnavailable: it cannot be reached.
+            StoreUnavailable: the database cannot be reached.
         """
         return self._database.is_made()
 
     def check(self) -> None:
-        """Reach the store; a new one gets its tables.
+        """Reach the store; create the tables of a new one.
 
         Raises:
             StoreUnavailable: it cannot be reached, or another version wrote it.
@@ -86,7 +85,7 @@ class SqlStore:
         self._database.read(lambda archive: None)
 
     def close(self) -> None:
-        """Close its connections; a later call would open new ones."""
+        """Close its connections; a later call opens new ones."""
         self._database.close()
 
     # -------------------------------------------------------------- the protocol
@@ -94,10 +93,10 @@ class SqlStore:
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
-        """The session that `session_id` (stable or an epoch's) names; a new one if none does.
+        """Return the session that an id names, a new one if none does.
 
-        A new session without a parent is not written before its first commit: agents that never
-        compress leave nothing behind. A fork is, for its parent moves on.
+        A new session is written when its transcript is first recorded or compressed.
+        A fork is written at once, because its parent moves on.
         """
         check_names(namespace, session_id, parent_session_id)
         found = self._database.read(lambda a: self._opened(a, namespace, session_id))
@@ -113,6 +112,7 @@ class SqlStore:
         segments: Sequence[tuple[Segment, Sequence[Message]]],
         outline: Outline | None = None,
     ) -> Session:
+        """Archive the originals and append the segments in one transaction."""
         plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
         whole = None if outline is None else self._recorded(session, outline)
         if self.mask_secrets:
@@ -125,11 +125,25 @@ class SqlStore:
         return self._database.write(work) or session
 
     def keep(self, session: Session, outline: Outline) -> bool:
+        """Record the transcript, unless the session changed since it was read."""
         whole = self._recorded(session, outline)
         return self._database.write(lambda a: writing.keep(a, session, whole))
 
+    def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
+        """Append messages to the recorded transcript, in place of those from `place` on.
+
+        `place` counts messages behind the leading system messages. Returns False where a part of
+        the session was forgotten since it was read, or `place` is not behind what the last commit
+        or `keep` recorded: then `keep` records the whole.
+        """
+        added = [to_plain(message) for message in messages]
+        if self.mask_secrets:
+            added = list(Redactor(session.namespace).messages(added).messages)
+        return self._database.write(lambda a: writing.extend(a, session, place, added))
+
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
-        # A look first: who waits asks again and again, and must not keep the writers waiting.
+        """Take the session's lease, unless another holder has it."""
+        # Read first: waiting holders ask often and must not block writers.
         if self._database.read(lambda a: writing.is_taken(a, session, holder)):
             return False
         return self._database.write(lambda a: writing.claim(a, session, holder, seconds))
@@ -149,24 +163,12 @@ class SqlStore:
     names_below = _reading(reading.names_below)
     tree = _reading(reading.tree)
     archived = _reading(reading.archived)
-    export = _reading(export_session)
-
-    def import_(self, namespace: str, exported: Mapping[str, Any]) -> Session:
-        """Take in an exported session.
-
-        Raises:
-            LedgerCorrupt: its chain or archive disagrees, or it is no export; nothing is written.
-            LedgerConflict: another session of that id is here.
-        """
-        check_names(namespace)
-        name = self._database.write(lambda a: import_session(a, namespace, exported))
-        return self.open(namespace, name)
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
-        """Everything whose hash, place or archive disagrees; empty when the ledger is sound.
+        """Return every hash, place or original that disagrees.
 
         Raises:
-            StoreUnavailable: it cannot be reached.
+            StoreUnavailable: the database cannot be reached.
         """
         try:
             return self._database.read(lambda a: audit(a, namespace, session_id))
@@ -176,10 +178,9 @@ class SqlStore:
     def forget(self, namespace: str, target: str) -> Erased:
         """Remove a session (by any of its ids) or one message (by its content digest).
 
-        What is gone: originals, the summaries that covered them and those written in their
-        light, the index, and the bytes in free pages. The chain keeps salted commitments whose
-        salt is destroyed, and still verifies. What a server keeps beside its tables (write-ahead
-        log, replicas, backups) is the operator's.
+        Originals, the summaries that covered them, the summaries written after these, index words
+        and bytes in freed pages are removed. The chain keeps salted commitments without their salt,
+        and still verifies. A server's write-ahead log, replicas and backups are the operator's.
 
         Raises:
             SessionNotFound: no such session or message in this namespace.
@@ -190,7 +191,7 @@ class SqlStore:
         return replace(done, pages_cleared=self.clear_pages())
 
     def clear_pages(self) -> bool:
-        """Clear the pages that a `forget` could not; False where something keeps them still."""
+        """Clear pages that a `forget` could not; return whether none is left."""
         return reclaim(self._database)
 
     # -------------------------------------------------------------- inside
@@ -202,7 +203,7 @@ class SqlStore:
         return writing.outline_without_secrets(session.namespace, plain)
 
     def _opened(self, archive: Archive, namespace: str, session_id: str) -> Session | None:
-        """The session as it is now; what this process read of it before is not read again."""
+        """Return the session; read only entries that are not in memory."""
         row = reading.find(archive, namespace, session_id)
         if row is None:
             return None
@@ -229,15 +230,16 @@ def open_store(
     key: str | None = None,
     mask_secrets: bool = True,
 ) -> SqlStore:
-    """The store at a path, `sqlite:///path` or `postgresql://…`; None: the platform's directory.
+    """Return the store at a path, `sqlite:///path` or `postgresql://…`.
 
-    With a `codec` it is encrypted or refused, and a search reads messages instead of an index. With
-    a `key` (Fernet) it is encrypted if it is new or was so before; a plain one stays plain. With
-    `mask_secrets` keys and tokens are masked in all that is written.
+    None is a file in the platform's data directory. With a `codec` the store is encrypted or
+    refused, and a search reads messages instead of an index. With a `key` (Fernet) a new store is
+    encrypted, and a plain one stays plain. `mask_secrets` masks keys and tokens before they are
+    written.
 
     Raises:
         StoreUnavailable: the URL cannot be read; the store itself is reached at first use.
-        ConfigError: the key is none.
+        ConfigError: the key is no Fernet key.
     """
     if codec is None and key is not None:
         return SqlStore(url, codec=codec_of(key), plain_too=True, mask_secrets=mask_secrets)

@@ -1,9 +1,7 @@
-"""One commit: the session's row is locked, its tip compared, everything else appended, secrets
-masked.
+"""One commit: lock the session's row, compare its tip, mask secrets, append.
 
-A segment is found again by the digests of the messages as the agent has them. The archive holds
-them masked, and says under which digests: so the chain, the archive and the index agree with each
-other, and what is read back from the archive is found like what was archived.
+A segment is found again by the digests of the agent's own messages. The archive holds the messages
+masked, and records their masked digests: a message that was read back is found like its original.
 """
 
 from __future__ import annotations
@@ -14,28 +12,28 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, delete, select, text, update
+from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select, text, update
 
 from ...errors import LedgerConflict
 from ...messages import Message, digest, read
 from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
-from .archive import Archive
-from .schema import entries, leases, sessions
-from .sessions import find, head_at, record, sealed, transcript_at
+from .archive import Archive, dump
+from .reading import find, head_at, record, sealed, transcript_at
+from .schema import entries, leases, sessions, tails
 
 # ---------------------------------------------------------------- masking
 Recorded = tuple[Segment, list[Message]]
 
 
 def without_secrets(namespace: str, segments: Iterable[Recorded]) -> list[Recorded]:
-    """The segments and originals to store; those without a secret as they are."""
+    """Return the segments and originals to store, secrets masked."""
     redactor = Redactor(namespace)
     return [_masked(redactor, segment, originals) for segment, originals in segments]
 
 
 def outline_without_secrets(namespace: str, outline: Outline) -> Outline:
-    """The outline to store: what stands in it word for word, masked as in the archive."""
+    """Return the outline to store, its messages masked as in the archive."""
     held = [item for item in outline if not isinstance(item, int)]
     masked = iter(Redactor(namespace).messages(held)[0])
     return tuple(item if isinstance(item, int) else next(masked) for item in outline)
@@ -44,7 +42,7 @@ def outline_without_secrets(namespace: str, outline: Outline) -> Outline:
 def _masked(redactor: Redactor, segment: Segment, originals: list[Message]) -> Recorded:
     kept, found = redactor.messages(originals)
     (rendered,), shown = redactor.messages([segment.rendered])
-    # Masked before, where a view was read as the transcript that it stands for.
+    # Masks of earlier commits count too: a view may be read as the transcript.
     count = masks_in(kept)
     if not (count or shown):
         return segment, originals
@@ -55,10 +53,10 @@ def _masked(redactor: Redactor, segment: Segment, originals: list[Message]) -> R
 def _archived_as(
     run: Sequence[str], originals: Sequence[Message], kept: Sequence[Message]
 ) -> tuple[tuple[int, str], ...]:
-    """The places of a run whose messages are archived under another digest, and that digest.
+    """Return the run's places whose archived digests differ, with these digests.
 
-    Masks of one result are recorded with the message as it is, summaries with their whole run as
-    it is read. Where neither gives the run, the masked messages stand for nothing.
+    A mask's run has the digest of the message as it came, a summary's run those of the messages as
+    they are read. Without either match nothing is returned.
     """
     for as_read in (False, True):
         if _digests(originals, as_read) == list(run):
@@ -68,14 +66,18 @@ def _archived_as(
 
 
 def _digests(messages: Sequence[Message], as_read: bool) -> list[str]:
-    return [digest(message) for message in (read(messages).messages if as_read else messages)]
+    return [digest(m) for m in (read(messages).messages if as_read else messages)]
 
 
 # ---------------------------------------------------------------- commits
 def append(
     archive: Archive, session: Session, segments: Sequence[Recorded], outline: Outline | None
 ) -> None:
-    """Seal the segments into the chain, archive their originals, open the next epoch."""
+    """Seal the segments into the chain, archive originals, open an epoch.
+
+    Raises:
+        LedgerConflict: the session changed since it was read.
+    """
     row = _locked(archive, session)
     if row is None and session.tip == session.id:
         create(archive, session.namespace, session.id, session.parent)
@@ -84,63 +86,84 @@ def append(
         tip = "gone" if row is None else "another now"
         raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
     if row.edits != session.edits:
-        # What was written in the light of the forgotten part may repeat it.
+        # A summary written before may repeat what was forgotten since.
         raise LedgerConflict(f"session {session.id}: a part was forgotten; read it again")
     epoch = f"{row.id}.c{row.commits + 1}-{secrets.token_hex(4)}"
     head = row.head
     for segment, originals in segments:
         entry = seal(segment, head, epoch, archive=archive_digest(originals))
-        insert_entry(archive, row, entry, originals)
+        _insert(archive, row, entry, originals)
         head = entry.hash
     if segments:
         moved = {"head": head, "commits": row.commits + 1, "updated": _now(archive)}
         archive.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
     if outline is not None:
-        record(archive, row.key, outline)
+        # A text that was written beside the turns is of the transcript as it was before them.
+        record(archive, row.key, outline, keeps_tail=True)
 
 
 def keep(archive: Archive, session: Session, outline: Outline) -> bool:
-    """Record the transcript of a session that is as it was read."""
+    """Record the transcript, unless the session changed since it was read."""
     row = _locked(archive, session)
-    if row is None or not session.entries:
-        return False
-    if (row.head, row.edits) != (session.head_hash, session.edits):
+    if row is None and session.tip == session.id:
+        create(archive, session.namespace, session.id, session.parent)
+        row = _locked(archive, session)
+    if row is None or (row.head, row.edits) != (session.head_hash, session.edits):
         return False
     record(archive, row.key, outline)
+    _used(archive, row)
     return True
 
 
-def insert_entry(
-    archive: Archive,
-    session: Row[Any],
-    entry: Entry,
-    originals: Sequence[Message],
-    **values: Any,
+def extend(archive: Archive, session: Session, place: int, added: Sequence[Message]) -> bool:
+    """Append messages to the recorded transcript, in place of those from `place` on."""
+    row = _locked(archive, session)
+    if row is None or row.edits != session.edits:
+        return False
+    own = tails.c.session_key == row.key
+    last = archive.execute(select(func.max(tails.c.place)).where(own)).scalar()
+    if not row.recorded <= place <= (row.recorded if last is None else last + 1):
+        return False
+    archive.execute(delete(tails).where(own, tails.c.place >= place))
+    rows = [
+        {"session_key": row.key, "place": at, "body": archive.packer.pack(dump(message))}
+        for at, message in enumerate(added, place)
+    ]
+    if rows:
+        archive.execute(insert(tails), rows)
+    _used(archive, row)
+    return True
+
+
+def _used(archive: Archive, row: Row[Any]) -> None:
+    now = {"updated": _now(archive)}
+    archive.execute(update(sessions).where(sessions.c.key == row.key).values(now))
+
+
+def _insert(
+    archive: Archive, session: Row[Any], entry: Entry, originals: Sequence[Message]
 ) -> None:
-    """Write an entry with the originals that it stands for; one that is there is left as it is."""
+    """Write an entry with its originals."""
+    values = {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
     values |= {"namespace": session.namespace, "session_key": session.key}
-    values |= {"kind": entry.segment.kind}
-    values |= {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
-    if not entry.forgotten:
-        values["sealed"] = sealed(archive.packer, entry)
-    insertion = archive.insert(entries).values(values).on_conflict_do_nothing()
-    key = archive.execute(insertion.returning(entries.c.key)).scalar()
-    if key is not None:
-        archive.link(key, archive.add(session.namespace, originals))
+    values |= {"kind": entry.segment.kind, "sealed": sealed(archive.packer, entry)}
+    insertion = insert(entries).values(values).returning(entries.c.key)
+    key = archive.execute(insertion).scalar_one()
+    archive.link(key, archive.add(session.namespace, originals))
 
 
 def _locked(archive: Archive, session: Session) -> Row[Any] | None:
-    """The session's row, locked till the end of the transaction."""
+    """Return the session's row, locked until the transaction ends."""
     query = select(sessions.c.key).where(
         sessions.c.namespace == session.namespace, sessions.c.id == session.id
     )
     archive.execute(query.with_for_update()).first()
-    # Read after the lock was given: what another committed meanwhile is seen.
+    # Read after the lock: a commit that was waited for is seen.
     return find(archive, session.namespace, session.id)
 
 
 def create(archive: Archive, namespace: str, session_id: str, parent_id: str | None) -> None:
-    """The row of a session, unless another process was first."""
+    """Insert the row of a session, unless another process was first."""
     values: dict[str, Any] = {"namespace": namespace, "id": session_id, "parent_id": parent_id}
     values |= dict.fromkeys(("created", "updated"), _now(archive))
     base = None
@@ -157,7 +180,7 @@ def create(archive: Archive, namespace: str, session_id: str, parent_id: str | N
 
 # ---------------------------------------------------------------- leases
 def claim(archive: Archive, session: Session, holder: str, seconds: float) -> bool:
-    """Take the session's lease by the database's clock; whether it is the holder's now."""
+    """Take the session's lease by the database's clock; return whether it worked."""
     now = _now(archive)
     taken = {"holder": holder, "until": now + seconds}
     insertion = archive.insert(leases).values(
@@ -170,18 +193,18 @@ def claim(archive: Archive, session: Session, holder: str, seconds: float) -> bo
             where=(leases.c.until <= now) | (leases.c.holder == holder),
         )
     )
-    # Asked back rather than counted: drivers differ in what they count for an INSERT.
+    # Read back: drivers differ in the row count of such an INSERT.
     return bool(archive.execute(select(leases.c.holder).where(_of(session))).scalar() == holder)
 
 
 def is_taken(archive: Archive, session: Session, holder: str) -> bool:
-    """Whether another has the session's lease."""
+    """Return whether another holder has the session's lease."""
     others = (leases.c.holder != holder) & (leases.c.until > _now(archive))
     return archive.execute(select(leases).where(_of(session), others)).first() is not None
 
 
 def release(archive: Archive, session: Session, holder: str) -> None:
-    """Give the session's lease back, if it is still the holder's."""
+    """Give the holder's lease back."""
     archive.execute(delete(leases).where(_of(session), leases.c.holder == holder))
 
 
@@ -190,7 +213,7 @@ def _of(session: Session) -> ColumnElement[bool]:
 
 
 def _now(archive: Archive) -> float:
-    """By the one clock of all that write: a server's, for clocks of machines differ."""
+    """Return the database's time: clocks of machines differ."""
     if archive.is_sqlite:
         return time.time()
     clock = "SELECT CAST(extract(epoch FROM clock_timestamp()) AS double precision)"

@@ -1,19 +1,18 @@
-"""Sessions read from rows: their epochs, their chains of entries, their recorded transcripts, the
-list of them, and their messages by words.
-"""
+"""Sessions read from rows: epochs, chains, recorded transcripts, the list of sessions, search."""
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, Select, case, exists, func, select, update
+from sqlalchemy import Row, Select, case, delete, exists, func, select, update
 
 from ...errors import LedgerCorrupt, SessionNotFound
-from ...messages import Message, content_digest
+from ...messages import Message, content_digest, is_system
 from ..segments import (
     ARCHIVE_ONLY,
     DROPPED,
@@ -28,34 +27,35 @@ from ..segments import (
     Usage,
     laid_out,
 )
-from ..words import Hit, Place, hits, holds, readable, words
+from ..words import Hit, HitPlace, hits, holds, readable, words
 from .archive import Archive, Packer, dump, load
-from .schema import entries, links, sessions
+from .schema import entries, links, sessions, tails
 
 logger = logging.getLogger(__name__)
 
 # ---------------------------------------------------------------- sessions and epochs
 SESSIONS: Select[Any] = select(*(column for column in sessions.c if column.name != "transcript"))
-"""Rows of sessions, without what is large in them."""
+"""Rows of sessions without their large column."""
 
 
 def find(archive: Archive, namespace: str, session_id: str) -> Row[Any] | None:
-    """The session that an id names, its own or that of one of its epochs."""
+    """Return the session with this id, or the one that opened this epoch."""
     query = SESSIONS.where(sessions.c.namespace == namespace)
     found = archive.execute(query.where(sessions.c.id == session_id)).first()
     if found is not None:
         return found
-    owner = session_id.rpartition(".c")[0]
-    opened = exists().where(entries.c.namespace == namespace, entries.c.epoch == session_id)
-    row = archive.execute(query.where(sessions.c.id == owner, opened)).first()
-    # The name alone does not say whose it is: an imported fork has its parent's epochs, and a
-    # stranger may have the parent's name.
-    own = () if row is None else chain(archive, namespace, row.head, row.base_head)
-    return row if any(entry.epoch == session_id for entry in own) else None
+    opener = select(entries.c.session_key).where(
+        entries.c.namespace == namespace, entries.c.epoch == session_id
+    )
+    return archive.execute(query.where(sessions.c.key.in_(opener))).first()
 
 
 def require(archive: Archive, namespace: str, session_id: str) -> Row[Any]:
-    """The same, where it must be there."""
+    """Return the session as `find` does.
+
+    Raises:
+        SessionNotFound: no such session in this namespace.
+    """
     row = find(archive, namespace, session_id)
     if row is None:
         raise SessionNotFound(
@@ -66,7 +66,7 @@ def require(archive: Archive, namespace: str, session_id: str) -> Row[Any]:
 
 
 def head_at(archive: Archive, row: Row[Any], epoch: str) -> str:
-    """The newest entry of a session as it was in one of its epochs; now for the stable id."""
+    """Return the session's newest entry at an epoch; the stable id means now."""
     if epoch == row.id:
         return str(row.head)
     query = select(entries.c.hash).where(
@@ -76,7 +76,7 @@ def head_at(archive: Archive, row: Row[Any], epoch: str) -> str:
 
 
 def lineage(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
-    """The chain of epochs up to the one named (the newest for the stable id), root first.
+    """Return the epochs up to the named one, root first.
 
     Raises:
         SessionNotFound: no such session in this namespace.
@@ -91,7 +91,7 @@ def lineage(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
 
 
 def tree(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
-    """All epochs of the session's family, forks included, each after its parent.
+    """Return the epochs of the session's whole family, parents first.
 
     Raises:
         SessionNotFound: no such session in this namespace.
@@ -102,14 +102,12 @@ def tree(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
     walk = named.cte("walk", recursive=True)
     walk = walk.union(step.where(sessions.c.base_key == walk.c.key))
     family = SESSIONS.where(sessions.c.key.in_(select(walk.c.key))).order_by(sessions.c.key)
-    found = []
-    for row in archive.execute(family).all():
-        found += _epochs(archive, row, row.head)
-    return found
+    rows = archive.execute(family).all()
+    return [epoch for row in rows for epoch in _epochs(archive, row, row.head)]
 
 
 def _epochs(archive: Archive, row: Row[Any], head: str) -> list[Epoch]:
-    """A session's own epochs as far as that entry."""
+    """Return a session's own epochs up to an entry."""
     found = [Epoch(row.id, row.parent_id, row.id, row.created)]
     for entry in chain(archive, row.namespace, head, row.base_head):
         if entry.epoch != found[-1].id:
@@ -128,9 +126,9 @@ class SessionInfo:
     tip: str
     compressions: int
     taken_back: int
-    """Of them, by `undo`."""
+    """Compressions that `undo` took back."""
     messages: int
-    """Archived originals, its own."""
+    """The session's own archived originals."""
     created: float
     updated: float
 
@@ -140,14 +138,14 @@ _FORGOTTEN = (
     & sessions.c.transcript.is_(None)
     & ~exists().where(links.c.entry_key == entries.c.key, entries.c.session_key == sessions.c.key)
 )
-"""Sessions of which everything was forgotten: tombstones are left, and a name."""
+"""Sessions of which only tombstones and a name are left."""
 
 
 _LAST_USED_FIRST = sessions.c.updated.desc(), sessions.c.key.desc()
 
 
 def namespaces_of(archive: Archive) -> list[str]:
-    """The namespaces that have sessions."""
+    """Return the namespaces that have sessions."""
     query = select(sessions.c.namespace).where(~_FORGOTTEN).distinct()
     return list(archive.execute(query.order_by(sessions.c.namespace)).scalars())
 
@@ -161,7 +159,7 @@ def names_below(archive: Archive, namespace: str, prefix: str, limit: int) -> li
 
 
 def sessions_of(archive: Archive, namespace: str) -> list[SessionInfo]:
-    """The sessions of a namespace that were not forgotten whole, the last used first."""
+    """Return the namespace's sessions, last used first, without forgotten ones."""
     own = entries.c.session_key == sessions.c.key
     undone = select(func.count()).where(own, entries.c.kind == "undo").scalar_subquery()
     own_originals = (
@@ -188,7 +186,7 @@ def sessions_of(archive: Archive, namespace: str) -> list[SessionInfo]:
 
 # ---------------------------------------------------------------- the chain of entries
 def chain(archive: Archive, namespace: str, head: str, after: str = GENESIS) -> list[Row[Any]]:
-    """The entries from the one after that hash to the head, oldest first, as far as they go."""
+    """Return the entries after a hash up to the head, oldest first."""
     step = select(entries.c.hash, entries.c.parent).where(
         entries.c.namespace == namespace, entries.c.hash != after
     )
@@ -204,7 +202,7 @@ def chain(archive: Archive, namespace: str, head: str, after: str = GENESIS) -> 
 
 
 def snapshot(archive: Archive, row: Row[Any], known: Session | None) -> Session:
-    """The session of a row; entries that are known already are not read again."""
+    """Return the session of a row; read only entries that `known` lacks."""
     if known is not None and known.edits == row.edits:
         before, after = known.entries, known.head_hash
     else:
@@ -212,11 +210,11 @@ def snapshot(archive: Archive, row: Row[Any], known: Session | None) -> Session:
     new = chain(archive, row.namespace, row.head, after)
     start = new[0].parent if new else row.head
     if start != after and before:
-        return snapshot(archive, row, None)  # what is known is newer than the row
+        return snapshot(archive, row, None)  # `known` is newer than the row
     if start != after:
         raise LedgerCorrupt(f"session {row.id}: its chain has no entry {start}")
     found = (*before, *(unsealed(archive.packer, each) for each in new))
-    own: dict[str, None] = {}  # its two newest epochs
+    own: dict[str, None] = {}  # the session's two newest epochs
     for entry in reversed(found):
         if entry.hash == row.base_head or len(own) == 2:
             break
@@ -226,53 +224,43 @@ def snapshot(archive: Archive, row: Row[Any], known: Session | None) -> Session:
 
 
 def sealed(packer: Packer, entry: Entry) -> bytes:
-    """Salt, archive digest and the segment's JSON in one payload: what is destroyed together."""
+    """Pack salt, archive digest and segment together: `forget` destroys them together."""
     lines = "\n".join((entry.salt, entry.archive, entry.segment.payload()))
     return packer.pack(lines.encode("utf-8", "surrogatepass"))
 
 
 def unsealed(packer: Packer, row: Row[Any]) -> Entry:
-    """The entry of a row; a tombstone where its payload was forgotten."""
+    """Return the entry of a row; a tombstone where it was forgotten."""
     if row.sealed is None:
         return Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
     try:
         lines = packer.unpack(row.sealed).decode("utf-8", "surrogatepass")
         salt, archived, payload = lines.split("\n", 2)
-        segment = segment_of(payload)
-    except (LedgerCorrupt, LookupError, ValueError, TypeError, AttributeError) as error:
+        segment = _segment_of(payload)
+    except (LedgerCorrupt, LookupError, ValueError, TypeError) as error:
         raise LedgerCorrupt(f"the entry of epoch {row.epoch}: {error}") from error
     return Entry(segment, row.epoch, row.parent, salt, row.commitment, row.hash, archive=archived)
 
 
-def segment_of(payload: str) -> Segment:
-    """The segment of its JSON, every field as it must be; else any of Python's own errors."""
+def _segment_of(payload: str) -> Segment:
+    """Return the segment of its JSON."""
     found = json.loads(payload)
-    found["run"] = tuple(map(_text, found["run"]))
+    found["run"] = tuple(found["run"])
     found["archived_as"] = tuple((at, name) for at, name in found["archived_as"])
     found["usage"] = Usage(**found["usage"])
-    segment = Segment(**found)
-    _text(segment.rendered["role"])
-    if not all(isinstance(n, int) for n in (segment.tokens, segment.source_tokens)):
-        raise TypeError("its tokens are no numbers")
-    return segment
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"{type(value).__name__} where text is expected")
-    return value
+    return Segment(**found)
 
 
 # ---------------------------------------------------------------- originals and transcripts
-# The transcript is one payload per session, written anew at each commit: its head, its tail, and
-# the numbers of the segments between them. It moves on with the session, so that it is no part of
-# the hashed chain.
+# A session's transcript is one payload, rewritten at each commit: messages of its head and tail,
+# and the numbers of the segments between them; behind it are rows of messages that were appended
+# since. It is no part of the hashed chain.
 
 
 def originals(
     archive: Archive, session: Session, entry: Entry, wanted: slice = EVERY
 ) -> list[Message] | None:
-    """The archived messages of an entry; None once forgotten."""
+    """Return the archived messages of an entry; None once forgotten."""
     query = select(entries.c.key).where(
         entries.c.namespace == session.namespace,
         entries.c.hash == entry.hash,
@@ -283,7 +271,7 @@ def originals(
 
 
 def archived(archive: Archive, namespace: str, session_id: str) -> list[Message]:
-    """Every original in the session's archive once, in the order it was compressed.
+    """Return each archived original of the session once, in order of compression.
 
     Raises:
         SessionNotFound: no such session in this namespace.
@@ -295,43 +283,74 @@ def archived(archive: Archive, namespace: str, session_id: str) -> list[Message]
     return [found[key] for key in keys if found[key] != DROPPED]
 
 
-def record(archive: Archive, session_key: int, recorded: Outline | None) -> None:
-    """Record the outline in the place of the one before."""
+def record(
+    archive: Archive, session_key: int, recorded: Outline | None, *, keeps_tail: bool = False
+) -> None:
+    """Replace the recorded transcript of a session.
+
+    `keeps_tail`: messages that were appended behind as many messages stay.
+    """
     lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded or ()]
     body = None if recorded is None else archive.packer.pack(b"\n".join(lines))
-    archive.execute(update(sessions).where(sessions.c.key == session_key).values(transcript=body))
+    length = _length(archive, session_key, recorded or ())
+    values = {"transcript": body, "recorded": length}
+    archive.execute(update(sessions).where(sessions.c.key == session_key).values(values))
+    gone = tails.c.session_key == session_key
+    if keeps_tail:
+        gone &= tails.c.place < length
+    archive.execute(delete(tails).where(gone))
+
+
+def _length(archive: Archive, session_key: int, recorded: Outline) -> int:
+    """Return the number of messages of an outline behind its leading system messages."""
+    held = [item for item in recorded if isinstance(item, int)]
+    leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), recorded)
+    length = len(recorded) - len(held) - len(list(leading))
+    if held:
+        row = archive.execute(SESSIONS.where(sessions.c.key == session_key)).one()
+        keys = [each.key for each in chain(archive, row.namespace, row.head)]
+        linked = archive.linked(keys[item] for item in held)
+        length += sum(map(len, linked.values()))
+    return length
 
 
 def outlines(
     archive: Archive, *, namespace: str | None = None, session_key: int | None = None
 ) -> Iterator[tuple[Row[Any], Outline]]:
-    """What was recorded of one session or those of a namespace, the last used first; nothing where
-    nothing was."""
+    """Yield sessions with their recorded transcripts, the last used first."""
     query = select(sessions).where(sessions.c.transcript.is_not(None)).order_by(*_LAST_USED_FIRST)
     if namespace is not None:
         query = query.where(sessions.c.namespace == namespace)
     if session_key is not None:
         query = query.where(sessions.c.key == session_key)
-    for row in archive.execute(query):
+    for row in archive.execute(query).all():
         try:
             lines = archive.packer.unpack(row.transcript).split(b"\n")
+            found = [int(line) if line.isdigit() else load(line) for line in lines if line]
+            yield row, (*found, *_tail(archive, row.key))
         except LedgerCorrupt as error:
             raise LedgerCorrupt(f"the recorded transcript: {error}") from error
-        yield row, tuple(int(line) if line.isdigit() else load(line) for line in lines if line)
+
+
+def _tail(archive: Archive, session_key: int) -> Iterator[Message]:
+    """Yield the messages that were appended to a recorded transcript."""
+    query = select(tails.c.body).where(tails.c.session_key == session_key).order_by(tails.c.place)
+    for body in archive.execute(query).scalars():
+        yield load(archive.packer.unpack(body))
 
 
 def outline(archive: Archive, session_key: int) -> Outline | None:
-    """What was recorded of a session; None where nothing was."""
+    """Return a session's recorded transcript, or None."""
     return next((found for _, found in outlines(archive, session_key=session_key)), None)
 
 
 def literals(recorded: Outline | None) -> list[Message]:
-    """The messages that stand in an outline themselves."""
+    """Return the messages of an outline that no segment holds."""
     return [item for item in recorded or () if not isinstance(item, int)]
 
 
 def transcript_at(archive: Archive, base: Row[Any], head: str) -> Outline | None:
-    """The transcript of a session as it was when that entry was its newest."""
+    """Return a session's transcript as of an entry, or None if unknown."""
     if head == base.head:
         return outline(archive, base.key)
     rows = chain(archive, base.namespace, head)
@@ -341,7 +360,7 @@ def transcript_at(archive: Archive, base: Row[Any], head: str) -> Outline | None
 
 
 def transcript(archive: Archive, session: Session) -> list[Message]:
-    """The whole transcript as it was last recorded, else the originals in their order."""
+    """Return the recorded transcript, else the originals in their order."""
     row = find(archive, session.namespace, session.id)
     found = None if row is None else _whole(archive, row)
     if row is None or found is not None:
@@ -351,8 +370,7 @@ def transcript(archive: Archive, session: Session) -> list[Message]:
 
 
 def _whole(archive: Archive, row: Row[Any], length: int | None = None) -> list[Message] | None:
-    """The session's messages in order, every segment replaced by its originals; `length`: as it was
-    when it had so many."""
+    """Return the transcript, of `length` messages, segments replaced by originals."""
     recorded = outline(archive, row.key)
     if recorded is None:
         return None
@@ -361,7 +379,7 @@ def _whole(archive: Archive, row: Row[Any], length: int | None = None) -> list[M
 
     def of_entry(number: int) -> tuple[Segment, Sequence[Message]]:
         entry = rows[number]
-        # A mask's place is within a step, where no message may be put.
+        # A mask covers a result inside a step, where no other message may be put.
         gone = [FORGOTTEN.rendered] if entry.sealed is None and entry.kind == "summary" else []
         return unsealed(archive.packer, entry).segment, held[entry.key] or gone
 
@@ -369,7 +387,7 @@ def _whole(archive: Archive, row: Row[Any], length: int | None = None) -> list[M
 
 
 # ---------------------------------------------------------------- searching
-_ASKED = 100  # words of a query that are looked for: models paste whole messages
+_ASKED = 100  # words of a query that are searched for: models paste whole messages
 
 
 def search(
@@ -381,8 +399,11 @@ def search(
     *,
     archived_only: bool = False,
 ) -> list[Hit]:
-    """Messages that hold words of the query, best first: of a session and what it inherits, or of
-    the namespace."""
+    """Return messages with words of the query, best first.
+
+    Raises:
+        SessionNotFound: no such session in this namespace.
+    """
     wanted = words(query)[:_ASKED]
     if not wanted:
         return []
@@ -393,7 +414,7 @@ def search(
         among = {key for keys in archive.linked(scope).values() for key in keys}
     pool: dict[str, Message] = {}
     places: dict[str, int | str] = {}  # an archived message's key, or the name of a session
-    for every in (True, False):  # those with all words; where there is none, those with any
+    for every in (True, False):  # messages with any of the words only where none has all
         found = archive.get(archive.holding(namespace, wanted, among, every=every))
         everything: list[tuple[int | str, Message]] = [
             pair for pair in sorted(found.items()) if pair[1] != DROPPED
@@ -414,15 +435,15 @@ def search(
         if pool:
             break
 
-    def place_of(digest: str) -> Place:
+    def place_of(digest: str) -> HitPlace:
         place = places[digest]
         return _place_of(archive, place, scope) if isinstance(place, int) else (place, "", 0)
 
     return hits(query, pool, limit, place_of)
 
 
-def _place_of(archive: Archive, key: int, scope: list[int] | None) -> Place:
-    """The newest entry of the scope that covers a message: its session, its hash, where in it."""
+def _place_of(archive: Archive, key: int, scope: list[int] | None) -> HitPlace:
+    """Return session, hash and ordinal of the newest entry that covers a message."""
     query = (
         select(sessions.c.id, entries.c.hash, links.c.ordinal)
         .join(entries, entries.c.key == links.c.entry_key)
