@@ -250,7 +250,8 @@ def alone(people: int, background: bool) -> int:
 
 def rows(people: int, only: str) -> Iterator[Sequence[object]]:
     """Yield a row for each host, store and way to summarize."""
-    calls = {background: alone(people, background) for background in (False, True)}
+    compared = (False, True) if only in ("", "memory") else ()
+    calls: dict[bool, object] = {each: alone(people, each) for each in compared}
     for store, new_url in itertools.chain([("memory", lambda: None)], databases()):
         for host_name, background in itertools.product(HOSTS, (False, True)):
             if only and only not in (store, host_name):
@@ -261,7 +262,7 @@ def rows(people: int, only: str) -> Iterator[Sequence[object]]:
             yield (
                 *(host_name, store, background, found.requests, found.tokens),
                 *(found.of_another, found.texts, f"{found.own} of {people}", found.recalled),
-                *(found.calls, calls[background]),
+                *(found.calls, calls.get(background, "")),
             )
 
 
