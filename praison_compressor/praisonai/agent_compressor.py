@@ -21,8 +21,10 @@ from ..compressor.result import CompressResult
 from ..config import CompressorConfig, Event, Listener
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.segments import Segment, Store
+from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
 from ..messages import Message
+from ..messages.completing import Carried, Completed, carried_in
 from ..messages.digests import Seen
 from ..messages.forks import renewed
 from ..summaries.threads import run
@@ -33,6 +35,7 @@ from .conversations import (
     Stored,
     Turn,
     archive_of,
+    bound_by_host,
     is_under,
     named_by_host,
     running,
@@ -41,6 +44,7 @@ from .conversations import (
     without_question,
 )
 from .engines import Engines, bill
+from .journal import Kept, kept_of
 from .notices import Notices, Status, status_of
 from .options import NO_LIMIT, RequestedContext, as_it_is, takes_whole_results
 from .recall import RecallTools, drop_copied, wants_recall
@@ -52,6 +56,7 @@ from .requests import (
     conversation_now,
     refused_in,
     replace_conversation,
+    unbound,
     without_window,
 )
 from .sessions import Forgotten, Mirror, new_session_id, session_id_of
@@ -170,11 +175,19 @@ class AgentCompressor:
         self.compress_alone()
         history, before = self._history(), self._passed
         turn = Turn(self, history, said(self._seen(history)))
+        turn.bound = bound_by_host(self._agent())
+        has_failed = False
         try:
             yield turn
+        except Exception:
+            has_failed = True
+            raise
         finally:
             history = self._history()
             self._conversations.end(turn, self._seen(history), history)
+            if turn.conversation is not None:
+                journal, engine = turn.conversation.journal, self.engine()
+                journal.end(history or (), engine, has_failed=has_failed)
         if self._passed == before and "unseen" not in self._failures:
             self._failures.add("unseen")
             log.warning(
@@ -196,6 +209,16 @@ class AgentCompressor:
 
     # ------------------------------------------------------------ requests
 
+    def settle(self, turn: Turn) -> None:
+        """Record a finished turn's answer where its conversation is recorded; never raise."""
+        if turn.conversation is None or not self.config.keep_tool_steps:
+            return
+        try:
+            turn.conversation.journal.settle(self.engine())
+            self._conversations.bound_journals()
+        except Exception:
+            log.exception("agent %s: the turn's answer is not recorded", self._name())
+
     async def view(self, request: HostRequest) -> Sequence[Message]:
         """What to send instead of the request's messages. The event loop is never held up."""
         self._passed += 1
@@ -207,7 +230,22 @@ class AgentCompressor:
                 view = await asyncio.to_thread(self._projected, request)
         except Exception as error:
             view = await asyncio.to_thread(self._best, request, error)
+        foreign = self._bystander().journal.of_another_model()
+        if foreign:
+            view = [unbound(message) if id(message) in foreign else message for message in view]
         return alternating(view) if ROLES in self.refused(request) else view
+
+    async def called(self, request: HostRequest, made: Message | None) -> None:
+        """Take the calls of an answer: a turn that is stopped in them shows that they were made."""
+        turn = running()
+        found = turn.conversation if turn is not None and turn.owner is self else None
+        if made is None or found is None or not self.config.keep_tool_steps:
+            return
+        try:
+            if carries_conversation(self._agent(), request.messages):
+                await asyncio.to_thread(found.journal.call, made, self.engine(request.model))
+        except Exception:
+            log.exception("agent %s: the calls of an answer are not recorded", self._name())
 
     def offering(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """The request's parameters with the recall tools, once there is something to recall."""
@@ -286,11 +324,32 @@ class AgentCompressor:
     def _fitted(self, request: HostRequest, **options: Any) -> Sequence[Message]:
         """Return the best view, recorded nowhere; the status has it where the request counts."""
         counts = carries_conversation(self._agent(), request.messages)
-        found = self._carrying(request) if counts else self._bystander()
-        result = self.engine(request.model).best(request.messages, **_of(found), **options)
+        found, engine = self._bystander(), self.engine(request.model)
+        if counts:
+            found = self._carrying(request)
+            request = self._completed(request, found)
+        result = engine.best(request.messages, **_of(found), **options)
         if counts:
             found.remember(result, self._engines.measured(request), request.model)
+            found.kept = found.journal.kept(result.messages, engine)
         return result.messages
+
+    def _completed(self, request: HostRequest, found: Conversation) -> HostRequest:
+        """Return the request with what the host left out of its conversation."""
+        if not self.config.keep_tool_steps:
+            return request
+        turn = running()
+        is_ours = turn is not None and turn.owner is self
+        bound = turn.bound if turn is not None and is_ours else 0
+        engine = self.engine(request.model)
+        try:
+            messages = found.journal.complete(
+                request.messages, engine, turn=turn if is_ours else self._loose, bound=bound
+            )
+        except Exception:
+            log.exception("agent %s: sent without the steps of earlier turns", self._name())
+            return request
+        return replace(request, messages=messages)
 
     async def _run(
         self,
@@ -303,12 +362,13 @@ class AgentCompressor:
         async with self._notices.during(request):
             # In a thread: a store may have to be opened, a vocabulary to be read.
             prepared = asyncio.to_thread(self._prepared, request, found, forced, focus)
-            found, engine, beside, options = await prepared
+            found, request, engine, beside, options = await prepared
             result = await engine.compress(request.messages, **_of(found), **options)
         if result.segments and result.session_id != found.shown:
             found.shown = result.session_id
             await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
         found.remember(result, beside, request.model)
+        found.kept = found.journal.kept(result.messages, engine)
         if self.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)
@@ -320,16 +380,19 @@ class AgentCompressor:
 
     def _prepared(
         self, request: HostRequest, found: Conversation | None, forced: bool, focus: str | None
-    ) -> tuple[Conversation, ContextCompressor, int, dict[str, Any]]:
-        """Return whose request it is, the engine, the tokens beside the messages, the options."""
+    ) -> tuple[Conversation, HostRequest, ContextCompressor, int, dict[str, Any]]:
+        """Return whose request it is, all of it, the engine, tokens beside it, the options."""
         self._engines.open()
         if found is None:
             found = self._carrying(request)
+            request = self._completed(request, found)
+        engine, beside = self.engine(request.model), self._engines.measured(request)
         if forced:
-            return found, self._engines.focused(focus), found.overhead_tokens, {"force": True}
+            engine, beside = self._engines.focused(focus), found.overhead_tokens
+            return found, request, engine, beside, {"force": True}
         overhead = self._engines.overhead(request)
         options = {"overhead_tokens": overhead, "tools": request.chat_tools}
-        return found, self.engine(request.model), self._engines.measured(request), options
+        return found, request, engine, beside, options
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
         """Our own failure must not end the turn: said once with its cause, the best view sent."""
@@ -420,8 +483,19 @@ class AgentCompressor:
     # ------------------------------------------------------------ commands
 
     def _now(self) -> HostRequest:
-        """The conversation between two turns, below the system prompt that was sent last."""
-        return conversation_now(self._agent(), self.conversation.transcript)
+        """Return the conversation between two turns, with the system prompt that was sent last."""
+        now = conversation_now(self._agent(), self.conversation.transcript)
+        return replace(now, messages=self._at_rest(now).messages)
+
+    def _at_rest(self, now: HostRequest) -> Completed:
+        if not self.config.keep_tool_steps:
+            return Completed([*now.messages], Carried(), [], [])
+        return self.conversation.journal.at_rest(now.messages, self.engine())
+
+    def kept(self) -> Kept:
+        """Return the steps of earlier turns that a request would carry now, before compression."""
+        now = conversation_now(self._agent(), self.conversation.transcript)
+        return kept_of(self._at_rest(now).back, self.engine())
 
     def status(self) -> Status:
         """Return the conversation's tokens, window and session as of its last request."""
@@ -429,7 +503,8 @@ class AgentCompressor:
 
     def _status_of(self, found: Conversation) -> Status:
         engine = self.engine(found.model)
-        return status_of(found.result, found.overhead_tokens, engine, found.session_id)
+        status = status_of(found.result, found.overhead_tokens, engine, found.session_id)
+        return replace(status, earlier=found.kept)
 
     def context_use(self) -> ContextUse:
         """What would fill the window if the conversation were sent as it stands now.
@@ -480,9 +555,10 @@ class AgentCompressor:
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a session that the store has; any of its epochs' ids names it.
 
-        The agent's history becomes that session's as of its last compression: in full where it
-        fits `token_budget` (None: what the model takes), else its view. An agent that is in that
-        session already keeps its own, which is newer.
+        The agent's history becomes the session's questions and answers; tool steps come back with
+        the next request. With `token_budget`, or without `keep_tool_steps`, it becomes the whole
+        transcript where that fits, else its view. An agent that is in that session already keeps
+        its own history.
 
         Raises:
             SessionNotFound: the store has none of that name in this namespace, or it is another
@@ -496,18 +572,29 @@ class AgentCompressor:
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
         result = self.engine().resume(root, token_budget)
-        replace_conversation(agent, result.messages)
+        messages = result.messages
+        if self.config.keep_tool_steps and token_budget is None:
+            messages = self._spoken(root)
+        replace_conversation(agent, messages)
         history = self._history()
         found = self._conversations.adopt(self._key(), root, self._seen(history), history)
         found.remember(result, 0, None)
         return root
 
-    def save(self) -> int:
-        """Record the conversation as it was last sent, for `resume` in another process.
+    def _spoken(self, session_id: str) -> list[Message]:
+        """Return the questions and answers of a stored session."""
+        engine = self.engine()
+        session = engine.store.open(self.config.namespace, session_id)
+        return carried_in(engine.store.transcript(session), engine.tokens.cache).spoken
 
-        A compression does it by itself; call this where an agent ends whose host keeps no session.
-        Returns how many sessions were recorded: none that was never compressed.
+    def save(self) -> int:
+        """Record the conversations as they are, for `resume` in another process.
+
+        With `keep_tool_steps` and a store on disk each request and each answer is recorded by
+        itself. Returns how many sessions are recorded.
         """
+        if self.config.keep_tool_steps and isinstance(self.ledger, SqlStore):
+            return self._conversations.settle(self.engine())
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:

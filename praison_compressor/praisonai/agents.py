@@ -165,7 +165,8 @@ def bot_session_start(original: Any, agents: Agents) -> Any:
 
     @functools.wraps(original)
     def _maybe_fire_session_start(self: Any, agent: Any, user_id: str, **route: str) -> Any:
-        name(agent, self._session_key(user_id, **route))
+        bound = getattr(self, "_max_history", 0)
+        name(agent, self._session_key(user_id, **route), bound if isinstance(bound, int) else 0)
         vars(self)[ANSWERING] = weakref.ref(agent)
         return original(self, agent, user_id, **route)
 

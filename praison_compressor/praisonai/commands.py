@@ -17,13 +17,13 @@ from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument
 from .conversations import Turn, during, each_step_during
 from .notices import compacted, filled, pinned, undone
-from .restarts import begin, record
+from .restarts import begin
 
 MISSPELLED = "no command"  # nobody can type it: a name ends at a blank
 
 AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
     "status": lambda ours, said: f"Last request: {ours.status()}",
-    "context": lambda ours, said: filled(ours.context_use()),
+    "context": lambda ours, said: filled(ours.context_use(), ours.kept()),
     "undo": lambda ours, said: undone(ours.undo(), ours.context_use()),
     "pin": lambda ours, said: pinned(ours.pin(said) if said else ours.conversation.pinned),
     "new": lambda ours, said: f"New session {ours.new_session()}",
@@ -84,7 +84,8 @@ def chat(original: Any, agents: Agents) -> Any:
             return run(answer(compressor, *command))
         with _turn(compressor) as turn, during(turn):
             said = original(self, *args, **kwargs)
-        record(self, compressor)
+        if compressor is not None:
+            compressor.settle(turn)
         return said
 
     return chat
@@ -102,7 +103,8 @@ def achat(original: Any, agents: Agents) -> Any:
         await asyncio.to_thread(begin, self, compressor)
         with _turn(compressor) as turn, during(turn):
             said = await original(self, *args, **kwargs)
-        await asyncio.to_thread(record, self, compressor)
+        if compressor is not None:
+            await asyncio.to_thread(compressor.settle, turn)
         return said
 
     return achat
@@ -117,7 +119,7 @@ def start_stream(original: Any, agents: Agents) -> Any:
         compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
         if compressor is not None and command is not None:
             return _said(compressor, *command)
-        return _streamed(self, compressor, original(self, *args, **kwargs))
+        return _streamed(compressor, original(self, *args, **kwargs))
 
     return _start_stream
 
@@ -127,11 +129,12 @@ def _said(compressor: AgentCompressor, name: str, argument: str) -> Generator[st
 
 
 def _streamed(
-    agent: Any, compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
+    compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
     with _turn(compressor) as turn:
         said = yield from each_step_during(turn, stream)
-    record(agent, compressor)
+    if compressor is not None:
+        compressor.settle(turn)
     return said
 
 

@@ -18,12 +18,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..ledger.segments import EVERY, Entry, Session, Store
 from ..ledger.words import Hit
 from ..messages import Message, digest, is_system, text_of
 from ..messages.digests import Seen
 from ..messages.forks import renewed
+from .journal import Journal, Kept
 from .sessions import new_session_id
 
 REMEMBERED = 256
@@ -31,6 +33,10 @@ REMEMBERED = 256
 
 CARRIED = 50_000
 """Messages of one conversation that are remembered by their digests."""
+
+JOURNALED_TOKENS = 8_000_000
+"""Tokens of all transcripts that an agent's conversations carried and that are remembered; a store
+on disk has the others too."""
 
 IDENTIFYING_CHARS = 40
 """Shorter messages ("hi", "yes, go on") are said in many conversations."""
@@ -73,6 +79,10 @@ class Conversation:
     """Digests of long messages that its own turns added: they identify it."""
     carried: dict[str, int] = field(default_factory=dict)
     """Digest -> length of `left` when the turn that first carried the message began."""
+    journal: Journal = field(init=False, repr=False)
+    """What its requests have carried, the tool steps that the host drops among it."""
+    kept: Kept = field(default_factory=Kept)
+    """What of earlier turns' steps stood in its last request."""
     taken_back: set[str] = field(default_factory=set)
     """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
 
@@ -80,6 +90,9 @@ class Conversation:
         """Take the result of its newest request."""
         self.result, self.overhead_tokens, self.model = result, overhead_tokens, model
         self.tool_tokens = overhead_tokens or self.tool_tokens
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.session_id)
 
     def reads(self, entry: Entry) -> bool:
         """Return whether recall may read a ledger entry: nothing in it was taken back."""
@@ -142,6 +155,8 @@ class Turn:
     """Messages of the conversation that the host dropped before the first one it sends."""
     begun: int = 0
     """Length of the conversation's history when the turn began."""
+    bound: int = 0
+    """Messages to which the host bounds that list; 0: unknown."""
     sent: tuple[str, ...] = ()
     """Digests of its last request, where the host runs no turns that we see."""
 
@@ -186,7 +201,7 @@ def each_step_during(turn: Turn, stream: Generator[Any, Any, Any]) -> Generator[
 
 # ------------------------------------------------------------ the host's id
 
-_named: ContextVar[tuple[weakref.ref[Any], str] | None] = ContextVar(
+_named: ContextVar[tuple[weakref.ref[Any], str, int] | None] = ContextVar(
     "praison_compressor_host_key", default=None
 )
 
@@ -207,9 +222,15 @@ def unnamed() -> Iterator[None]:
         _named.reset(token)
 
 
-def name(agent: Any, key: str) -> None:
-    """Record in this context the host's key for the agent's conversation."""
-    _named.set((weakref.ref(agent), key))
+def bound_by_host(agent: Any) -> int:
+    """Return the number of messages to which the bot that calls this agent bounds its lists."""
+    named = _named.get()
+    return named[2] if named is not None and named[0]() is agent else 0
+
+
+def name(agent: Any, key: str, bound: int = 0) -> None:
+    """Record in this context the host's key for the agent's conversation, and its list's bound."""
+    _named.set((weakref.ref(agent), key, bound))
 
 
 # ------------------------------------------------------------ all conversations of an agent
@@ -285,6 +306,23 @@ class Conversations:
             self._claim(found, seen)
             self._hold(found, history)
             return self._keep(found)
+
+    def bound_journals(self) -> None:
+        """Drop what the oldest conversations carried, until the rest fits."""
+        with self._lock:
+            left = JOURNALED_TOKENS
+            for found in reversed(self._known.values()):
+                left -= found.journal.tokens
+                if left < 0:
+                    found.journal = Journal(found.session_id)
+
+    def settle(self, engine: ContextCompressor) -> int:
+        """Record what is new of each conversation; return how many the store has."""
+        with self._lock:
+            known = list(self._known.values())
+        for found in known:
+            found.journal.settle(engine)
+        return sum(found.journal.is_recorded for found in known)
 
     # -------------------------------------------------------- by messages
 
@@ -419,11 +457,12 @@ def said(seen: Iterable[Seen]) -> tuple[str, ...]:
 
 
 def without_question(seen: Sequence[Seen]) -> Sequence[Seen]:
-    """Return the messages without the user's newest ones, which are no history yet."""
-    end = len(seen)
-    while end and seen[end - 1].plain.get("role") == "user":
-        end -= 1
-    return seen[:end]
+    """Return the messages without the user's newest one, which is no history yet.
+
+    The one before may be the user's too: its turn was stopped.
+    """
+    ends = bool(seen) and seen[-1].plain.get("role") == "user"
+    return seen[:-1] if ends else seen
 
 
 # ------------------------------------------------------------ its archive
@@ -466,7 +505,7 @@ def stored_under(store: Store, namespace: str, key: str) -> Iterator[Stored]:
     names = () if below is None else below(namespace, f"{key}~", LOOKED_AT)
     for each in (*names, key):
         session = store.open(namespace, each)
-        if session.entries:
+        if session.entries or store.transcript(session):
             yield Stored(session.id, functools.partial(_digests_of, store, session))
 
 

@@ -13,7 +13,7 @@ import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
@@ -26,6 +26,7 @@ from ..messages.display import one_line
 from ..summaries.threads import apart
 from ..tokens.models import model_limits
 from .conversations import Conversation
+from .journal import Kept
 from .requests import HostRequest
 from .sessions import place_of
 
@@ -51,6 +52,8 @@ class Status:
     summaries: int = 0
     store: str = "memory"
     """Where the ledger is."""
+    earlier: Kept = field(default_factory=Kept)
+    """Steps of earlier turns among the kept tokens, which the host had dropped."""
 
     @property
     def tokens(self) -> int:
@@ -63,7 +66,7 @@ class Status:
         return self.tokens / self.window
 
     def __str__(self) -> str:
-        return f"{_parts(self)} ({self.context_status})"
+        return f"{_parts(self)} ({self.context_status}){_of_earlier(self)}"
 
 
 def status_of(
@@ -103,7 +106,11 @@ def _parts(status: Status) -> str:
     )
 
 
-def filled(use: ContextUse) -> str:
+def _of_earlier(status: Status) -> str:
+    return f"; {status.earlier}" if status.earlier.steps else ""
+
+
+def filled(use: ContextUse, earlier: Kept) -> str:
     """What `/context` says: a line for each part of the window, then the largest messages."""
     notes = {name: f"{n} message{'s' * (n != 1)}" for name, n in use.messages.items()}
     notes |= {"free": f"compressed above {short(use.trigger)}", "reserve": "for the answer"}
@@ -111,6 +118,8 @@ def filled(use: ContextUse) -> str:
     lines = [f"{short(use.used)} of {short(use.window)} ({share} %), {use.model}"]
     for name, tokens in use.parts.items():
         lines.append(f"{name:<14} {short(tokens):>6}  {notes.get(name, '')}".rstrip())
+    if earlier.steps:
+        lines.append(f"{earlier}, before compression")
     if use.largest:
         lines.append("largest messages sent word for word:")
     for one in use.largest:
@@ -232,7 +241,8 @@ class Notices:
 
     def compressed(self, status: Status) -> str:
         """Report a compression in one line; return the line."""
-        return self._say(f"Compressed {short(status.tokens_before)} → {_parts(status)}")
+        line = f"Compressed {short(status.tokens_before)} → {_parts(status)}"
+        return self._say(line + _of_earlier(status))
 
     def _say(self, words: str) -> str:
         log.info("%s", words)
