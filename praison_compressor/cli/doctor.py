@@ -166,7 +166,7 @@ def _agents(config: CompressorConfig) -> Check:
     found = (
         f"{who}: by {told['model']} above {number(told['trigger'])} tokens, of a window of "
         f"{number(told['window'])} ({told['source']}). Tried: a conversation of "
-        f"{number(told['tokens'])} was sent as {number(told['sent'])}"
+        f"{number(told['tokens'])} was sent as {number(told['sent'])}. {_steps(config)}"
     )
     if told["sent"] >= told["tokens"] or told["sent"] > told["window"]:
         return Check(FAIL, found, "report it, with this output")
@@ -178,6 +178,12 @@ def _agents(config: CompressorConfig) -> Check:
     if is_on:
         return Check(FAIL, f"{found}; the host did not load the plugin", told["said"])
     return Check(NOTE, found, "PRAISONAI_PLUGINS=praison-compressor adds every other")
+
+
+def _steps(config: CompressorConfig) -> str:
+    if config.keep_tool_steps:
+        return "Tool steps are kept between turns"
+    return "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
 
 
 def _tried(config: CompressorConfig) -> Any:

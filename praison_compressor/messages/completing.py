@@ -50,6 +50,8 @@ class Exchange:
     """Whether no answer is known: the turn runs, or was stopped."""
     slid: bool = False
     """Whether it slid out of the host's bounded list."""
+    model: str | None = None
+    """The model that its work is of, where that is known."""
 
     @property
     def key(self) -> Key:
@@ -78,9 +80,20 @@ class Carried:
     """The front that was missing for the first time in that turn."""
 
     @property
+    def seen(self) -> list[Seen]:
+        """All messages."""
+        return list(_seen(self.exchanges))
+
+    @property
     def messages(self) -> list[Message]:
         """All messages, which nobody may edit."""
-        return [each.plain for each in _seen(self.exchanges)]
+        return [each.plain for each in self.seen]
+
+    @property
+    def spoken(self) -> list[Message]:
+        """The messages that a host keeps: questions and answers."""
+        each = (replace(exchange, work=()) for exchange in self.exchanges)
+        return [to_plain(seen.plain) for seen in _seen(each)]
 
 
 class Completed(NamedTuple):
@@ -89,10 +102,10 @@ class Completed(NamedTuple):
     messages: list[Message]
     carried: Carried
     """What the conversation has carried, this request included."""
-    steps: list[Message]
-    """The messages of earlier turns that came back between a question and its answer."""
-    front: list[Message]
-    """The messages that came back in front."""
+    back: list[Message]
+    """Those of the messages that came back."""
+    foreign: list[Message]
+    """Those of them that another model than this request's wrote."""
 
 
 def carried_in(transcript: Sequence[Message], cache: MessageCache) -> Carried:
@@ -108,11 +121,12 @@ def completed(
     *,
     turn: Hashable = None,
     bound: int = 0,
+    model: str | None = None,
 ) -> Completed:
     """Return the given messages with the work and the front that the host left out.
 
-    `turn` names the agent's turn that sends the messages; `bound` is the length to which the host
-    is known to cut its list, 0 where that is unknown. Messages that come back are copies.
+    `turn` names the agent's turn that sends the messages to `model`; `bound` is the length to which
+    the host is known to cut its list, 0 where that is unknown. Messages that come back are copies.
     """
     leading = _leading(given)
     theirs = _exchanges(cache.all(given[leading:]))
@@ -120,22 +134,64 @@ def completed(
         theirs = _with_running(theirs, carried)
     matched = _matched(carried.exchanges, _history(theirs))
     front = _front(carried, theirs, matched, turn, bound)
+    length = _length(theirs)
+    # What follows the front: each exchange of the host's, with the work that was carried for it.
+    first = 1 if front.fragment else 0
+    new = [_joined(matched.get(at), theirs[at], model) for at in range(first, len(theirs))]
+    found = _Assembly(model, given[:leading])
+    for exchange in front.exchanges:
+        found.add_back(exchange, exchange.seen)
     own = iter(given[leading + front.fragment :])
-    steps: list[Message] = []
-    back = [to_plain(each.plain) for each in _seen(front.exchanges)]
-    messages = [*given[:leading], *back]
-    exchanges = list(front.exchanges)
-    for place, exchange in enumerate(theirs[front.fragment > 0 :], front.fragment > 0):
-        work = _work(matched.get(place), exchange)
-        messages += itertools.islice(own, exchange.asked is not None)
-        there = list(itertools.islice(own, len(exchange.work)))
-        if work is not exchange.work:
-            there = [to_plain(each.plain) for each in work]
-            steps += there
-        messages += [*there, *itertools.islice(own, len(exchange.rest))]
-        exchanges.append(replace(exchange, work=work))
-    after = Carried(tuple(exchanges), turn, _length(theirs), front.bound, front.doubtful)
-    return Completed(messages, after, steps, back)
+    for exchange, host in zip(new, theirs[first:], strict=True):
+        found.messages += itertools.islice(own, exchange.asked is not None)
+        there = list(itertools.islice(own, len(host.work)))
+        if exchange.work is host.work:
+            found.messages += there
+        else:
+            found.add_back(exchange, exchange.work)
+        found.messages += itertools.islice(own, len(host.rest))
+    exchanges = (*front.exchanges, *new)
+    after = Carried(exchanges, turn, length, front.bound, front.doubtful)
+    return Completed(found.messages, after, found.back, found.foreign)
+
+
+class _Assembly:
+    """The messages of a request, as they are put together."""
+
+    def __init__(self, model: str | None, system: Sequence[Message]) -> None:
+        self.messages = [*system]
+        self.back: list[Message] = []
+        self.foreign: list[Message] = []
+        self._model = model
+
+    def add_back(self, exchange: Exchange, seen: Iterable[Seen]) -> None:
+        copies = [to_plain(each.plain) for each in seen]
+        self.messages += copies
+        self.back += copies
+        if None not in (exchange.model, self._model) and exchange.model != self._model:
+            self.foreign += copies
+
+
+def _joined(ours: Exchange | None, theirs: Exchange, model: str | None) -> Exchange:
+    """Return the host's exchange with the work that was carried for it."""
+    running = model if theirs.is_open else None
+    made_by = running if ours is None else ours.model
+    return replace(theirs, work=_work(ours, theirs), model=made_by)
+
+
+def called(carried: Carried, message: Seen) -> Carried:
+    """Return what was carried with the calls that the model makes in the open exchange."""
+    last = carried.exchanges[-1:]
+    if not (last and last[0].is_open):
+        return carried
+    running = replace(last[0], work=(*last[0].work, message))
+    return replace(carried, exchanges=(*carried.exchanges[:-1], running))
+
+
+def failed(carried: Carried) -> Carried:
+    """Return what was carried without the work of the open exchange."""
+    last = [replace(each, work=()) if each.is_open else each for each in carried.exchanges[-1:]]
+    return replace(carried, exchanges=(*carried.exchanges[:-1], *last))
 
 
 def answered(carried: Carried, history: Sequence[Message], cache: MessageCache) -> Carried:
@@ -149,7 +205,7 @@ def answered(carried: Carried, history: Sequence[Message], cache: MessageCache) 
     asked, recorded = last[0].asked, theirs[0].asked
     if asked is None or recorded is None or not _is_same_question(asked, recorded):
         return carried
-    closed = replace(theirs[0], work=_work(last[0], theirs[0]))
+    closed = _joined(last[0], theirs[0], None)
     return replace(carried, exchanges=(*carried.exchanges[:-1], closed))
 
 

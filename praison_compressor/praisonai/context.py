@@ -51,6 +51,7 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     fact_patterns: Mapping[str, str] = field(default_factory=dict)
     host_prefixes: tuple[str, ...] = ()
     rule_sources: tuple[str, ...] = ()
+    keep_tool_steps: bool = CompressorConfig.keep_tool_steps
     recall: bool | None = None
     background: bool = CompressorConfig.background
     soft_ratio: float = CompressorConfig.soft_ratio

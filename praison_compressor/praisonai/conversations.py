@@ -18,12 +18,14 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, cast
 
+from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..ledger.segments import EVERY, Entry, Session, Store
 from ..ledger.words import Hit
 from ..messages import Message, digest, is_system, text_of
 from ..messages.digests import Seen
 from ..messages.forks import renewed
+from .journal import Journal, Kept
 from .sessions import new_session_id
 
 REMEMBERED = 256
@@ -31,6 +33,10 @@ REMEMBERED = 256
 
 CARRIED = 50_000
 """Messages of one conversation that are remembered by their digests."""
+
+JOURNALED_TOKENS = 8_000_000
+"""Tokens of all transcripts that an agent's conversations carried and that are remembered; a store
+on disk has the others too."""
 
 IDENTIFYING_CHARS = 40
 """Shorter messages ("hi", "yes, go on") are said in many conversations."""
@@ -59,6 +65,8 @@ class Conversation:
     """Of the last request that had tools: the host ends some turns with one without tools."""
     progress: tuple[int, int] = (0, 0)
     """Changes when a turn may read of the archive again."""
+    pinned: tuple[str, ...] = ()
+    """Texts that every compressed view keeps word for word."""
     notice: str | None = None
     """The line that reported the last compression."""
     shown: str | None = None
@@ -71,6 +79,10 @@ class Conversation:
     """Digests of long messages that its own turns added: they identify it."""
     carried: dict[str, int] = field(default_factory=dict)
     """Digest -> length of `left` when the turn that first carried the message began."""
+    journal: Journal = field(init=False, repr=False)
+    """What its requests have carried, the tool steps that the host drops among it."""
+    kept: Kept = field(default_factory=Kept)
+    """What of earlier turns' steps stood in its last request."""
     taken_back: set[str] = field(default_factory=set)
     """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
 
@@ -78,6 +90,9 @@ class Conversation:
         """Take the result of its newest request."""
         self.result, self.overhead_tokens, self.model = result, overhead_tokens, model
         self.tool_tokens = overhead_tokens or self.tool_tokens
+
+    def __post_init__(self) -> None:
+        self.journal = Journal(self.session_id)
 
     def reads(self, entry: Entry) -> bool:
         """Return whether recall may read a ledger entry: nothing in it was taken back."""
@@ -140,6 +155,8 @@ class Turn:
     """Messages of the conversation that the host dropped before the first one it sends."""
     begun: int = 0
     """Length of the conversation's history when the turn began."""
+    bound: int = 0
+    """Messages to which the host bounds that list; 0: unknown."""
     sent: tuple[str, ...] = ()
     """Digests of its last request, where the host runs no turns that we see."""
 
@@ -184,7 +201,7 @@ def each_step_during(turn: Turn, stream: Generator[Any, Any, Any]) -> Generator[
 
 # ------------------------------------------------------------ the host's id
 
-_named: ContextVar[tuple[weakref.ref[Any], str] | None] = ContextVar(
+_named: ContextVar[tuple[weakref.ref[Any], str, int] | None] = ContextVar(
     "praison_compressor_host_key", default=None
 )
 
@@ -205,9 +222,15 @@ def unnamed() -> Iterator[None]:
         _named.reset(token)
 
 
-def name(agent: Any, key: str) -> None:
-    """Record in this context the host's key for the agent's conversation."""
-    _named.set((weakref.ref(agent), key))
+def bound_by_host(agent: Any) -> int:
+    """Return the number of messages to which the bot that calls this agent bounds its lists."""
+    named = _named.get()
+    return named[2] if named is not None and named[0]() is agent else 0
+
+
+def name(agent: Any, key: str, bound: int = 0) -> None:
+    """Record in this context the host's key for the agent's conversation, and its list's bound."""
+    _named.set((weakref.ref(agent), key, bound))
 
 
 # ------------------------------------------------------------ all conversations of an agent
@@ -234,7 +257,7 @@ class Conversations:
         with self._lock:
             found = turn.conversation
             if found is None:
-                before = said(_without_question(seen))
+                before = said(without_question(seen))
                 found = self._find(key, before, turn.history) or self._begin(key, before, sent)
                 self._enter(turn, found, sent)
             found.carry(sent, turn.begun)
@@ -247,9 +270,11 @@ class Conversations:
         """Return the conversation that a history is of between two turns."""
         with self._lock:
             found = self._find(key, said(seen), history) or self._unused(key)
-            if found is None and key is not None and not self._under(key):
-                return Conversation(key, key)  # whether it goes on, its first request decides
-            return self._keep(found or Conversation(self._free_id(key), key))
+            if found is None:
+                # Whether a stored session of that name goes on, the first request decides.
+                free = another_id(key) if key is None or self._under(key) else key
+                found = Conversation(free, key)
+            return self._keep(found)
 
     def end(self, turn: Turn, seen: Sequence[Seen], history: list[Any] | None) -> None:
         """Remember the host's history after a turn, where it is still that turn's."""
@@ -282,6 +307,23 @@ class Conversations:
             self._hold(found, history)
             return self._keep(found)
 
+    def bound_journals(self) -> None:
+        """Drop what the oldest conversations carried, until the rest fits."""
+        with self._lock:
+            left = JOURNALED_TOKENS
+            for found in reversed(self._known.values()):
+                left -= found.journal.tokens
+                if left < 0:
+                    found.journal = Journal(found.session_id)
+
+    def settle(self, engine: ContextCompressor) -> int:
+        """Record what is new of each conversation; return how many the store has."""
+        with self._lock:
+            known = list(self._known.values())
+        for found in known:
+            found.journal.settle(engine)
+        return sum(found.journal.is_recorded for found in known)
+
     # -------------------------------------------------------- by messages
 
     def _find(
@@ -310,11 +352,17 @@ class Conversations:
         for each in sent:  # what others have said too identifies nobody from now on
             if each in self._owners:
                 self._owners[each] = None
-        if key is not None and not self._under(key):
-            found = next((one.id for one in self._stored(key) if one.carries(before)), None)
-            if found is not None:
-                return Conversation(found, key, left=tuple(before))
-        return self._unused(key) or Conversation(self._free_id(key), key)
+        blank = self._unused(key)
+        if blank is not None and blank.session_id != key:
+            return blank
+        if blank is not None:  # named, before any request could say whether it goes on
+            del self._known[blank.session_id]
+        is_first = key is not None and not self._under(key)
+        stored = self._stored(key) if is_first and key is not None else ()
+        found = next((one.id for one in stored if one.carries(before)), None)
+        pins = () if blank is None else blank.pinned
+        left = () if found is None else tuple(before)
+        return Conversation(found or self._free_id(key), key, left=left, pinned=pins)
 
     def _unused(self, key: str | None) -> Conversation | None:
         return next((each for each in self._under(key) if not each.carried), None)
@@ -381,6 +429,11 @@ def another_id(key: str | None) -> str:
     return new_session_id() if key is None else f"{key}~{secrets.token_hex(8)}"
 
 
+def is_under(session_id: str, key: str | None) -> bool:
+    """Return whether a session is one of those under a host's id; any is where none is given."""
+    return key is None or session_id == key or session_id.startswith(f"{key}~")
+
+
 def _of_one_host_id(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
     """Return the conversation under one host id that shares more than its first message."""
     full = next((each for each in pool if each.goes_on(before)), None)
@@ -403,12 +456,13 @@ def said(seen: Iterable[Seen]) -> tuple[str, ...]:
     return tuple(each.digest for each in seen if not is_system(each.plain))
 
 
-def _without_question(seen: Sequence[Seen]) -> Sequence[Seen]:
-    """Return the messages without the user's newest ones, which are no history yet."""
-    end = len(seen)
-    while end and seen[end - 1].plain.get("role") == "user":
-        end -= 1
-    return seen[:end]
+def without_question(seen: Sequence[Seen]) -> Sequence[Seen]:
+    """Return the messages without the user's newest one, which is no history yet.
+
+    The one before may be the user's too: its turn was stopped.
+    """
+    ends = bool(seen) and seen[-1].plain.get("role") == "user"
+    return seen[:-1] if ends else seen
 
 
 # ------------------------------------------------------------ its archive
@@ -447,12 +501,11 @@ LOOKED_AT = 8
 
 def stored_under(store: Store, namespace: str, key: str) -> Iterator[Stored]:
     """Yield the sessions that a ledger has under a host's id, the newest first."""
-    listed = getattr(store, "sessions", None)  # memory ends with the process: nothing to list
-    rows = listed(namespace) if listed is not None else ()
-    names = [row.id for row in rows if row.id.startswith(f"{key}~")]
-    for name_ in [*names[:LOOKED_AT], key]:
-        session = store.open(namespace, name_)
-        if session.entries:
+    below = getattr(store, "names_below", None)  # memory ends with the process: nothing to list
+    names = () if below is None else below(namespace, f"{key}~", LOOKED_AT)
+    for each in (*names, key):
+        session = store.open(namespace, each)
+        if session.entries or store.transcript(session):
             yield Stored(session.id, functools.partial(_digests_of, store, session))
 
 

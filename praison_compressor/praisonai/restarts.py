@@ -8,12 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import CompressorError, SessionNotFound
-from ..ledger.sql.store import SqlStore
 from ..messages import Message
 from .agent_compressor import AgentCompressor
 from .agents import Agents
 from .conversations import named_by_host, stored_under
-from .requests import conversation_now
 from .sessions import session_id_of
 
 log = logging.getLogger(__name__)
@@ -55,28 +53,6 @@ def _complete(agent: Any) -> None:
 
 def _said(message: Message) -> tuple[Any, Any]:
     return message.get("role"), message.get("content")
-
-
-def record(agent: Any, compressor: AgentCompressor | None) -> None:
-    """Save the finished turn, unless the host saves it or nothing outlives the process."""
-    sent = None if compressor is None else compressor.last_result
-    if compressor is None or sent is None or session_id_of(agent) is None or _host_keeps(agent):
-        return
-    now = conversation_now(agent, sent.messages).messages
-    try:
-        if isinstance(compressor.ledger, SqlStore):
-            compressor.engine().save(now, session_id=compressor.session_id)
-    except CompressorError as error:
-        log.warning("session %s: its last turn is not saved: %s", compressor.session_id, error)
-
-
-def _host_keeps(agent: Any) -> bool:
-    """Return whether the host writes the agent's messages to a store of its own.
-
-    `achat` opens no session store, also where the agent has a session id.
-    """
-    stores = (getattr(agent, "_session_store", None), getattr(agent, "_db", None))
-    return any(store is not None for store in stores)
 
 
 # ------------------------------------------------------------ replaced in the host

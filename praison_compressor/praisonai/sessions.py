@@ -261,19 +261,11 @@ class Mirror:
         self._agent = agent
         self._ledger = ledger
         self._lock = renewed(threading.Lock())
-        self._shown: str | None = None
         self._failed = False
-
-    def lacks(self, result: CompressResult) -> bool:
-        """Whether a view's newest summary was not shown yet."""
-        return bool(result.segments) and result.session_id != self._shown
 
     def show(self, namespace: str, result: CompressResult) -> None:
         """Write the epoch of a view's newest summary, unless it is there; never raises."""
         with self._lock:
-            if not self.lacks(result):
-                return
-            self._shown = result.session_id
             try:
                 self._write(namespace, result)
             except Exception:

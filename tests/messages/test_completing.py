@@ -13,6 +13,7 @@ from praison_compressor.messages.completing import (
     LONG,
     Carried,
     answered,
+    called,
     carried_in,
     completed,
 )
@@ -180,6 +181,29 @@ def test_a_recorded_transcript_gives_the_steps_back() -> None:
     host.history.pop()
     host.carried = carried_in([SYSTEM, *host.carried.messages], host._cache)
     assert host.turn("end") == before
+
+
+def test_steps_of_another_model_are_named() -> None:
+    """What a step is bound to (thinking, reasoning items) comes back as it was; whose it is, too."""
+    cache = MessageCache()
+    call = {**step("0")[0], "thinking_blocks": [{"type": "thinking", "signature": "s"}]}
+    running = [user("q0"), call, step("0")[1]]
+    carried = completed(Carried(), running, cache, turn=1, model="a").carried
+    given = [user("q0"), said("a0"), user("q1")]
+    same = completed(carried, given, cache, turn=2, model="a")
+    assert same.messages[1] == call
+    assert (len(same.back), same.foreign) == (2, [])
+    other = completed(same.carried, given, cache, turn=2, model="b")
+    assert other.foreign == other.back == [call, step("0")[1]]
+
+
+def test_an_open_call_stays_in_a_stopped_turn() -> None:
+    """The call was made; what came of it nobody knows."""
+    cache = MessageCache()
+    carried = completed(Carried(), [user("q0"), *step("0")], cache, turn=1).carried
+    carried = called(carried, cache(step("1")[0]))
+    found = completed(carried, [user("q0"), user("q1")], cache, turn=2)
+    assert found.messages == [user("q0"), *step("0"), step("1")[0], user("q1")]
 
 
 # -------------------------------------------------------------- what the user took back

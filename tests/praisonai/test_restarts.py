@@ -49,12 +49,14 @@ def ask(running: Running, provider: LocalProvider, numbers: range) -> list[int]:
 def until_compressed(running: Running, provider: LocalProvider) -> int:
     """Ask until a turn compressed and the next one did not; return the next turn's number."""
     calls = [0]
-    while not calls[-1] and len(calls) < 30:
+    while not calls[-1] and len(calls) < 60:
         calls += ask(running, provider, range(len(calls), len(calls) + 1))
     assert calls[-1] > 0
     assert ask(running, provider, range(len(calls), len(calls) + 1)) == [0]
     return len(calls) + 1
 
+
+WIDE = 12_000
 
 CELLS = [
     (OPENAI, "stream", HOST),
@@ -72,7 +74,8 @@ def test_a_restart_costs_nothing(host: LocalProvider, path: str, mode: str, kept
     It is compared with the last turn's first request: some paths drop a turn's tool calls.
     """
     host.answer_with(Worker(1, arguments=Numbered(), answer="Noted. " * 12))
-    ran = program(host, path, mode, kept)
+    host.set_window(WIDE)
+    ran = program(host, path, mode, kept, window=WIDE)
     running = Running(ran)
     number = until_compressed(running, host)
     before = [one for one in of_agent(host) if one.messages[-1]["role"] == "user"][-1]
