@@ -127,6 +127,11 @@ class CompressorConfig:
     tools whose results do ("get_policy"). Those that user, system or host tell it to follow, and a
     project's own AGENTS.md and its like, are known; nothing else that a tool returns ever binds."""
 
+    keep_tool_steps: bool = True
+    """A request of the host's is completed with the tool steps of earlier turns, which the host
+    drops when a turn ends. False: as the host does. Says nothing to `ContextCompressor` itself,
+    which is given its messages."""
+
     recall: bool | None = None
     """The agent has the recall tools: each summary and each masked output says how to read its
     originals with them. None: in the host for agents that call tools, from their first compression
@@ -321,7 +326,14 @@ async. False refuses the compression; a text is added to the request for the sum
 nothing."""
 
 
-_SWITCHES = ("recall", "background", "summarize_on_prefix", "redact_secrets", "redact_archive")
+_SWITCHES = (
+    "keep_tool_steps",
+    "recall",
+    "background",
+    "summarize_on_prefix",
+    "redact_secrets",
+    "redact_archive",
+)
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

@@ -186,7 +186,7 @@ def _agents(config: CompressorConfig) -> Check:
     found = (
         f"{who}: by {tried['model']} above {number(tried['trigger'])} tokens, of a window of "
         f"{number(tried['window'])} ({tried['source']}). Tried: a conversation of "
-        f"{number(tried['tokens'])} was sent as {number(tried['sent'])}"
+        f"{number(tried['tokens'])} was sent as {number(tried['sent'])}. {_steps(config)}"
     )
     if tried["sent"] >= tried["tokens"] or tried["sent"] > tried["window"]:
         return Check(FAIL, found, "report it, with this output")
@@ -198,6 +198,13 @@ def _agents(config: CompressorConfig) -> Check:
     if is_on:
         return Check(FAIL, f"{found}; the host did not load the plugin", tried["last_line"])
     return Check(NOTE, found, "PRAISONAI_PLUGINS=praison-compressor adds every other")
+
+
+def _steps(config: CompressorConfig) -> str:
+    """Return what becomes of tool steps when a turn ends."""
+    if config.keep_tool_steps:
+        return "Tool steps are kept between turns"
+    return "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
 
 
 def _tried(config: CompressorConfig) -> Any:

@@ -252,9 +252,8 @@ class ContextCompressor:
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
         """Record the transcript as it is now, for `resume` and `verbatim`; compresses nothing.
 
-        A compression does it by itself, a quiet turn does not. False where nothing of the session
-        was ever compressed: then there is nothing to go on from but the caller's own messages. So
-        it is with no messages: what is recorded stays.
+        A compression does it by itself, a quiet turn does not. Returns False with no messages, and
+        where another writer was faster: what is recorded stays.
 
         Raises:
             InvalidMessages: not a list of chat messages.
@@ -330,8 +329,6 @@ class ContextCompressor:
         saved = 0
         for turn in self.sessions.last_turns():
             sent = turn.session
-            if not sent.entries:
-                continue
             try:
                 options: Options = {"session_id": sent.id}
                 call = replace(self._call(turn.known, options), extends=False)
@@ -344,7 +341,7 @@ class ContextCompressor:
     def close(self) -> None:
         """Cancel what is written in the background, save the newest transcripts, close the store.
 
-        Only of sessions that were compressed. A store that cannot be written is logged.
+        A store that cannot be written is logged.
         """
         self.background.close()
         self.save_all()

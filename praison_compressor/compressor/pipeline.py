@@ -206,8 +206,8 @@ class Pipeline:
         return replace(look, call=call, layout=look.layout.adding(segments)), draft.texts
 
     def save(self, call: CompressCall, session: Session) -> bool:
-        """Record the transcript as it is now; False where nothing of it was ever compressed."""
-        if not session.entries or not call.reading.own:
+        """Record the transcript; False for no messages, or if another writer was faster."""
+        if not call.reading.own:
             return False
         return self._store.keep(session, outline_of(self.projector.look(call, session)))
 

@@ -207,7 +207,9 @@ class MemoryStore:
         """See `Store.keep`."""
         with self._lock:
             kept = self._sessions.get((session.namespace, session.id))
-            if kept is None or kept.session.tip != session.tip or not session.entries:
+            if kept is None and session.tip == session.id:
+                kept = self._new(session.namespace, session.id, session.parent)
+            if kept is None or kept.session.tip != session.tip:
                 return False
             self._put(replace(kept, outline=plain_outline(outline)))
             return True

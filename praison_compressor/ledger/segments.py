@@ -344,10 +344,7 @@ class Store(Protocol):
         """
 
     def keep(self, session: Session, outline: Outline) -> bool:
-        """Record the transcript; return whether that was done.
-
-        It is not done for a session without a commit, or one that changed since it was read.
-        """
+        """Record the transcript, unless the session changed since it was read; return whether."""
 
     def transcript(self, session: Session) -> list[Message]:
         """Return the recorded transcript exactly, else the originals in order of compression.

@@ -1,4 +1,4 @@
-"""`agent.context_compressor`: the view of each of an agent's requests, and what a user may ask."""
+"""`agent.context_compressor`: the views of an agent's requests, and its users' commands."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import logging
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -19,14 +19,32 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig, Event, Listener
-from ..errors import StoreUnavailable
+from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.segments import Segment, Store
+from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
 from ..messages import Message
+from ..messages.completing import Carried, Completed, carried_in
+from ..messages.digests import Seen
 from ..messages.forks import renewed
 from ..summaries.threads import run
 from ..tokens.models import overflow_of
+from .conversations import (
+    Conversation,
+    Conversations,
+    Stored,
+    Turn,
+    archive_of,
+    bound_by_host,
+    is_under,
+    named_by_host,
+    running,
+    said,
+    stored_under,
+    without_question,
+)
 from .engines import Engines, bill
+from .journal import Kept, kept_of
 from .notices import Notices, Status, status_of
 from .options import NO_LIMIT, RequestedContext, as_it_is, takes_whole_results
 from .recall import RecallTools, drop_copied, wants_recall
@@ -38,6 +56,7 @@ from .requests import (
     conversation_now,
     refused_in,
     replace_conversation,
+    unbound,
     without_window,
 )
 from .sessions import Forgotten, Mirror, new_session_id, session_id_of
@@ -45,12 +64,15 @@ from .sessions import Forgotten, Mirror, new_session_id, session_id_of
 log = logging.getLogger(__name__)
 
 TURN_MESSAGES = 40
-"""Messages after which a turn that goes on may read of the archive again: one turn may be all of an
-agent's work."""
+"""After that number of messages a long turn may read of the archive again."""
 
 
 class AgentCompressor:
-    """What `agent.context_compressor` is. Nothing in it raises into a turn of the agent."""
+    """Compress the conversations of one agent. Nothing raises into a turn of the agent.
+
+    What is remembered between turns is a conversation's (`conversations`). The agent's are what
+    holds for every conversation: learned windows, refused keys, and failures that were logged once.
+    """
 
     def __init__(self, agent: Any, asked: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
@@ -58,24 +80,19 @@ class AgentCompressor:
         drop_copied(agent)
         asked_recall = config.recall
         config = replace(config, recall=wants_recall(agent, asked_recall))
-        self._turn: tuple[int, int] = (0, 0)
-        self._session_id: str | None = None
-        self._own_id = new_session_id()
-        self._notices = Notices(self._agent)
+        self._conversations = Conversations(self._stored)
+        self._loose = Turn(self)
+        self._notices = Notices(self._agent, self._conversations.named)
         self._engines = Engines(config, self._agent, asked.own_model, self._notices)
         self._mirror = Mirror(self._agent, self._engines.open)
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
         self._lock = renewed(threading.Lock())
-        self._last: CompressResult | None = None
-        self._last_overhead = 0
-        self._tool_tokens = 0
-        """Of the last request that had tools: the host ends some turns with one that has none."""
         self._passed = 0
         self._uncompacted: Any = None
         self.compress_alone()
         self.whole_results = takes_whole_results(agent, asked, config)
-        """Whether a tool's result of any size is taken as it comes."""
+        """Whether the host leaves a tool's result uncut, whatever its size."""
         if self.whole_results:
             agent.tool_output_limit = NO_LIMIT
             agent._truncate_tool_output = as_it_is
@@ -85,40 +102,57 @@ class AgentCompressor:
 
     @property
     def config(self) -> CompressorConfig:
-        """The options in force."""
+        """Return the options in force."""
         return self._engines.config
 
     @property
+    def conversation(self) -> Conversation:
+        """Return the running turn's conversation, else the one that the history carries now."""
+        turn = running()
+        if turn is not None and turn.owner is self and turn.conversation is not None:
+            return turn.conversation
+        history = self._history()
+        if self._loose.conversation is not None:
+            self._end_loose(history)
+        return self._conversations.at_rest(self._key(), self._seen(history), history)
+
+    @property
     def session_id(self) -> str:
-        """The one that a command set, the agent's own, or a random one."""
-        return self._session_id or session_id_of(self._agent()) or self._own_id
+        """Return the ledger's session of the conversation."""
+        return self.conversation.session_id
 
     @property
     def context_status(self) -> str:
-        """Of the last request: "full", "masked" or "summarized"."""
-        return "full" if self._last is None else self._last.context_status
+        """Return "full", "masked" or "summarized", for the conversation's last request."""
+        last = self.conversation.result
+        return "full" if last is None else last.context_status
 
     @property
     def last_result(self) -> CompressResult | None:
-        """Of the last request that belonged to the conversation."""
-        return self._last
+        """Return the result of the conversation's last request."""
+        return self.conversation.result
+
+    @property
+    def has_sent(self) -> bool:
+        """Return whether a request of this agent has passed in this process."""
+        return self._passed > 0
 
     @property
     def notice(self) -> str | None:
-        """The line that told of the last compression."""
-        return self._notices.line
+        """Return the line that reported the conversation's last compression."""
+        return self.conversation.notice
 
     @property
     def ledger(self) -> Store:
-        """Where this agent's conversations are kept."""
+        """Return the store of this agent's conversations."""
         return self._engines.open()
 
     def engine(self, model: str | None = None) -> ContextCompressor:
-        """The compressor for a model's window; all of this agent's share one ledger."""
+        """Return the compressor for a model's window; this agent's compressors share a ledger."""
         return self._engines.of(model)
 
     def subscribe(self, listener: Listener) -> None:
-        """Have every event of this agent's compressions passed on, with its numbers."""
+        """Pass every event of this agent's compressions to `listener`, with its numbers."""
         self._notices.subscribe(listener)
 
     def leave(self) -> None:
@@ -136,12 +170,27 @@ class AgentCompressor:
     # ------------------------------------------------------------ turns
 
     @contextmanager
-    def turn(self) -> Iterator[None]:
-        """A turn of the agent. One that ends without a request that passed us is told once: a host
-        that moved looks so."""
+    def turn(self) -> Iterator[Turn]:
+        """Run a turn of the agent; log once if no request of a turn passed us.
+
+        Then the host has moved, or another system answers for the model.
+        """
         self.compress_alone()
-        before = self._passed
-        yield
+        history, before = self._history(), self._passed
+        turn = Turn(self, history, said(self._seen(history)))
+        turn.bound = bound_by_host(self._agent())
+        has_failed = False
+        try:
+            yield turn
+        except Exception:
+            has_failed = True
+            raise
+        finally:
+            history = self._history()
+            self._conversations.end(turn, self._seen(history), history)
+            if turn.conversation is not None:
+                journal, engine = turn.conversation.journal, self.engine()
+                journal.end(history or (), engine, has_failed=has_failed)
         if self._passed == before and "unseen" not in self._failures:
             self._failures.add("unseen")
             log.warning(
@@ -151,8 +200,10 @@ class AgentCompressor:
             )
 
     def compress_alone(self) -> None:
-        """Exactly one system compresses: the host's `context_compaction` is off meanwhile, also
-        where the agent was given other settings since."""
+        """Switch the host's `context_compaction` off, so that exactly one system compresses.
+
+        Again at each turn: the agent may have other settings by then.
+        """
         agent = self._agent()
         if agent is None:
             return
@@ -163,8 +214,18 @@ class AgentCompressor:
 
     # ------------------------------------------------------------ requests
 
+    def settle(self, turn: Turn) -> None:
+        """Record a finished turn's answer where its conversation is recorded; never raise."""
+        if turn.conversation is None or not self.config.keep_tool_steps:
+            return
+        try:
+            turn.conversation.journal.settle(self.engine())
+            self._conversations.bound_journals()
+        except Exception:
+            log.exception("agent %s: the turn's answer is not recorded", self._name())
+
     async def view(self, request: HostRequest) -> Sequence[Message]:
-        """What to send instead of the request's messages. The event loop is never held up."""
+        """Return the messages to send instead of the request's. Never block the event loop."""
         self._passed += 1
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
@@ -174,10 +235,25 @@ class AgentCompressor:
                 view = await asyncio.to_thread(self._projected, request)
         except Exception as error:
             view = await asyncio.to_thread(self._best, request, error)
+        foreign = self._bystander().journal.of_another_model()
+        if foreign:
+            view = [unbound(message) if id(message) in foreign else message for message in view]
         return alternating(view) if ROLES in self.refused(request) else view
 
+    async def called(self, request: HostRequest, made: Message | None) -> None:
+        """Take the calls of an answer: a turn that is stopped in them shows that they were made."""
+        turn = running()
+        found = turn.conversation if turn is not None and turn.owner is self else None
+        if made is None or found is None or not self.config.keep_tool_steps:
+            return
+        try:
+            if carries_conversation(self._agent(), request.messages):
+                await asyncio.to_thread(found.journal.call, made, self.engine(request.model))
+        except Exception:
+            log.exception("agent %s: the calls of an answer are not recorded", self._name())
+
     def offering(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The request's parameters with the recall tools, once there is something to recall."""
+        """Return the request's parameters, with the recall tools after the first compression."""
         try:
             return self._recall.offered(self._agent(), params)
         except Exception:
@@ -194,12 +270,26 @@ class AgentCompressor:
             return found
 
         return recall_tools(
-            # Asked at each call: a store may come late, a command may have changed the session.
-            lambda: ours().ledger,
-            lambda: ours().ledger.open(ours().config.namespace, ours().session_id),
+            # Asked at each call: a store may come late, and each turn has its own conversation.
+            lambda: archive_of(ours()._asking(), ours().ledger, ours().config.namespace),
+            lambda: ours().ledger.open(ours().config.namespace, ours()._asking().session_id),
             lambda text: ours().engine().tokens.text(text),
-            turn=lambda: ours()._turn,
+            turn=lambda: (ours()._asking().session_id, ours()._asking().progress),
         )
+
+    def _asking(self) -> Conversation:
+        """Return the conversation whose turn calls a recall tool here.
+
+        Raises:
+            StoreUnavailable: no request of such a turn has passed.
+        """
+        turn = running()
+        if turn is None or turn.owner is not self or turn.conversation is None:
+            raise StoreUnavailable(
+                "no turn of this agent is running here, so that it is not known whose conversation "
+                "is asked for; nothing was read"
+            )
+        return turn.conversation
 
     def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
         """Learn from the prompt tokens that the provider reports for what was sent."""
@@ -209,18 +299,18 @@ class AgentCompressor:
             log.exception("agent %s: nothing learned from the usage", self._name())
 
     def refused(self, request: HostRequest) -> frozenset[str]:
-        """What the request's model was found not to take."""
+        """Return what the request's model has refused."""
         return frozenset(what for model, what in self._refused if model == request.model)
 
     async def other_view(
         self, request: HostRequest, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
-        """What to send after a refusal that says what to change; None after any other."""
+        """Return the view after a refusal that says what to change; None after any other."""
         learned = await asyncio.to_thread(self._learned, request, sent, error)
         return await self.view(request) if learned else None
 
     def _compresses(self, request: HostRequest) -> bool:
-        """Whether the request may move the session on: the conversation itself, unless told not."""
+        """Return whether the request may move its session on: it carries the conversation."""
         if not self.asked.automatic:
             return False
         if carries_conversation(self._agent(), request.messages):
@@ -232,53 +322,88 @@ class AgentCompressor:
         return False
 
     def _projected(self, request: HostRequest) -> Sequence[Message]:
-        """The request through the ledger as it is; only what would be refused is made to fit."""
+        """Return the request as the ledger has it; only what would be refused is made to fit."""
         self._engines.open()
         return self._fitted(request, target_tokens=self._engines.room(request))
 
     def _fitted(self, request: HostRequest, **options: Any) -> Sequence[Message]:
-        """The best view, recorded nowhere; the status tells of it where it is the conversation."""
-        result = self.engine(request.model).best(
-            request.messages, session_id=self.session_id, **options
-        )
-        if carries_conversation(self._agent(), request.messages):
-            self._last, self._last_overhead = result, self._engines.measured(request)
+        """Return the best view, recorded nowhere; the status has it where the request counts."""
+        counts = carries_conversation(self._agent(), request.messages)
+        found, engine = self._bystander(), self.engine(request.model)
+        if counts:
+            found = self._carrying(request)
+            request = self._completed(request, found)
+        result = engine.best(request.messages, **_of(found), **options)
+        if counts:
+            found.remember(result, self._engines.measured(request), request.model)
+            found.kept = found.journal.kept(result.messages, engine)
         return result.messages
 
+    def _completed(self, request: HostRequest, found: Conversation) -> HostRequest:
+        """Return the request with what the host left out of its conversation."""
+        if not self.config.keep_tool_steps:
+            return request
+        turn = running()
+        is_ours = turn is not None and turn.owner is self
+        bound = turn.bound if turn is not None and is_ours else 0
+        engine = self.engine(request.model)
+        try:
+            messages = found.journal.complete(
+                request.messages, engine, turn=turn if is_ours else self._loose, bound=bound
+            )
+        except Exception:
+            log.exception("agent %s: sent without the steps of earlier turns", self._name())
+            return request
+        return replace(request, messages=messages)
+
     async def _run(
-        self, request: HostRequest, *, forced: bool = False, focus: str | None = None
+        self,
+        request: HostRequest,
+        found: Conversation | None = None,
+        *,
+        forced: bool = False,
+        focus: str | None = None,
     ) -> CompressResult:
         async with self._notices.during(request):
             # In a thread: a store may have to be opened, a vocabulary to be read.
-            prepared = asyncio.to_thread(self._prepared, request, forced, focus)
-            engine, beside, options = await prepared
-            result = await engine.compress(request.messages, session_id=self.session_id, **options)
-        if self._mirror.lacks(result):
+            prepared = asyncio.to_thread(self._prepared, request, found, forced, focus)
+            found, request, engine, beside, options = await prepared
+            result = await engine.compress(request.messages, **_of(found), **options)
+        if result.segments and result.session_id != found.shown:
+            found.shown = result.session_id
             await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
-        self._last, self._last_overhead = result, beside
-        self._tool_tokens = beside or self._tool_tokens
+        found.remember(result, beside, request.model)
+        found.kept = found.journal.kept(result.messages, engine)
         if self.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)
-        self._turn = users, len(request.messages) // TURN_MESSAGES
+        found.progress = users, len(request.messages) // TURN_MESSAGES
         bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
-            self._notices.compressed(self.status())
+            found.notice = self._notices.compressed(self._status_of(found))
         return result
 
     def _prepared(
-        self, request: HostRequest, forced: bool, focus: str | None
-    ) -> tuple[ContextCompressor, int, dict[str, Any]]:
-        """Whom to ask, the tokens that are sent beside the messages, and what to ask for."""
+        self, request: HostRequest, found: Conversation | None, forced: bool, focus: str | None
+    ) -> tuple[Conversation, HostRequest, ContextCompressor, int, dict[str, Any]]:
+        """Return whose request it is, all of it, the engine, tokens beside it, the options."""
         self._engines.open()
+        if found is None:
+            found = self._carrying(request)
+            request = self._completed(request, found)
+        engine, beside = self.engine(request.model), self._engines.measured(request)
         if forced:
-            return self._engines.focused(focus), self._last_overhead, {"force": True}
+            engine, beside = self._engines.focused(focus), found.overhead_tokens
+            return found, request, engine, beside, {"force": True}
         overhead = self._engines.overhead(request)
         options = {"overhead_tokens": overhead, "tools": request.chat_tools}
-        return self.engine(request.model), self._engines.measured(request), options
+        return found, request, engine, beside, options
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
-        """Our own failure must not end the turn: said once with its cause, the best view sent."""
+        """Return the best view after a failure of ours; log the cause once.
+
+        The failure must not end the turn.
+        """
         cause = f"{type(error).__name__}: {error}"
         kind = re.sub(r"\d+", "#", cause)  # the same again, with other numbers, is not news
         with self._lock:
@@ -286,7 +411,7 @@ class AgentCompressor:
             self._failures.add(kind)
         if is_new:
             log.warning("agent %s: sent as well as it fits: %s", self._name(), cause)
-        self._notices(Event("failed", self.session_id, {"reason": cause}))
+        self._notices(Event("failed", self._bystander().session_id, {"reason": cause}))
         try:
             overhead = self._engines.overhead(request)
             return self._fitted(request, told=error, overhead_tokens=overhead)
@@ -295,7 +420,7 @@ class AgentCompressor:
             return request.messages
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
-        """Take from a refusal what the model wants; False when it says nothing of that."""
+        """Learn from a refusal what the model takes; return whether the refusal says that."""
         what = refused_in(error)
         if what is not None and what not in self.refused(request):
             log.info("agent %s: %s does not take %s", self._name(), request.model, what)
@@ -314,42 +439,114 @@ class AgentCompressor:
     def _name(self) -> str:
         return str(getattr(self._agent(), "display_name", "(gone)"))
 
+    # ------------------------------------------------------------ whose conversation
+
+    def _carrying(self, request: HostRequest) -> Conversation:
+        """Return the conversation that a request carries, and remember the request there."""
+        turn = running()
+        if turn is None or turn.owner is not self:
+            turn = self._loose_turn(request)
+        return self._conversations.of(turn, self._key(), self._seen(request.messages))
+
+    def _bystander(self) -> Conversation:
+        """Return the running turn's conversation, for what only reads; a blank one otherwise."""
+        turn = running()
+        found = turn.conversation if turn is not None and turn.owner is self else None
+        return found or Conversation(new_session_id())
+
+    def _loose_turn(self, request: HostRequest) -> Turn:
+        """Return a turn for a request that comes without one: a host with context selectors."""
+        history, last = self._history(), self._loose
+        sent, known = said(self._seen(request.messages)), last.conversation
+        goes_on = known is not None and sent[: len(last.sent)] == last.sent
+        if not goes_on or last.history is not history:
+            last = self._loose = Turn(self, history, said(self._end_loose(history)))
+        last.sent = sent
+        return last
+
+    def _end_loose(self, history: list[Any] | None) -> Sequence[Seen]:
+        """End the last turn that we did not see begin; return the history without a question."""
+        settled = without_question(self._seen(history))
+        self._conversations.end(self._loose, settled, history)
+        return settled
+
+    def _key(self) -> str | None:
+        """Return the host's id for the conversation: its bots' key, or the agent's session id."""
+        agent = self._agent()
+        return named_by_host(agent) or session_id_of(agent)
+
+    def _history(self) -> list[Any] | None:
+        found = getattr(self._agent(), "chat_history", None)
+        return found if isinstance(found, list) else None
+
+    def _seen(self, messages: Iterable[Any] | None) -> list[Seen]:
+        """Return what is known of each message; a list is copied first, for others may add."""
+        cache = self.engine().tokens.cache
+        return cache.all([m for m in list(messages or ()) if isinstance(m, Mapping)])
+
+    def _stored(self, key: str) -> Iterator[Stored]:
+        """Yield the sessions that the ledger has under a host's id, the newest first."""
+        return stored_under(self.ledger, self.config.namespace, key)
+
     # ------------------------------------------------------------ commands
 
     def _now(self) -> HostRequest:
-        """The conversation between two turns, below the system prompt that was sent last."""
-        return conversation_now(self._agent(), () if self._last is None else self._last.messages)
+        """Return the conversation between two turns, with the system prompt that was sent last."""
+        now = conversation_now(self._agent(), self.conversation.transcript)
+        return replace(now, messages=self._at_rest(now).messages)
+
+    def _at_rest(self, now: HostRequest) -> Completed:
+        if not self.config.keep_tool_steps:
+            return Completed([*now.messages], Carried(), [], [])
+        return self.conversation.journal.at_rest(now.messages, self.engine())
+
+    def kept(self) -> Kept:
+        """Return the steps of earlier turns that a request would carry now, before compression."""
+        now = conversation_now(self._agent(), self.conversation.transcript)
+        return kept_of(self._at_rest(now).back, self.engine())
 
     def status(self) -> Status:
-        """Where the conversation stands: its tokens, its window, its session."""
-        return status_of(self._last, self._last_overhead, self.engine(), self.session_id)
+        """Return the conversation's tokens, window and session as of its last request."""
+        return self._status_of(self.conversation)
+
+    def _status_of(self, found: Conversation) -> Status:
+        engine = self.engine(found.model)
+        status = status_of(found.result, found.overhead_tokens, engine, found.session_id)
+        return replace(status, earlier=found.kept)
 
     def context_use(self) -> ContextUse:
-        """What would fill the window if the conversation were sent as it stands now.
+        """Return what would fill the window if the conversation were sent now.
 
         Raises:
             CompressorError: as `ContextCompressor.context_use` does.
         """
+        found = self.conversation
         return self.engine().context_use(
             self._now().messages,
-            session_id=self.session_id,
-            overhead_tokens=self._tool_tokens,
+            session_id=found.session_id,
+            overhead_tokens=found.tool_tokens,
         )
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
-        """Compress the agent's conversation now, with `focus` as what to keep most of all.
+        """Compress the conversation now; `focus` names what the summary must keep.
 
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        return await self._run(self._now(), forced=True, focus=focus)
+        return await self._run(self._now(), self.conversation, forced=True, focus=focus)
 
     def compress(self, focus: str | None = None) -> CompressResult:
-        """The same from anywhere."""
+        """Compress the conversation now, from anywhere."""
         return run(self.acompress(focus))
 
+    def pin(self, text: str) -> tuple[str, ...]:
+        """Keep a text word for word in every compressed view; return the conversation's pins."""
+        found = self.conversation
+        found.pinned = tuple(dict.fromkeys((*found.pinned, text)))
+        return found.pinned
+
     def undo(self) -> tuple[Segment, ...]:
-        """Take the last compression of this conversation back, as `ContextCompressor.undo`.
+        """Take the conversation's last compression back, as `ContextCompressor.undo` does.
 
         Raises:
             LedgerError: the store cannot be read or written.
@@ -357,39 +554,55 @@ class AgentCompressor:
         return self.engine().undo(self.session_id)
 
     def new_session(self) -> str:
-        """Begin a new conversation under a new session id, which is returned."""
+        """Begin a conversation with an empty archive; return its session id."""
         agent = self._agent()
         if agent is not None:
             agent.clear_history()
-        self._last, self._last_overhead = None, 0
-        self._session_id = new_session_id()
-        return self._session_id
+        return self._conversations.begin(self._key()).session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a session that the store has; any of its epochs' ids names it.
 
-        The agent's history becomes that session's as of its last compression: in full where it
-        fits `token_budget` (None: what the model takes), else its view. An agent that is in that
-        session already keeps its own, which is newer.
+        The agent's history becomes the session's questions and answers; tool steps come back with
+        the next request. With `token_budget`, or without `keep_tool_steps`, it becomes the whole
+        transcript where that fits, else its view. An agent that is in that session already keeps
+        its own history.
 
         Raises:
-            SessionNotFound: the store has none of that name in this namespace.
+            SessionNotFound: the store has none of that name in this namespace, or it is another
+                person's: in a bot's turn only the sessions under the bot's own key are found.
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
-        if agent is not None and not (root == self.session_id and agent.chat_history):
-            self._last = self.engine().resume(root, token_budget)
-            replace_conversation(agent, self._last.messages)
-        self._session_id = root
+        if not is_under(root, named_by_host(agent)):
+            raise SessionNotFound(f"no session {session_id} of this conversation")
+        if agent is None or (root == self.session_id and agent.chat_history):
+            return root
+        result = self.engine().resume(root, token_budget)
+        messages = result.messages
+        if self.config.keep_tool_steps and token_budget is None:
+            messages = self._spoken(root)
+        replace_conversation(agent, messages)
+        history = self._history()
+        found = self._conversations.adopt(self._key(), root, self._seen(history), history)
+        found.remember(result, 0, None)
         return root
 
-    def save(self) -> int:
-        """Record the conversation as it was last sent, for `resume` in another process.
+    def _spoken(self, session_id: str) -> list[Message]:
+        """Return the questions and answers of a stored session."""
+        engine = self.engine()
+        session = engine.store.open(self.config.namespace, session_id)
+        return carried_in(engine.store.transcript(session), engine.tokens.cache).spoken
 
-        A compression does it by itself; call this where an agent ends whose host keeps no session.
-        Returns how many sessions were recorded: none that was never compressed.
+    def save(self) -> int:
+        """Record the conversations as they are, for `resume` in another process.
+
+        With `keep_tool_steps` and a store on disk each request and each answer is recorded by
+        itself. Returns how many sessions are recorded.
         """
+        if self.config.keep_tool_steps and isinstance(self.ledger, SqlStore):
+            return self._conversations.settle(self.engine())
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
@@ -403,7 +616,13 @@ class AgentCompressor:
         return self._mirror.forget(self.config.namespace, target or self.session_id)
 
 
+def _of(found: Conversation) -> dict[str, Any]:
+    """Return the options of a compression that are the conversation's."""
+    pins = {"pinned": found.pinned} if found.pinned else {}
+    return {"session_id": found.session_id, **pins}
+
+
 def model_of(agent: Any) -> str | None:
-    """The agent's own model, by the name that the host gives it."""
+    """Return the agent's own model, by the host's name for it."""
     model = getattr(agent, "llm", None)
     return model if isinstance(model, str) else None

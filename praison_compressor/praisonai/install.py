@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
@@ -36,19 +36,36 @@ class Installation:
         rows = seams.REPLACED if host_selectors is None else seams.BESIDE_SELECTORS
         places, self.lacking = seams.probe(rows)
         """Parts that this host does not let us have, with the reason."""
-        for part, reason in self.lacking.items():
-            host = version("praisonaiagents")
-            log.warning("praisonaiagents %s has %s; left out: %s", host, reason, part)
+        _warn(self.lacking)
         self.agents = Agents()
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what was there and what we put there."""
+        self._replace(places)
+        self._waiting = set(seams.installed_surfaces())
+        self.agents.before_turn = self._reach
+        self._reach()
+        self._leave_selectors: Callable[[], None] | None = None
+        if host_selectors is not None:
+            self._leave_selectors = selector.register(host_selectors, self.agents)
+
+    def _replace(self, places: Iterable[seams.Place]) -> None:
         for row, owner, before in places:
             after = row.by(before, self.agents)
             setattr(owner, row.name, after)
             self.patches.append((owner, row.name, before, after))
-        self._leave_selectors: Callable[[], None] | None = None
-        if host_selectors is not None:
-            self._leave_selectors = selector.register(host_selectors, self.agents)
+
+    def _reach(self) -> None:
+        """Replace the names in modules that the host imported since."""
+        rows = [row for row in self._waiting if seams.arrived(row)]
+        if not rows:
+            return
+        with _lock:
+            rows = [row for row in rows if row in self._waiting]
+            self._waiting.difference_update(rows)
+            places, lacking = seams.probe_surfaces(rows)
+            self._replace(places)
+        _warn(lacking)
+        self.lacking.update(lacking)
 
     @property
     def defaults(self) -> dict[str, Any]:
@@ -57,6 +74,7 @@ class Installation:
 
     def close(self) -> None:
         """Give the host its own names back, and the agents what they had."""
+        self._waiting.clear()
         self.agents.close()
         if self._leave_selectors is not None:
             self._leave_selectors()
@@ -68,6 +86,12 @@ class Installation:
                 delattr(owner, name)
             else:
                 setattr(owner, name, before)
+
+
+def _warn(lacking: Mapping[str, str]) -> None:
+    for part, reason in lacking.items():
+        host = version("praisonaiagents")
+        log.warning("praisonaiagents %s has %s; left out: %s", host, reason, part)
 
 
 # The host's classes are the process's, so there is one installation of it.

@@ -15,7 +15,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..messages import Message, digest, is_system, responses, text_of, tool_calls_of
+from ..messages import Message, digest, is_result, is_system, responses, text_of, tool_calls_of
+from ..messages.display import in_words
 from ..summaries.cache_marks import marked, takes_marks
 from ..summaries.litellm_client import provider_of
 
@@ -76,6 +77,9 @@ def _write_litellm(
     provider = provider_of(litellm, params) if litellm is not None else None
     takes = takes_marks(provider, model)
     asks = not takes and _tells_streams(litellm, provider, model)
+    # Claude's APIs refuse calls without tools: litellm would add a dummy tool, which gets called.
+    if not params.get("tools") and (takes or str(provider).startswith("bedrock")):
+        view = without_calls(view)
     written = _write_chat(params, view, refused if asks else (USAGE,))
     if takes and MARKS not in refused:
         written["messages"] = marked(view, params.get("tools") or None)
@@ -240,6 +244,44 @@ def same_model(one: str | None, other: str | None) -> bool:
 
 def _first_said(messages: Sequence[Message]) -> Message | None:
     return next((message for message in messages if not is_system(message)), None)
+
+
+# ------------------------------------------------------------ another model's steps
+
+
+def without_calls(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with calls and results as text."""
+    return [_as_text(message) for message in messages]
+
+
+def _as_text(message: Message) -> Message:
+    if is_result(message):
+        name = message.get("name")
+        by = f" of {name}" if isinstance(name, str) and name else ""
+        return {"role": "user", "content": f"[tool result{by}]\n{in_words(message)}"}
+    if tool_calls_of(message):
+        return {"role": "assistant", "content": in_words(message)}
+    return message
+
+
+_BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specific_fields")
+"""Keys whose values only the model takes that wrote them."""
+
+
+def unbound(message: Message) -> Message:
+    """Return a message without the thinking that only its own model takes."""
+    kept = {key: value for key, value in message.items() if key not in (*_BOUND, responses.ITEMS)}
+    content, calls = kept.get("content"), kept.get("tool_calls")
+    if isinstance(content, list):
+        kept["content"] = [p for p in content if not _is_thinking(p)]
+    if isinstance(calls, list):
+        # An item id names the reasoning that the API demands with it.
+        kept["tool_calls"] = [{k: v for k, v in c.items() if k != responses.ITEM} for c in calls]
+    return kept
+
+
+def _is_thinking(part: Any) -> bool:
+    return isinstance(part, Mapping) and part.get("type") in ("thinking", "redacted_thinking")
 
 
 # ------------------------------------------------------------ roles in strict turns

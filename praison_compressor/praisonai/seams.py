@@ -8,20 +8,23 @@ from __future__ import annotations
 
 import inspect
 import pkgutil
+import sys
 from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..errors import HostMoved
-from . import agents, commands, wire
+from . import agents, commands, restarts, surfaces, wire
 
 METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "free name"
 
 
 class Replaced(NamedTuple):
-    """A name of the host that is another thing while we are installed; `docs/host.md` says why."""
+    """A name of the host that is replaced while we are installed; `docs/host.md` says why."""
 
     owner: str
-    """A class, as `module:name` below `praisonaiagents`; the name may be one of its bases'."""
+    """A class as `module:name`, below `praisonaiagents`, or with a leading slash of another package
+    of the host; the name may be one of its bases'."""
     name: str
     by: Callable[..., Any]
     """Makes the replacement of what was there before and of our `Agents`."""
@@ -45,7 +48,11 @@ class Read(NamedTuple):
 _AGENT, _TEAM = "agent.agent:Agent", "agents.agents:AgentTeam"
 _LLM, _CLIENT = "llm.llm:LLM", "llm.openai_client:OpenAIClient"
 _PARSER = "workflows.yaml_parser:YAMLWorkflowParser"
+_BOTS = "/praisonai_bot.bots._session:BotSessionManager"
+_TERMINAL = "/praisonai_code.cli.interactive.async_tui:AsyncTUI"
+_GATEWAY = "/praisonai_bot.gateway.server:WebSocketGateway"
 
+BOTS = "the bots' own ids of conversations (their messages tell them apart)"
 CLONES = "context= in clones for a channel"
 TEAMS = "context= of an AgentTeam for its members"
 FLOWS = "context: in workflow files"
@@ -55,12 +62,18 @@ SESSIONS = "a ledger beside the host's sessions (memory without store_url)"
 LARGE = "results of more than 16,000 characters whole in the archive"
 COSTS = "the cost of summaries in agent.cost_summary"
 HOOKS = "the host's hooks around a compression"
+RESTARTS = "sessions restored whole, with the tool calls"
+AUTOMATIC = "the terminal's own compaction before a turn is off"
+TYPED = "/compact, /status, /context and /undo in the terminal"
+IDLE = "the gateway's own compaction of idle sessions is off"
+SAVED = "the bots' own compaction of saved histories is off"
 
 REPLACED = (
     # Whose turn it is.
     Replaced(_AGENT, "chat", commands.chat, takes="prompt"),
     Replaced(_AGENT, "achat", commands.achat, COROUTINE, "prompt"),
     Replaced(_AGENT, "_start_stream", commands.start_stream, takes="prompt"),
+    Replaced(_AGENT, "_init_session_store", restarts.init_session_store, without=RESTARTS),
     # What it sends. Below the host's own recovery from a refusal, which would drop messages.
     Replaced(_CLIENT, "sync_client", wire.client, PROPERTY),
     Replaced(_CLIENT, "async_client", wire.async_client, PROPERTY),
@@ -77,6 +90,18 @@ REPLACED = (
     Replaced(_TEAM, "__init__", agents.team_init, without=TEAMS),
     Replaced(_PARSER, "_parse_workflow_data", agents.parse_workflow_data, METHOD, "data", FLOWS),
 )
+
+SURFACES = (
+    Replaced(_TERMINAL, "_maybe_auto_compact", surfaces.maybe_auto_compact, without=AUTOMATIC),
+    Replaced(_TERMINAL, "_compact_context", surfaces.compact_context, METHOD, "manual", TYPED),
+    Replaced(_TERMINAL, "_handle_command", surfaces.handle_command, METHOD, "command", TYPED),
+    Replaced(_GATEWAY, "_idle_compaction_candidates", surfaces.idle_candidates, without=IDLE),
+    Replaced(_BOTS, "chat", agents.bot_chat, COROUTINE, "agent", BOTS),
+    Replaced(_BOTS, "_maybe_fire_session_start", agents.bot_session_start, METHOD, "agent", BOTS),
+    Replaced(_BOTS, "_compaction_enabled", surfaces.compaction_enabled, NEW, without=SAVED),
+)
+"""Of the host's other packages. Each is replaced once the host has imported its module: a plugin
+must not import a terminal. The bots' is imported (5 ms), for their first turn has an id too."""
 
 BESIDE_SELECTORS = tuple(row for row in REPLACED if row.name == "context_compressor")
 """All that is put in place where the host has context selectors (`selector`)."""
@@ -106,7 +131,7 @@ ABSENT = object()
 
 
 class Place(NamedTuple):
-    """Where a row of `REPLACED` is in the installed host."""
+    """Where a row is in the installed host."""
 
     row: Replaced
     holder: Any
@@ -131,6 +156,30 @@ def probe(rows: Sequence[Replaced] = REPLACED) -> tuple[list[Place], dict[str, s
         if not part:
             raise HostMoved(f"praisonaiagents.{seam.replace(':', '.')}", wanted)
         lacking.setdefault(part, f"no {wanted} at {seam.replace(':', '.')}")
+    return [place for place in places if place.row.without not in lacking], lacking
+
+
+def installed_surfaces() -> tuple[Replaced, ...]:
+    """Return the rows of `SURFACES` whose packages are installed; import the bots' module."""
+    rows = [r for r in SURFACES if find_spec(r.owner[1:].partition(".")[0]) is not None]
+    if any(row.owner == _BOTS for row in rows):
+        _resolved(_BOTS)
+    return tuple(rows)
+
+
+def arrived(row: Replaced) -> bool:
+    """Return whether the row's module is imported, to its end."""
+    module = sys.modules.get(row.owner[1:].partition(":")[0])
+    spec = getattr(module, "__spec__", None)
+    return module is not None and not getattr(spec, "_initializing", False)
+
+
+def probe_surfaces(rows: Sequence[Replaced]) -> tuple[list[Place], dict[str, str]]:
+    """Return the places of imported modules, and each part that is left out with the reason."""
+    places = [_place(row) for row in rows]
+    lacking: dict[str, str] = {}
+    for part, seam, wanted in _misfits(places):
+        lacking.setdefault(part, f"no {wanted} at {seam[1:].replace(':', '.')}")
     return [place for place in places if place.row.without not in lacking], lacking
 
 
@@ -160,7 +209,7 @@ def _fits(row: Replaced, before: Any) -> bool:
     if not _takes(inspect.signature(before).parameters.values(), row.takes):
         return False
     own = inspect.unwrap(before)
-    if not str(getattr(own, "__module__", "")).startswith("praisonaiagents"):
+    if not str(getattr(own, "__module__", "")).startswith("praisonai"):
         return True
     is_async = inspect.iscoroutinefunction(own) or inspect.isasyncgenfunction(own)
     return is_async is (row.kind == COROUTINE)
@@ -184,9 +233,10 @@ def _unread() -> Iterator[tuple[str, str, str]]:
 
 
 def _resolved(path: str) -> Any:
-    """A module, class or method of the host; None where it is gone."""
+    """Return a module, class or method of the host; None where it is gone."""
+    name = path[1:] if path.startswith("/") else f"praisonaiagents.{path}"
     try:
-        return pkgutil.resolve_name(f"praisonaiagents.{path}")
+        return pkgutil.resolve_name(name)
     except (ImportError, AttributeError):
         return None
 

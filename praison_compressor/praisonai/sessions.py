@@ -29,7 +29,14 @@ log = logging.getLogger(__name__)
 
 
 def session_id_of(agent: Any) -> str | None:
-    """The agent's own session id."""
+    """Return the session id that the host or the agent's `context=` gives; None without one."""
+    found = hosts_session_id(agent)
+    given = getattr(agent._context_param, "session_for", None)
+    return found if found is not None or given is None else given(agent)
+
+
+def hosts_session_id(agent: Any) -> str | None:
+    """Return the session id that the host has for the agent, or None."""
     for name in ("_history_session_id", "_session_id"):
         given = getattr(agent, name, None)
         if isinstance(given, str) and given:
@@ -49,7 +56,7 @@ def host_session(agent: Any) -> tuple[Any, str] | None:
     A database adapter (`db=`) or a store without a directory may be on another machine: what is
     said there is no reason to write it to a disk here; nor what is said where we cannot tell.
     """
-    session_id, nothing = session_id_of(agent), object()
+    session_id, nothing = hosts_session_id(agent), object()
     store = getattr(agent, "_session_store", nothing)
     if session_id is None or store is nothing or getattr(agent, "_db", nothing) is not None:
         return None
@@ -254,19 +261,11 @@ class Mirror:
         self._agent = agent
         self._ledger = ledger
         self._lock = renewed(threading.Lock())
-        self._shown: str | None = None
         self._failed = False
-
-    def lacks(self, result: CompressResult) -> bool:
-        """Whether a view's newest summary was not shown yet."""
-        return bool(result.segments) and result.session_id != self._shown
 
     def show(self, namespace: str, result: CompressResult) -> None:
         """Write the epoch of a view's newest summary, unless it is there; never raises."""
         with self._lock:
-            if not self.lacks(result):
-                return
-            self._shown = result.session_id
             try:
                 self._write(namespace, result)
             except Exception:

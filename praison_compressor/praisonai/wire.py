@@ -7,15 +7,17 @@ A stream of chat completions is asked for its usage (`requests`), others tell it
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
 from ..errors import NothingShorter
+from ..messages import Message
 from ..summaries.threads import run
 from ..tokens.models import overflow_of
 from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument, current
-from .requests import CHAT, LITELLM_CHAT, RESPONSES, Shape
+from .answers import Pieces, calls_in, field_of
+from .requests import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Shape
 
 ATTEMPTS = 8
 """One provider may have more than one thing to refuse: keys, the order of roles, then the length,
@@ -55,8 +57,7 @@ def send(
             if other is None or is_in_vain(error, attempt, view, other):
                 raise
             view = other
-    asked = sent.get("extra_body") != params.get("extra_body")
-    return watched(answer, lambda told: compressor.used(request, view, told), _Pieces, asked)
+    return _heard(answer, _Hearing(compressor, request, view, sent, params))
 
 
 async def asend(
@@ -79,14 +80,10 @@ async def asend(
             if other is None or is_in_vain(error, attempt, view, other):
                 raise
             view = other
-    asked = sent.get("extra_body") != params.get("extra_body")
-    return watched(answer, lambda told: compressor.used(request, view, told), _AsyncPieces, asked)
+    return await _aheard(answer, _Hearing(compressor, request, view, sent, params))
 
 
-# ------------------------------------------------------------ the usage in an answer
-
-
-Learn = Callable[[int], None]
+# ------------------------------------------------------------ what an answer says
 
 
 def prompt_tokens(answer: Any) -> int | None:
@@ -98,78 +95,111 @@ def prompt_tokens(answer: Any) -> int | None:
     if isinstance(answer, tuple):  # text, calls, response
         answer = answer[-1] if answer else None
     # litellm keeps what a provider sent unasked, as Anthropic does, beside the chunk.
-    for holder in (answer, _field(answer, "response"), _field(answer, "_hidden_params")):
-        usage = _field(holder, "usage")
-        found = _field(usage, "prompt_tokens") or _field(usage, "input_tokens")
+    for holder in (answer, field_of(answer, "response"), field_of(answer, "_hidden_params")):
+        usage = field_of(holder, "usage")
+        found = field_of(usage, "prompt_tokens") or field_of(usage, "input_tokens")
         if isinstance(found, int) and found > 0:
             return found
     return None
 
 
-def _field(holder: Any, name: str) -> Any:
-    return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
+class _Hearing:
+    """One request that was sent, and what its answer says: the usage and the calls."""
+
+    def __init__(
+        self,
+        compressor: AgentCompressor,
+        request: HostRequest,
+        view: Sequence[Message],
+        sent: Mapping[str, Any],
+        params: Mapping[str, Any],
+    ) -> None:
+        self._compressor, self._request, self._view = compressor, request, view
+        self._hides_usage = sent.get("extra_body") != params.get("extra_body")
+        self._is_counted = False
+        self._pieces = Pieces()
+
+    def whole(self, answer: Any) -> Message | None:
+        """Learn the usage of an answer; return its message if it makes calls."""
+        self._learn(answer)
+        return calls_in(answer)
+
+    def passes(self, piece: Any) -> bool:
+        """Read a piece of a stream; return whether the reader is to have it.
+
+        A piece with nothing but the usage that we asked for is kept back: some of the host's
+        readers take the first choice of every piece.
+        """
+        self._learn(piece)
+        self._pieces.take(piece)
+        return not (self._hides_usage and field_of(piece, "choices") == [])
+
+    def ended(self, stream: Any) -> Message | None:
+        """Learn what the stream kept to itself; return its message if it makes calls."""
+        # litellm keeps what comes after the last words to itself.
+        for chunk in getattr(stream, "chunks", None) or ():
+            self._learn(chunk)
+        return self._pieces.message
+
+    def called(self, made: Message | None) -> Coroutine[Any, Any, None]:
+        """Report the calls to the agent's conversation."""
+        return self._compressor.called(self._request, made)
+
+    def _learn(self, said: Any) -> None:
+        reported = None if self._is_counted else prompt_tokens(said)
+        if reported is not None:
+            self._is_counted = True
+            self._compressor.used(self._request, self._view, reported)
 
 
-def watched(answer: Any, learn: Learn, kind: type[_Watch], asked: bool) -> Any:
-    """The answer, whose usage is learned now, or when it comes by in a stream of that kind.
-
-    `asked`: the stream's usage was our wish. A piece that carries nothing else is then not passed
-    on: some of the host's readers take the first choice of every piece.
-    """
+def _heard(answer: Any, hearing: _Hearing) -> Any:
+    """Return the answer, read now, or as it comes where it is a stream."""
+    made = hearing.whole(answer)
     # A response that is whole can be iterated too, by its fields.
-    is_stream = hasattr(answer, kind.step)
-    return answer if _learned(answer, learn) or not is_stream else kind(answer, learn, asked)
+    if made is None and hasattr(answer, "__next__"):
+        return _Pieces(answer, hearing)
+    if made is not None:
+        run(hearing.called(made))
+    return answer
 
 
-def _learned(answer: Any, learn: Learn) -> bool:
-    reported = prompt_tokens(answer)
-    if reported is not None:
-        learn(reported)
-    return reported is not None
+async def _aheard(answer: Any, hearing: _Hearing) -> Any:
+    """Do the same on an event loop."""
+    made = hearing.whole(answer)
+    if made is None and hasattr(answer, "__anext__"):
+        return _AsyncPieces(answer, hearing)
+    if made is not None:
+        await hearing.called(made)
+    return answer
 
 
 class _Watch:
-    """A stream that is itself in everything else; the first report in it is learned."""
+    """A stream that is itself in everything but what is read of its pieces."""
 
-    step: str
-
-    def __init__(self, stream: Any, learn: Learn, asked: bool) -> None:
+    def __init__(self, stream: Any, hearing: _Hearing) -> None:
         self._stream = stream
-        self._learn = learn
-        self._asked = asked
-        self._told = False
+        self._hearing = hearing
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def _passes(self, piece: Any) -> bool:
-        """Learn from a piece; whether the reader is to have it."""
-        if not self._told:
-            self._told = _learned(piece, self._learn)
-        return not (self._asked and _field(piece, "choices") == [])
-
-    def _ended(self) -> None:
-        # litellm keeps what comes after the last words to itself.
-        kept = () if self._told else getattr(self._stream, "chunks", None) or ()
-        self._told = self._told or any(_learned(chunk, self._learn) for chunk in kept)
-
 
 class _Pieces(_Watch):
-    step = "__next__"
-
     def __iter__(self) -> Iterator[Any]:
-        yield from filter(self._passes, self._stream)
-        self._ended()
+        yield from filter(self._hearing.passes, self._stream)
+        made = self._hearing.ended(self._stream)
+        if made is not None:
+            run(self._hearing.called(made))
 
 
 class _AsyncPieces(_Watch):
-    step = "__anext__"
-
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for piece in self._stream:
-            if self._passes(piece):
+            if self._hearing.passes(piece):
                 yield piece
-        self._ended()
+        made = self._hearing.ended(self._stream)
+        if made is not None:
+            await self._hearing.called(made)
 
 
 # ------------------------------------------------------------ replaced in the host

@@ -7,7 +7,7 @@ import copy
 from praisonaiagents.llm.llm import LLM
 
 from praison_compressor.messages import digest
-from praison_compressor.praisonai.requests import CHAT, RESPONSES
+from praison_compressor.praisonai.requests import CHAT, RESPONSES, unbound, without_calls
 
 CONVERSATION = [
     {"role": "system", "content": "Keep the books."},
@@ -49,3 +49,39 @@ def test_parameters_are_not_touched() -> None:
     assert written == {**before, "messages": CONVERSATION[-1:], "extra_body": body}
     written = CHAT.write(params, CONVERSATION[-1:], ("stream_options",))
     assert written == {**before, "messages": CONVERSATION[-1:]}
+
+
+def test_another_models_thinking_is_left_out() -> None:
+    """Signed thinking, reasoning and the items that name it are only their own model's."""
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "x", "signature": "s"},
+            {"type": "text", "text": "t"},
+        ],
+        "thinking_blocks": [{"type": "thinking", "thinking": "x", "signature": "s"}],
+        "reasoning_content": "x",
+        "response_items": [{"type": "reasoning", "id": "rs_1", "summary": []}],
+        "tool_calls": [{**call, "response_item": {"id": "fc_1", "status": "completed"}}],
+    }
+    assert unbound(message) == {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "t"}],
+        "tool_calls": [call],
+    }
+
+
+def test_calls_and_results_as_text() -> None:
+    """A provider that refuses calls without tools is told of both in words."""
+    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
+    messages = [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": "Looking.", "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": "c1", "name": "look", "content": "found"},
+    ]
+    assert without_calls(messages) == [
+        {"role": "user", "content": "q"},
+        {"role": "assistant", "content": 'Looking.\n-> look({"at": 1})'},
+        {"role": "user", "content": "[tool result of look]\nfound"},
+    ]

@@ -180,7 +180,7 @@ def _stale(archive: Archive, keys: Iterable[int]) -> None:
 
 
 # ---------------------------------------------------------------- freed pages
-_REWRITTEN = ("entries", "messages", "links", "search", "sessions")
+_REWRITTEN = ("entries", "messages", "links", "search", "sessions", "tails")
 _PATIENCE = 10.0
 """Seconds to wait for older transactions; a backup takes longer."""
 _PAUSE = 0.05

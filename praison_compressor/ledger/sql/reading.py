@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Row, Select, case, exists, func, select, update
+from sqlalchemy import Row, Select, case, delete, exists, func, select, update
 
 from ...errors import LedgerCorrupt, SessionNotFound
-from ...messages import Message, content_digest
+from ...messages import Message, content_digest, is_system
 from ..segments import (
     ARCHIVE_ONLY,
     DROPPED,
@@ -28,7 +29,7 @@ from ..segments import (
 )
 from ..words import Hit, HitPlace, hits, holds, readable, words
 from .archive import Archive, Packer, dump, load
-from .schema import entries, links, sessions
+from .schema import entries, links, sessions, tails
 
 logger = logging.getLogger(__name__)
 
@@ -149,6 +150,14 @@ def namespaces_of(archive: Archive) -> list[str]:
     return list(archive.execute(query.order_by(sessions.c.namespace)).scalars())
 
 
+def names_below(archive: Archive, namespace: str, prefix: str, limit: int) -> list[str]:
+    """Return the ids of sessions that begin with `prefix`, the last used first."""
+    query = select(sessions.c.id).where(
+        sessions.c.namespace == namespace, sessions.c.id.startswith(prefix, autoescape=True)
+    )
+    return list(archive.execute(query.order_by(*_LAST_USED_FIRST).limit(limit)).scalars())
+
+
 def sessions_of(archive: Archive, namespace: str) -> list[SessionInfo]:
     """Return the namespace's sessions, last used first, without forgotten ones."""
     own = entries.c.session_key == sessions.c.key
@@ -244,7 +253,8 @@ def _segment_of(payload: str) -> Segment:
 
 # ---------------------------------------------------------------- originals and transcripts
 # A session's transcript is one payload, rewritten at each commit: messages of its head and tail,
-# and the numbers of the segments between them. It is no part of the hashed chain.
+# and the numbers of the segments between them; behind it are rows of messages that were appended
+# since. It is no part of the hashed chain.
 
 
 def originals(
@@ -273,11 +283,35 @@ def archived(archive: Archive, namespace: str, session_id: str) -> list[Message]
     return [found[key] for key in keys if found[key] != DROPPED]
 
 
-def record(archive: Archive, session_key: int, recorded: Outline | None) -> None:
-    """Replace the recorded transcript of a session."""
+def record(
+    archive: Archive, session_key: int, recorded: Outline | None, *, keeps_tail: bool = False
+) -> None:
+    """Replace the recorded transcript of a session.
+
+    `keeps_tail`: messages that were appended behind as many messages stay.
+    """
     lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded or ()]
     body = None if recorded is None else archive.packer.pack(b"\n".join(lines))
-    archive.execute(update(sessions).where(sessions.c.key == session_key).values(transcript=body))
+    length = _length(archive, session_key, recorded or ())
+    values = {"transcript": body, "recorded": length}
+    archive.execute(update(sessions).where(sessions.c.key == session_key).values(values))
+    gone = tails.c.session_key == session_key
+    if keeps_tail:
+        gone &= tails.c.place < length
+    archive.execute(delete(tails).where(gone))
+
+
+def _length(archive: Archive, session_key: int, recorded: Outline) -> int:
+    """Return the number of messages of an outline behind its leading system messages."""
+    held = [item for item in recorded if isinstance(item, int)]
+    leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), recorded)
+    length = len(recorded) - len(held) - len(list(leading))
+    if held:
+        row = archive.execute(SESSIONS.where(sessions.c.key == session_key)).one()
+        keys = [each.key for each in chain(archive, row.namespace, row.head)]
+        linked = archive.linked(keys[item] for item in held)
+        length += sum(map(len, linked.values()))
+    return length
 
 
 def outlines(
@@ -289,12 +323,20 @@ def outlines(
         query = query.where(sessions.c.namespace == namespace)
     if session_key is not None:
         query = query.where(sessions.c.key == session_key)
-    for row in archive.execute(query):
+    for row in archive.execute(query).all():
         try:
             lines = archive.packer.unpack(row.transcript).split(b"\n")
+            found = [int(line) if line.isdigit() else load(line) for line in lines if line]
+            yield row, (*found, *_tail(archive, row.key))
         except LedgerCorrupt as error:
             raise LedgerCorrupt(f"the recorded transcript: {error}") from error
-        yield row, tuple(int(line) if line.isdigit() else load(line) for line in lines if line)
+
+
+def _tail(archive: Archive, session_key: int) -> Iterator[Message]:
+    """Yield the messages that were appended to a recorded transcript."""
+    query = select(tails.c.body).where(tails.c.session_key == session_key).order_by(tails.c.place)
+    for body in archive.execute(query).scalars():
+        yield load(archive.packer.unpack(body))
 
 
 def outline(archive: Archive, session_key: int) -> Outline | None:

@@ -1,9 +1,9 @@
 """The tables of the ledger, the same for SQLite and PostgreSQL.
 
 A session names the head of its chain of entries, an entry its parent's hash; forked sessions share
-entries. Words of a conversation are in four columns (`entries.sealed`, `messages.body` and
-`.digest`, `sessions.transcript`) and in the full-text index. `entries.sealed` has salt, segment and
-archive digest together, so that forgetting one forgets all.
+entries. Words of a conversation are in five columns (`entries.sealed`, `messages.body` and
+`.digest`, `sessions.transcript`, `tails.body`) and in the full-text index. `entries.sealed` has
+salt, segment and archive digest together, so that forgetting one forgets all.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from sqlalchemy import (
 from ...errors import ConfigError
 from ..segments import GENESIS
 
-LAYOUT = b"2"
+LAYOUT = b"3"
 """The number of this layout; a store with another number is refused."""
 
 # SQLite assigns ascending row ids only to a column of exactly the type INTEGER.
@@ -66,8 +66,21 @@ sessions = Table(
     Column("edits", Integer, nullable=False, default=0),
     # The newest transcript: messages that no segment holds, and the numbers of segments.
     Column("transcript", LargeBinary),
+    # Messages of that transcript behind its leading system messages.
+    Column("recorded", Integer, nullable=False, default=0),
     UniqueConstraint("namespace", "id"),
     Index(_PREFIX + "sessions_head", "namespace", "head"),
+)
+
+# The messages that came after the recorded transcript: a request appends only its new ones.
+tails = Table(
+    _PREFIX + "tails",
+    metadata,
+    Column("session_key", _Key, ForeignKey(sessions.c.key), primary_key=True),
+    # Counted as `sessions.recorded` counts.
+    Column("place", Integer, primary_key=True, autoincrement=False),
+    Column("body", LargeBinary, nullable=False),
+    sqlite_with_rowid=False,
 )
 
 entries = Table(
@@ -121,7 +134,10 @@ leases = Table(
 )
 
 # ---------------------------------------------------------------- statements of one dialect
-_CONTENT = (entries.c.sealed, messages.c.body, messages.c.digest, sessions.c.transcript)
+_CONTENT = (
+    *(entries.c.sealed, messages.c.body, messages.c.digest),
+    *(sessions.c.transcript, tails.c.body),
+)
 _STATEMENTS = {
     "sqlite": (
         # The words are already folded: "ascii" only splits them at spaces.

@@ -13,6 +13,7 @@ from typing import Concatenate, ParamSpec, TypeVar
 from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
 from ...messages.forks import renewed
+from ...messages.secrets import Redactor
 from ..segments import Outline, Segment, Session, plain_outline
 from . import reading, writing
 from .archive import Archive, Codec, codec_of
@@ -94,7 +95,7 @@ class SqlStore:
     ) -> Session:
         """Return the session that an id names, a new one if none does.
 
-        A new session is written with its first commit: agents that never compress leave nothing.
+        A new session is written when its transcript is first recorded or compressed.
         A fork is written at once, because its parent moves on.
         """
         check_names(namespace, session_id, parent_session_id)
@@ -128,6 +129,18 @@ class SqlStore:
         whole = self._recorded(session, outline)
         return self._database.write(lambda a: writing.keep(a, session, whole))
 
+    def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
+        """Append messages to the recorded transcript, in place of those from `place` on.
+
+        `place` counts messages behind the leading system messages. Returns False where a part of
+        the session was forgotten since it was read, or `place` is not behind what the last commit
+        or `keep` recorded: then `keep` records the whole.
+        """
+        added = [to_plain(message) for message in messages]
+        if self.mask_secrets:
+            added = list(Redactor(session.namespace).messages(added).messages)
+        return self._database.write(lambda a: writing.extend(a, session, place, added))
+
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         """Take the session's lease, unless another holder has it."""
         # Read first: waiting holders ask often and must not block writers.
@@ -147,6 +160,7 @@ class SqlStore:
 
     namespaces = _reading(reading.namespaces_of)
     sessions = _reading(reading.sessions_of)
+    names_below = _reading(reading.names_below)
     tree = _reading(reading.tree)
     archived = _reading(reading.archived)
 

@@ -12,15 +12,15 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, delete, insert, select, text, update
+from sqlalchemy import ColumnElement, Row, and_, delete, func, insert, select, text, update
 
 from ...errors import LedgerConflict
 from ...messages import Message, digest, read
 from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
-from .archive import Archive
+from .archive import Archive, dump
 from .reading import find, head_at, record, sealed, transcript_at
-from .schema import entries, leases, sessions
+from .schema import entries, leases, sessions, tails
 
 # ---------------------------------------------------------------- masking
 Recorded = tuple[Segment, list[Message]]
@@ -98,18 +98,46 @@ def append(
         moved = {"head": head, "commits": row.commits + 1, "updated": _now(archive)}
         archive.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
     if outline is not None:
-        record(archive, row.key, outline)
+        # A text that was written beside the turns is of the transcript as it was before them.
+        record(archive, row.key, outline, keeps_tail=True)
 
 
 def keep(archive: Archive, session: Session, outline: Outline) -> bool:
     """Record the transcript, unless the session changed since it was read."""
     row = _locked(archive, session)
-    if row is None or not session.entries:
-        return False
-    if (row.head, row.edits) != (session.head_hash, session.edits):
+    if row is None and session.tip == session.id:
+        create(archive, session.namespace, session.id, session.parent)
+        row = _locked(archive, session)
+    if row is None or (row.head, row.edits) != (session.head_hash, session.edits):
         return False
     record(archive, row.key, outline)
+    _used(archive, row)
     return True
+
+
+def extend(archive: Archive, session: Session, place: int, added: Sequence[Message]) -> bool:
+    """Append messages to the recorded transcript, in place of those from `place` on."""
+    row = _locked(archive, session)
+    if row is None or row.edits != session.edits:
+        return False
+    own = tails.c.session_key == row.key
+    last = archive.execute(select(func.max(tails.c.place)).where(own)).scalar()
+    if not row.recorded <= place <= (row.recorded if last is None else last + 1):
+        return False
+    archive.execute(delete(tails).where(own, tails.c.place >= place))
+    rows = [
+        {"session_key": row.key, "place": at, "body": archive.packer.pack(dump(message))}
+        for at, message in enumerate(added, place)
+    ]
+    if rows:
+        archive.execute(insert(tails), rows)
+    _used(archive, row)
+    return True
+
+
+def _used(archive: Archive, row: Row[Any]) -> None:
+    now = {"updated": _now(archive)}
+    archive.execute(update(sessions).where(sessions.c.key == row.key).values(now))
 
 
 def _insert(

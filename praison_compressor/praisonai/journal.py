@@ -1,0 +1,208 @@
+"""What a conversation has carried: completes each request with it, and records it in the store.
+
+The host's own lists stay as they are. A store on disk gets each request's new messages before the
+request is sent, so that a process that is killed loses no result that the model was shown.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import threading
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+
+from ..compressor.context_compressor import ContextCompressor
+from ..errors import CompressorError, LedgerError
+from ..ledger.segments import Session
+from ..ledger.sql.store import SqlStore
+from ..messages import Message, digest, is_system
+from ..messages.completing import (
+    Carried,
+    Completed,
+    answered,
+    called,
+    carried_in,
+    completed,
+    failed,
+)
+from ..messages.digests import Seen
+from ..messages.forks import renewed
+from ..messages.secrets import Redactor, masks_secrets
+from ..messages.shapes import makes_calls
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Steps of earlier turns that a request carries although the host dropped them."""
+
+    steps: int = 0
+    tokens: int = 0
+
+    def __str__(self) -> str:
+        steps = f"{self.steps} step{'s' * (self.steps != 1)}"
+        return f"kept from earlier turns: {steps}, {self.tokens:,} tokens"
+
+
+def kept_of(messages: Sequence[Message], engine: ContextCompressor) -> Kept:
+    """Return how many steps these messages make, and their size."""
+    calls = sum(makes_calls(message) for message in messages)
+    return Kept(calls, sum(map(engine.tokens.message, messages)))
+
+
+class Journal:
+    """The transcript that one conversation's requests have carried; thread-safe."""
+
+    def __init__(self, session_id: str) -> None:
+        self._session_id = session_id
+        self._lock = renewed(threading.RLock())
+        self._carried: Carried | None = None
+        """None: not read from the store yet."""
+        self._system: list[Message] = []
+        self._recorded: tuple[str, ...] = ()
+        """Digests of the messages that the store has."""
+        self._edits = -1
+        """How often a part of the session was forgotten, when the store was last written."""
+        self._back: Completed | None = None
+        self._is_down = False
+        self.tokens = 0
+        """Size of what is remembered, as of the end of the last turn."""
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether the store has all of it."""
+        carried = self._carried
+        return (
+            bool(self._recorded) and carried is not None and _names(carried.seen) == self._recorded
+        )
+
+    def complete(
+        self,
+        given: Sequence[Message],
+        engine: ContextCompressor,
+        *,
+        turn: Hashable = None,
+        bound: int = 0,
+    ) -> list[Message]:
+        """Return a request's messages with what the host left out; record what is new."""
+        session, cache = self._session(engine), engine.tokens.cache
+        with self._lock:
+            carried = self._known(given, engine, session)
+            model = engine.config.model
+            done = completed(carried, given, cache, turn=turn, bound=bound, model=model)
+            self._system = [*itertools.takewhile(is_system, given)]
+            self._carried, self._back = done.carried, done
+            self._record(engine, session)
+        return done.messages
+
+    def at_rest(self, given: Sequence[Message], engine: ContextCompressor) -> Completed:
+        """Return the messages between two turns with what the host left out; record nothing."""
+        session = self._session(engine)
+        with self._lock:
+            carried = self._known(given, engine, session)
+        return completed(carried, given, engine.tokens.cache)
+
+    def kept(self, view: Sequence[Message], engine: ContextCompressor) -> Kept:
+        """Return what of the steps that came back stands in a view word for word."""
+        back = () if self._back is None else self._back.back
+        there = {id(message) for message in view}
+        return kept_of([message for message in back if id(message) in there], engine)
+
+    def of_another_model(self) -> frozenset[int]:
+        """Return the ids of those messages that came back and another model wrote."""
+        return frozenset() if self._back is None else frozenset(map(id, self._back.foreign))
+
+    # ------------------------------------------------------------ the running turn
+
+    def call(self, message: Message, engine: ContextCompressor) -> None:
+        """Add the calls that the model made now: the turn may be stopped before they return."""
+        with self._lock:
+            if self._carried is not None:
+                self._carried = called(self._carried, engine.tokens.cache(message))
+        self.settle(engine)
+
+    def end(
+        self, history: Sequence[Message], engine: ContextCompressor, *, has_failed: bool
+    ) -> None:
+        """Add the answer that the host's history has; a failed turn leaves nothing."""
+        with self._lock:
+            if self._carried is not None and has_failed:
+                self._carried = failed(self._carried)
+            elif self._carried is not None:
+                self._carried = answered(self._carried, history, engine.tokens.cache)
+
+    def settle(self, engine: ContextCompressor) -> None:
+        """Record what is new."""
+        session = self._session(engine)
+        with self._lock:
+            if self._carried is not None:
+                self.tokens = sum(engine.tokens.each(self._carried.seen))
+            self._record(engine, session)
+
+    # ------------------------------------------------------------ the store
+
+    def _session(self, engine: ContextCompressor) -> Session | None:
+        """Return the ledger's session; None while the store is down."""
+        try:
+            return engine.store.open(engine.config.namespace, self._session_id)
+        except LedgerError as error:
+            self._down(error)
+            return None
+
+    def _known(
+        self, given: Sequence[Message], engine: ContextCompressor, session: Session | None
+    ) -> Carried:
+        """Return what was carried: as remembered, or as the store has it."""
+        is_stale = session is not None and self._edits not in (-1, session.edits)
+        if self._carried is not None and not is_stale:
+            return self._carried
+        if session is None:
+            return Carried()
+        try:
+            transcript = engine.store.transcript(session)
+        except LedgerError as error:
+            self._down(error)
+            return Carried()
+        if masks_secrets(engine.store):
+            transcript = _unmasked(transcript, given, session.namespace)
+        found = carried_in(transcript, engine.tokens.cache)
+        self._recorded, self._edits = _names(found.seen), session.edits
+        return found
+
+    def _record(self, engine: ContextCompressor, session: Session | None) -> None:
+        """Write the messages that the store has not; a store that is down holds up no turn."""
+        if session is None or self._carried is None or not isinstance(engine.store, SqlStore):
+            return
+        names, messages = _names(self._carried.seen), self._carried.messages
+        pairs = zip(self._recorded, names, strict=False)
+        place = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        if place == len(names) == len(self._recorded):
+            return
+        try:
+            if not (self._recorded and engine.store.extend(session, place, messages[place:])):
+                engine.save([*self._system, *messages], session_id=self._session_id)
+        except CompressorError as error:
+            self._down(error)
+        else:
+            self._recorded, self._edits, self._is_down = names, session.edits, False
+
+    def _down(self, error: CompressorError) -> None:
+        level = logging.DEBUG if self._is_down else logging.WARNING
+        self._is_down = True
+        log.log(level, "session %s: not recorded for now: %s", self._session_id, error)
+
+
+def _names(seen: Sequence[Seen]) -> tuple[str, ...]:
+    return tuple(each.digest for each in seen)
+
+
+def _unmasked(
+    transcript: Sequence[Message], given: Sequence[Message], namespace: str
+) -> list[Message]:
+    """Return a stored transcript with the host's own messages for those that were masked."""
+    masked = Redactor(namespace).messages(list(given)).messages
+    pairs = zip(given, masked, strict=True)
+    own = {digest(hidden): message for message, hidden in pairs if hidden != message}
+    return [own.get(digest(message), message) for message in transcript] if own else [*transcript]

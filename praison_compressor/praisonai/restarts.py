@@ -1,0 +1,69 @@
+"""An agent's conversation after a restart: whole where the host keeps it, else from the ledger."""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from ..errors import CompressorError, SessionNotFound
+from ..messages import Message
+from .agent_compressor import AgentCompressor
+from .agents import Agents
+from .conversations import named_by_host, stored_under
+from .sessions import session_id_of
+
+log = logging.getLogger(__name__)
+
+
+def begin(agent: Any, compressor: AgentCompressor | None) -> None:
+    """Make an agent's history whole before its first request: from the host, else the ledger.
+
+    Bots give each person's turn the history of that person: nothing is added to it.
+    """
+    key = session_id_of(agent)
+    if compressor is None or compressor.has_sent or key is None or named_by_host(agent):
+        return
+    if agent.chat_history:
+        _complete(agent)
+        return
+    stored = stored_under(compressor.ledger, compressor.config.namespace, key)
+    try:
+        compressor.resume(next((found.id for found in stored), key))
+    except SessionNotFound:
+        return  # the first run
+    except CompressorError as error:
+        log.warning("session %s is not resumed: %s", key, error)
+
+
+def _complete(agent: Any) -> None:
+    """Add the stored tool calls and their ids to the restored messages.
+
+    The host restores roles and contents (agent/memory_mixin.py:573): results without calls, which
+    match no segment and not the window that the host puts before them.
+    """
+    store, name = getattr(agent, "_session_store", None), getattr(agent, "_session_id", None)
+    read = getattr(store, "get_working_history", None)
+    stored: Sequence[Message] = read(name) if read is not None and name else ()
+    if [*map(_said, stored)] == [*map(_said, agent.chat_history)]:
+        for restored, whole in zip(agent.chat_history, stored, strict=True):
+            restored.update(whole)
+
+
+def _said(message: Message) -> tuple[Any, Any]:
+    return message.get("role"), message.get("content")
+
+
+# ------------------------------------------------------------ replaced in the host
+
+
+def init_session_store(original: Any, agents: Agents) -> Any:
+    """Restore a session whole; from the ledger where the host has none of it."""
+
+    @functools.wraps(original)
+    def _init_session_store(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        begin(self, agents.of(self))
+
+    return _init_session_store

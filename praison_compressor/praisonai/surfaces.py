@@ -1,0 +1,132 @@
+"""Terminal, gateway and bots of the host's other packages: only one system compresses there, ours.
+
+Each compacts by itself an agent's history, which our requests carry whole: for our agents it is
+passed through. Commands typed in the terminal are answered by the agent's compressor.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import sys
+import weakref
+from typing import Any
+
+from ..compressor.result import CompressResult
+from ..summaries.threads import run
+from .agent_compressor import AgentCompressor
+from .agents import ANSWERING, Agents, Argument
+from .commands import answer
+
+log = logging.getLogger(__name__)
+
+
+def _served(agent: Any, agents: Agents) -> AgentCompressor | None:
+    """Return the agent's compressor; None for other objects that take an agent's place."""
+    return agents.of(agent) if hasattr(agent, "_context_param") else None
+
+
+# ------------------------------------------------------------ the terminal
+
+
+def _of_terminal(terminal: Any, agents: Agents) -> AgentCompressor | None:
+    return _served(getattr(terminal, "_agent", None), agents)
+
+
+def _say(terminal: Any, words: str) -> None:
+    """Show words in the terminal as its own commands do."""
+    message = sys.modules[type(terminal).__module__].ChatMessage
+    terminal.messages.append(message(role="system", content=words))
+
+
+def maybe_auto_compact(original: Any, agents: Agents) -> Any:
+    """Pass a history of ours through: its requests are compressed when they are sent."""
+
+    @functools.wraps(original)
+    def _maybe_auto_compact(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if _of_terminal(self, agents) is None:
+            return original(self, *args, **kwargs)
+        return None
+
+    return _maybe_auto_compact
+
+
+def compact_context(original: Any, agents: Agents) -> Any:
+    """Answer the `/compact` of the terminal: its words are the focus."""
+    words, manual = Argument(original, "args"), Argument(original, "manual")
+
+    @functools.wraps(original)
+    def _compact_context(self: Any, *args: Any, **kwargs: Any) -> Any:
+        compressor = _of_terminal(self, agents)
+        if compressor is None:
+            return original(self, *args, **kwargs)
+        if manual.of(args, kwargs) is False:
+            return False
+        before = compressor.last_result
+        _say(self, run(answer(compressor, "compact", str(words.of(args, kwargs) or "").strip())))
+        return compressor.last_result is not before
+
+    return _compact_context
+
+
+def handle_command(original: Any, agents: Agents) -> Any:
+    """Answer `/status`, `/context`, and an `/undo` right after a `/compact`.
+
+    Any other `/undo` is the terminal's, which takes back the last turn and its files. To `/status`
+    the terminal adds its own lines.
+    """
+    argument = Argument(original, "command")
+    compacted: weakref.WeakKeyDictionary[Any, CompressResult] = weakref.WeakKeyDictionary()
+
+    @functools.wraps(original)
+    def _handle_command(self: Any, *args: Any, **kwargs: Any) -> Any:
+        compressor = _of_terminal(self, agents)
+        if compressor is None:
+            return original(self, *args, **kwargs)
+        name = str(argument.of(args, kwargs)).split(maxsplit=1)[0].lower().lstrip("/")
+        before = compressor.last_result
+        was_compacted = before is not None and compacted.pop(self, None) is before
+        if name in ("status", "context") or (name == "undo" and was_compacted):
+            _say(self, run(answer(compressor, name, "")))
+        if name == "context" or (name == "undo" and was_compacted):
+            return True
+        handled = original(self, *args, **kwargs)
+        after = compressor.last_result
+        if name == "compact" and after is not None and after is not before:
+            compacted[self] = after
+        return handled
+
+    return _handle_command
+
+
+# ------------------------------------------------------------ gateway and bots
+
+
+def idle_candidates(original: Any, agents: Agents) -> Any:
+    """Leave sessions of ours out of the gateway's compaction of idle ones.
+
+    A session that is not connected has no agent: it is left out where any agent is ours.
+    """
+
+    @functools.wraps(original)
+    def _idle_compaction_candidates(self: Any, *args: Any, **kwargs: Any) -> Any:
+        found = original(self, *args, **kwargs)
+        ours = {name for name, agent in self._agents.items() if _served(agent, agents)}
+        if not ours:
+            return found
+        others = {n for n, live in self._sessions.items() if live.agent_id not in ours}
+        return [each for each in found if each[0] in others]
+
+    return _idle_compaction_candidates
+
+
+def compaction_enabled(original: object, agents: Agents) -> property:
+    """Switch the compaction of saved histories off where an agent of ours answered last."""
+    name = "_compaction_enabled"
+
+    def get(self: Any) -> Any:
+        answered = vars(self).get(ANSWERING)
+        agent = None if answered is None else answered()
+        return vars(self).get(name, False) and _served(agent, agents) is None
+
+    return property(get, lambda self, value: vars(self).__setitem__(name, value))

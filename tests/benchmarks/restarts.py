@@ -1,0 +1,133 @@
+"""Kill a program with an agent at work, run it again: what is paid twice, what is lost.
+
+    python -m tests.benchmarks.restarts [--path P] [--mode M] [--kept K] [--kills N]
+
+A row is a conversation of a program that is killed by SIGKILL, every other time amid a turn. Columns:
+kills; turns that were answered; calls of the summarizer if nothing is killed, and with the kills; new
+segments with messages that were represented before the kill; answered questions that neither the last
+request nor the archive has, word for word; requests that the provider refused.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import logging
+import random
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from praison_compressor.ledger.segments import in_force
+from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.messages import text_of
+from praison_compressor.testing import Asked, LocalProvider, Summarizer, Worker
+from tests.benchmarks.common import options, show
+from tests.helpers import hosting
+from tests.helpers.restarting import KEPT, SESSION, Numbered, Running, program
+
+WINDOW = 12_000
+PATIENCE_SECONDS = 60
+MODES = ("chat", "achat", "stream", "iter_stream")
+COLUMNS = ("kills", "turns", "calls, no kill", "calls", "twice", "lost", "refused")
+
+
+@dataclass
+class Life:
+    """What a program's runs did."""
+
+    answered: list[int] = field(default_factory=list)
+    twice: int = 0
+    kills: int = 0
+
+
+def live(provider: LocalProvider, kind: tuple[str, str, str], kills: int, turns: int) -> Life:
+    """Ask in so many turns; kill the program that often, evenly."""
+    ran, life, chance = program(provider, *kind, window=WINDOW), Life(), random.Random(7)
+    every = turns // kills if kills else turns
+    running = Running(ran, "fork")
+    for number in range(turns):
+        is_killed = kills > 0 and number % every == every - 1
+        patience = chance.uniform(0.02, 0.3) if is_killed and life.kills % 2 else PATIENCE_SECONDS
+        before = _represented()
+        if running.ask(hosting.turn(number, words=40), patience) is not None:
+            life.answered.append(number)
+        if is_killed:
+            running.kill()
+            life.kills += 1
+            life.twice += _again(before, _represented())
+            running = Running(ran, "fork")
+    running.kill()
+    return life
+
+
+def _represented() -> list[tuple[str, ...]]:
+    """The runs of all summaries in the ledger, oldest first."""
+    store = open_store("sqlite:///restarts.db")
+    entries = store.open("default", SESSION).entries
+    store.close()
+    return [segment.run for segment in in_force(entries) if segment.kind == "summary"]
+
+
+def _again(before: list[tuple[str, ...]], after: list[tuple[str, ...]]) -> int:
+    """How many new runs have messages of an old one, without being a fold of it."""
+    new = after[len(before) :]
+    return sum(bool({*run} & {*old}) and not {*old} <= {*run} for run in new for old in before)
+
+
+def lost(provider: LocalProvider, life: Life) -> int:
+    """How many answered questions neither the last request nor the archive has, word for word."""
+    last = [record for record in provider.requests if record.model != "aux"][-1]
+    store = open_store("sqlite:///restarts.db")
+    with contextlib.suppress(LookupError):
+        kept = [*last.messages, *store.archived("default", SESSION)]
+    store.close()
+    texts = {text_of(message) for message in kept}
+    return sum(hosting.turn(number, words=40) not in texts for number in life.answered[:-1])
+
+
+def _answer(asked: Asked) -> str:
+    """Answer with words that no other answer has: equal messages have equal digests."""
+    return f"Noted as number {asked.number}. " + "Noted. " * 36
+
+
+def ran(kind: tuple[str, str, str], kills: int) -> tuple[object, ...]:
+    """The values of `COLUMNS`."""
+    figures: list[Any] = []
+    for count in (0, kills):
+        worker = Worker(1, arguments=Numbered(), answer=_answer)
+        with hosting.by_itself(worker, WINDOW) as provider:
+            provider.set_window(WINDOW)
+            provider.route("aux", Summarizer(r"L-\d+"))
+            life = live(provider, kind, count, 2 * kills)
+            calls = len(provider.for_model("aux"))
+            missing = lost(provider, life)
+        figures = [life.kills, len(life.answered), *figures[-1:], calls]
+        more = (life.twice, missing, len(provider.refused))
+    return (*figures, *more)
+
+
+def main() -> None:
+    given = options(__doc__, path=hosting.EVERY_PATH, mode=MODES, kept=KEPT, kills=20)
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
+
+    def rows() -> Iterator[tuple[object, ...]]:
+        for kind in itertools.product(
+            [given.path] if given.path else hosting.EVERY_PATH,
+            [given.mode] if given.mode else MODES,
+            [given.kept] if given.kept else KEPT,
+        ):
+            start = time.perf_counter()
+            with contextlib.redirect_stdout(io.StringIO()):  # the host prints its errors
+                figures = ran(kind, given.kills)
+            yield (*kind, *figures, f"{time.perf_counter() - start:.0f} s")
+
+    show("programs killed and run again", ("path", "mode", "kept by", *COLUMNS, "took"), rows())
+
+
+if __name__ == "__main__":
+    main()

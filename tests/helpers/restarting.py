@@ -1,0 +1,86 @@
+"""Programs with an agent of the host that are killed and run again, each run a process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from praisonaiagents import Agent, MemoryConfig
+
+from praison_compressor.testing import LocalProvider
+from tests.helpers import hosting
+
+SESSION = "desk"
+HOST, HISTORY, OPTION = KEPT = ("host's session", "host's history", "session_id=")
+"""Who keeps the conversation: the host, the host with `history`, or the ledger alone."""
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that makes an agent and answers prompts; each run of it is the same."""
+
+    base_url: str
+    url: str
+    path: str
+    mode: str
+    kept: str
+    window: int = hosting.WINDOW
+
+    def agent(self) -> Agent:
+        """Return the agent that every run of the program makes."""
+        place = {"store_url": "sqlite:///restarts.db", "context_window": self.window}
+        if self.kept == OPTION:
+            asked = hosting.context(self, session_id=SESSION, **place)
+            return hosting.agent(self, self.path, asked, tools=[hosting.look_up])
+        memory = MemoryConfig(session_id=SESSION, history=self.kept == HISTORY)
+        asked = hosting.context(self, **place)
+        return hosting.agent(self, self.path, asked, tools=[hosting.look_up], memory=memory)
+
+    def serve(self, asks: Connection) -> None:
+        """Answer each prompt that comes."""
+        made = self.agent()
+        while True:
+            (said,) = hosting.MODES[self.mode](made, [asks.recv()])
+            asks.send(said)
+
+
+def program(provider: LocalProvider, *given: Any, **more: Any) -> Program:
+    """Return a program that asks this provider."""
+    return Program(provider.base_url, provider.url, *given, **more)
+
+
+class Running:
+    """One run of a program, until it is killed."""
+
+    def __init__(self, ran: Program, method: str = "spawn") -> None:
+        self.asks, theirs = multiprocessing.Pipe()
+        target, context = ran.serve, multiprocessing.get_context(method)
+        self.process = context.Process(target=target, args=(theirs,), daemon=True)  # type: ignore[attr-defined]
+        self.process.start()
+        theirs.close()
+
+    def ask(self, prompt: str, patience: float = 60) -> str | None:
+        """Return the answer to a prompt; None if none comes in `patience` seconds."""
+        self.asks.send(prompt)
+        return self.asks.recv() if self.asks.poll(patience) else None
+
+    def kill(self) -> None:
+        """End the process as a crash of the machine does."""
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.join()
+
+
+class Numbered:
+    """Arguments of tool calls, each different from all before it."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def __call__(self, tool: str, nth: int) -> dict[str, Any]:
+        """Return the arguments of the next call."""
+        self.count += 1
+        return hosting.numbered(tool, self.count)

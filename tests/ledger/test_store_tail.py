@@ -1,0 +1,120 @@
+"""A transcript grows by its new messages alone, and a compression beside it loses none of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from praison_compressor import MemoryStore, Store
+from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.messages import content_digest
+from tests.helpers.talks import NAMESPACE, committed, segment, talk
+
+pytest_plugins = ["tests.helpers.stores"]
+
+SYSTEM = {"role": "system", "content": "You keep the books."}
+
+
+def test_a_session_that_was_never_compressed_is_recorded(store: Store) -> None:
+    """`keep` needs no compression before it, and another look finds the transcript."""
+    session = store.open(NAMESPACE, "s")
+    assert store.keep(session, (SYSTEM, *talk(4, "a")))
+    assert store.transcript(store.open(NAMESPACE, "s")) == [SYSTEM, *talk(4, "a")]
+    assert [epoch.id for epoch in store.lineage(NAMESPACE, "s")] == ["s"]
+
+
+def test_messages_are_appended(sql_store: SqlStore, store_url: str) -> None:
+    """Only new ones are written; another process reads them behind the others."""
+    session = sql_store.open(NAMESPACE, "s")
+    assert not sql_store.extend(session, 0, talk(2, "a"))
+    assert sql_store.keep(session, (SYSTEM, *talk(4, "a")))
+    assert sql_store.extend(session, 4, talk(2, "b"))
+    assert sql_store.extend(session, 6, talk(2, "c"))
+    with_open = open_store(store_url)
+    found = with_open.transcript(with_open.open(NAMESPACE, "s"))
+    assert found == [SYSTEM, *talk(4, "a"), *talk(2, "b"), *talk(2, "c")]
+    assert with_open.verify() == []
+    with_open.close()
+
+
+def test_what_was_appended_can_be_replaced(sql_store: SqlStore) -> None:
+    """An edit of new messages takes the place of what stood there; an older one needs `keep`."""
+    session = sql_store.open(NAMESPACE, "s")
+    sql_store.keep(session, talk(4, "a"))
+    sql_store.extend(session, 4, talk(4, "b"))
+    assert sql_store.extend(session, 5, talk(1, "c"))
+    assert sql_store.transcript(session) == [*talk(4, "a"), *talk(4, "b")[:1], *talk(1, "c")]
+    assert not sql_store.extend(session, 3, talk(1, "d"))
+    assert not sql_store.extend(session, 9, talk(1, "d"))
+    assert sql_store.keep(session, talk(2, "e"))
+    assert sql_store.transcript(session) == talk(2, "e")
+
+
+def test_a_commit_of_an_older_transcript_loses_no_newer_message(sql_store: SqlStore) -> None:
+    """A summary that was written beside the turns is of the transcript before them."""
+    before = [SYSTEM, *talk(8, "a")]
+    session = sql_store.open(NAMESPACE, "s")
+    sql_store.keep(session, tuple(before))
+    sql_store.extend(session, 8, talk(4, "b"))
+    run = talk(8, "a")[2:6]
+    sql_store.commit(session, [(segment(run), run)], (*before[:3], 0, *before[7:]))
+    after = sql_store.open(NAMESPACE, "s")
+    assert sql_store.transcript(after) == [*before, *talk(4, "b")]
+    assert sql_store.extend(after, 12, talk(2, "c"))
+    assert sql_store.transcript(after) == [*before, *talk(4, "b"), *talk(2, "c")]
+    assert sql_store.verify() == []
+
+
+def test_appended_messages_are_found_and_forgotten(sql_store: SqlStore) -> None:
+    """A search reads them, `forget` removes them, and no stale writer brings them back."""
+    session = sql_store.open(NAMESPACE, "s")
+    sql_store.keep(session, talk(2, "a"))
+    secret = {"role": "user", "content": "the magenta heron"}
+    sql_store.extend(session, 2, [secret])
+    assert [hit.message for hit in sql_store.search(NAMESPACE, "magenta")] == [secret]
+    sql_store.forget(NAMESPACE, content_digest(secret))
+    assert sql_store.transcript(session) == talk(2, "a")
+    assert not sql_store.extend(session, 2, [secret])
+    assert sql_store.extend(sql_store.open(NAMESPACE, "s"), 2, talk(1, "b"))
+    sql_store.forget(NAMESPACE, "s")
+    assert sql_store.transcript(session) == []
+
+
+def test_a_fork_has_what_was_appended_to_its_parent(sql_store: SqlStore) -> None:
+    """A fork begins with the newest messages, and goes its own way from there."""
+    session = committed(sql_store, "s", talk(4, "a"))
+    assert sql_store.keep(session, (0, *talk(2, "b")))
+    assert sql_store.extend(session, 6, talk(2, "c"))
+    fork = sql_store.open(NAMESPACE, "f", "s")
+    assert sql_store.transcript(fork) == [*talk(4, "a"), *talk(2, "b"), *talk(2, "c")]
+    assert sql_store.extend(session, 8, talk(2, "d"))
+    assert sql_store.transcript(fork) == [*talk(4, "a"), *talk(2, "b"), *talk(2, "c")]
+
+
+def test_secrets_are_masked_and_an_encrypted_store_is_encrypted(tmp_path: Path) -> None:
+    """Appended messages are written as the archive writes its originals."""
+    key = "sk-" + "Zq9" * 16
+    said = {"role": "user", "content": f"use {key} for heron"}
+    store = open_store(tmp_path / "ledger.db")
+    session = store.open(NAMESPACE, "s")
+    store.keep(session, talk(1, "a"))
+    assert store.extend(session, 1, [said])
+    assert key not in str(store.transcript(session))
+    store.close()
+    from praisonaiagents.session import generate_session_key
+
+    hidden = open_store(tmp_path / "hidden.db", key=generate_session_key())
+    session = hidden.open(NAMESPACE, "s")
+    hidden.keep(session, talk(1, "a"))
+    hidden.extend(session, 1, [{"role": "user", "content": "magenta heron"}])
+    hidden.close()
+    assert not [p for p in tmp_path.glob("hidden*") if b"magenta" in p.read_bytes()]
+
+
+def test_a_memory_store_makes_no_session_of_a_look() -> None:
+    """Opening a name leaves nothing behind."""
+    store = MemoryStore()
+    store.open(NAMESPACE, "s")
+    with pytest.raises(LookupError):
+        store.lineage(NAMESPACE, "s")

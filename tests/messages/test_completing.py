@@ -1,0 +1,362 @@
+"""What a host leaves out of a conversation comes back; what the user took back does not."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from praison_compressor.messages.completing import (
+    LONG,
+    Carried,
+    answered,
+    called,
+    carried_in,
+    completed,
+)
+from praison_compressor.messages.digests import MessageCache
+
+Message = dict[str, Any]
+SYSTEM = {"role": "system", "content": "You keep the books."}
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def said(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+def step(name: str, id: str = "") -> list[Message]:
+    """A call and its result."""
+    call = {"id": id or f"call-{name}", "type": "function"}
+    call["function"] = {"name": "look", "arguments": json.dumps({"at": name})}
+    return [
+        {"role": "assistant", "content": None, "tool_calls": [call]},
+        {"role": "tool", "tool_call_id": call["id"], "content": f"result {name}"},
+    ]
+
+
+class Host:
+    """A host that keeps questions and answers, and what its conversation has carried."""
+
+    def __init__(self, most: int = 0) -> None:
+        self.history: list[Message] = []
+        self.carried = Carried()
+        self.sent: list[list[Message]] = []
+        self.most = most
+        self._cache = MessageCache()
+        self._turn = 0
+
+    def send(self, given: Sequence[Message], bound: int = 0) -> list[Message]:
+        """What goes out for a request of the running turn."""
+        found = completed(self.carried, [SYSTEM, *given], self._cache, turn=self._turn, bound=bound)
+        self.carried = found.carried
+        self.sent.append(found.messages)
+        assert found.messages[1:] == self.carried.messages
+        return found.messages[1:]
+
+    def turn(
+        self,
+        question: str,
+        *steps: Sequence[Message],
+        answer: str | None = None,
+        bound: int = 0,
+        is_watched: bool = True,
+    ) -> list[Message]:
+        """A turn with its steps; returns its first request."""
+        self._turn += 1
+        running = [*self.history, user(question)]
+        first = self.send(running, bound)
+        for each in steps:
+            running = [*running, *each]
+            self.send(running, bound)
+        self.history.append(user(question))
+        if answer is not None:
+            self.history.append(said(answer))
+        if is_watched:
+            self.carried = answered(self.carried, self.history, self._cache)
+        self.history = self.history[-self.most :]
+        return first
+
+
+# -------------------------------------------------------------- steps
+
+
+@pytest.mark.parametrize("is_watched", [True, False])
+def test_steps_come_back_between_question_and_answer(is_watched: bool) -> None:
+    """The next turn's first request begins with the last request of the turn before."""
+    host = Host()
+    for number in range(4):
+        steps = [step(f"{number}.{n}") for n in range(3)]
+        first = host.turn(f"q{number}", *steps, answer=f"a{number}", is_watched=is_watched)
+        last = host.sent[-5] if number else []
+        assert first[: len(last) - 1] == last[1:]
+    final = host.turn("end")
+    assert final[:9] == [
+        user("q0"),
+        *step("0.0"),
+        *step("0.1"),
+        *step("0.2"),
+        said("a0"),
+        user("q1"),
+    ]
+    assert sum("tool_calls" in message for message in final) == 12
+
+
+def test_equal_ids_and_equal_words_stay_in_their_turns() -> None:
+    """Ids repeat in real transcripts, and users say "go on" again and again."""
+    host = Host()
+    for number in range(3):
+        host.turn("go on", step(str(number), id="call-1"), answer="Done.")
+    results = [m["content"] for m in host.turn("end") if m["role"] == "tool"]
+    assert results == ["result 0", "result 1", "result 2"]
+
+
+def test_words_that_a_host_puts_into_a_running_turn_stay_with_its_steps() -> None:
+    """A note or a picture between two steps is a part of the turn's work."""
+    host = Host()
+    note = user("[steering] hurry")
+    host.turn("q0", step("0"), [note, *step("1")], answer="a0")
+    assert host.turn("q1")[:-1] == [user("q0"), *step("0"), note, *step("1"), said("a0")]
+
+
+def test_words_after_the_last_result_are_no_work() -> None:
+    """A reflection after the tools ended goes, as in the host."""
+    host = Host()
+    host.turn("q0", step("0"), [said("draft"), user("Reflect.")], answer="a0")
+    assert host.turn("q1") == [user("q0"), *step("0"), said("a0"), user("q1")]
+
+
+def test_a_host_that_keeps_its_steps_gets_none_twice() -> None:
+    """Where the history has the calls and results itself, they stay as they are."""
+    host = Host()
+    host.turn("q0", step("0"), answer="a0")
+    host.history[1:1] = step("0")
+    assert host.turn("q1") == [user("q0"), *step("0"), said("a0"), user("q1")]
+    host.history[1:3] = step("other")
+    assert host.turn("q2")[:4] == [user("q0"), *step("other"), said("a0")]
+
+
+def test_a_host_that_keeps_a_part_of_the_steps_gets_the_others() -> None:
+    """Steps that the host kept stand where they stood."""
+    host = Host()
+    host.turn("q0", step("0"), step("1"), answer="a0")
+    host.history[1:1] = step("1")
+    assert host.turn("q1")[:-1] == [user("q0"), *step("0"), *step("1"), said("a0")]
+
+
+def test_a_stopped_turn_keeps_what_was_answered() -> None:
+    """A question without an answer, followed by the next one, keeps its steps."""
+    host = Host()
+    host.turn("q0", step("0"))
+    host.turn("q1", step("1"), answer="a1")
+    assert host.turn("q2")[:-1] == [
+        user("q0"), *step("0"), user("q1"), *step("1"), said("a1"),
+    ]  # fmt: skip
+
+
+def test_a_question_that_is_recorded_in_other_words_keeps_its_steps() -> None:
+    """A host may send a question with more around it than it records."""
+    host = Host()
+    host._turn = 1
+    asked = [user("q0\n\nContext: a page"), *step("0")]
+    host.send(asked[:1])
+    host.send(asked)
+    host.history = [user("q0"), said("a0")]
+    host.carried = answered(host.carried, host.history, host._cache)
+    assert host.turn("q1") == [user("q0"), *step("0"), said("a0"), user("q1")]
+
+
+def test_a_recorded_transcript_gives_the_steps_back() -> None:
+    """After a restart the record is all that is known."""
+    host = Host()
+    for number in range(3):
+        host.turn(f"q{number}", step(str(number)), answer=f"a{number}")
+    before = host.turn("end")
+    host.history.pop()
+    host.carried = carried_in([SYSTEM, *host.carried.messages], host._cache)
+    assert host.turn("end") == before
+
+
+def test_steps_of_another_model_are_named() -> None:
+    """What a step is bound to (thinking, reasoning items) comes back as it was; whose it is, too."""
+    cache = MessageCache()
+    call = {**step("0")[0], "thinking_blocks": [{"type": "thinking", "signature": "s"}]}
+    running = [user("q0"), call, step("0")[1]]
+    carried = completed(Carried(), running, cache, turn=1, model="a").carried
+    given = [user("q0"), said("a0"), user("q1")]
+    same = completed(carried, given, cache, turn=2, model="a")
+    assert same.messages[1] == call
+    assert (len(same.back), same.foreign) == (2, [])
+    other = completed(same.carried, given, cache, turn=2, model="b")
+    assert other.foreign == other.back == [call, step("0")[1]]
+
+
+def test_an_open_call_stays_in_a_stopped_turn() -> None:
+    """The call was made; what came of it nobody knows."""
+    cache = MessageCache()
+    carried = completed(Carried(), [user("q0"), *step("0")], cache, turn=1).carried
+    carried = called(carried, cache(step("1")[0]))
+    found = completed(carried, [user("q0"), user("q1")], cache, turn=2)
+    assert found.messages == [user("q0"), *step("0"), step("1")[0], user("q1")]
+
+
+# -------------------------------------------------------------- what the user took back
+
+
+def three_turns(most: int = 0) -> Host:
+    host = Host(most)
+    for number in range(3):
+        host.turn(f"q{number}", step(str(number)), answer=f"a{number}")
+    return host
+
+
+def results(messages: Sequence[Message]) -> list[str]:
+    return [m["content"].removeprefix("result ") for m in messages if m["role"] == "tool"]
+
+
+@pytest.mark.parametrize(
+    ("gone", "left"),
+    [
+        (slice(0, 2), ["1", "2"]),
+        (slice(2, 4), ["0", "2"]),
+        (slice(4, 6), ["0", "1"]),
+        (slice(2, 3), ["0", "2"]),
+        (slice(3, 4), ["0", "2"]),
+        (slice(5, 6), ["0", "1"]),
+        (slice(0, 6), []),
+    ],
+)
+def test_steps_go_with_their_question_or_answer(gone: slice, left: list[str]) -> None:
+    """An exchange, a question or an answer that is deleted takes its steps with it, for good."""
+    host = three_turns()
+    del host.history[gone]
+    assert results(host.turn("next", answer="a3")) == left
+    assert results(host.turn("end")) == left
+
+
+def test_an_edited_question_has_no_steps() -> None:
+    """Steps answered the words that were asked."""
+    host = three_turns()
+    host.history[2] = user("q1, but shorter")
+    assert results(host.turn("end")) == ["0", "2"]
+
+
+def test_a_turn_that_was_rolled_back_leaves_nothing() -> None:
+    """A failed turn, and the same question asked again."""
+    host = three_turns()
+    host.turn("q3", step("3"))
+    host.history.pop()
+    assert results(host.turn("q3", step("4"), answer="a3")) == ["0", "1", "2"]
+    assert results(host.turn("end")) == ["0", "1", "2", "4"]
+
+
+def test_a_retry_begins_without_the_steps_of_the_try_before() -> None:
+    """The question that is being answered has only what its own turn sends."""
+    host = three_turns()
+    del host.history[4:]
+    assert results(host.turn("q2", answer="other")) == ["0", "1"]
+
+
+# -------------------------------------------------------------- a dropped front
+
+
+def growing(host: Host, turns: int, *, bound: int = 0, first: int = 0) -> list[list[Message]]:
+    """The first requests of turns with one step each."""
+    return [
+        host.turn(f"q{n}", step(str(n)), answer=f"a{n}", bound=bound)
+        for n in range(first, first + turns)
+    ]
+
+
+@pytest.mark.parametrize("most", [LONG, LONG + 1, 40, 41])
+def test_a_front_that_slides_comes_back(most: int) -> None:
+    """A host that keeps the last N is found out by its second cut, and everything is back."""
+    host, whole = Host(most), Host()
+    cut, uncut = growing(host, 60), growing(whole, 60)
+    differing = [n for n, (a, b) in enumerate(zip(cut, uncut, strict=True)) if a != b]
+    assert differing == [most // 2 + 1]
+
+
+@pytest.mark.parametrize("most", [40, 41])
+def test_a_host_that_names_its_bound_loses_nothing(most: int) -> None:
+    """Where it is known to which length the host cuts, its first cut is no deletion."""
+    host, whole = Host(most), Host()
+    assert growing(host, 60, bound=most) == growing(whole, 60)
+
+
+def test_a_deleted_front_stays_away() -> None:
+    """A user who deletes the first exchange does not see it again, also in a long list."""
+    host = Host()
+    growing(host, 30)
+    del host.history[:2]
+    later = growing(host, 30, first=30)
+    assert all(user("q0") not in request for request in later)
+
+
+def test_what_is_deleted_of_a_bounded_list_stays_away() -> None:
+    """A host that cuts at one length did not cut a list that is shorter."""
+    host = Host(40)
+    growing(host, 40, bound=40)
+    del host.history[:2]
+    (request,) = growing(host, 1, bound=40, first=40)
+    assert user("q20") not in request
+    assert request[:1] == [user("q0")]
+    assert all(user("q20") not in each for each in growing(host, 9, bound=40, first=41))
+
+
+def test_a_summary_of_the_host_takes_the_place_of_a_front() -> None:
+    """What the host compacted does not come back; what is left keeps its steps."""
+    host = three_turns()
+    host.history[:4] = [user("[Summary of the conversation so far] …")]
+    request = host.turn("end")
+    assert request[0]["content"].startswith("[Summary")
+    assert results(request) == ["2"]
+
+
+def test_a_cleared_list_begins_with_nothing() -> None:
+    """Of a conversation that was cleared nothing comes back, what slid out neither."""
+    host = Host(40)
+    growing(host, 40, bound=40)
+    host.history.clear()
+    assert host.turn("hello") == [user("hello")]
+
+
+# -------------------------------------------------------------- edits at random
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_no_step_is_sent_whose_question_or_answer_is_gone(seed: int) -> None:
+    """Through 60 random edits between turns, and steps that nobody touched are all there."""
+    chosen = random.Random(seed)
+    host = Host()
+    for number in range(60):
+        steps = [step(f"{number}/{n}", id=f"call-{n}") for n in range(chosen.randrange(4))]
+        host.turn(f"q{number}", *steps, answer=f"a{number}")
+        _edit(host.history, chosen)
+        there = {m["content"] for m in host.history}
+        request = host.turn("next?", answer="next.")
+        del host.history[-2:]
+        asked = {name.partition("/")[0] for name in results(request)}
+        kept = {n for n in range(number + 1) if {f"q{n}", f"a{n}"} <= there}
+        assert {int(name) for name in asked} <= kept
+        assert [m for m in request if m["role"] == "user"][-1] == user("next?")
+
+
+def _edit(history: list[Message], chosen: random.Random) -> None:
+    place = chosen.randrange(len(history))
+    kind = chosen.randrange(5)
+    if kind == 0:
+        del history[place]
+    elif kind == 1:
+        history[place] = {**history[place], "content": history[place]["content"] + " (edited)"}
+    elif kind == 2:
+        start = place - place % 2
+        del history[start : start + 2]
+    elif kind == 3:
+        del history[: 2 * chosen.randrange(2)]

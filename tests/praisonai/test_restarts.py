@@ -1,0 +1,162 @@
+"""A program that is killed and run again pays for nothing twice and forgets nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.testing import LocalProvider, Worker
+from tests.helpers.hosting import (
+    ANTHROPIC,
+    LITELLM,
+    OPENAI,
+    agent,
+    chat,
+    context,
+    of_agent,
+    reused,
+    turn,
+)
+from tests.helpers.restarting import (
+    HISTORY,
+    HOST,
+    OPTION,
+    SESSION,
+    Numbered,
+    Running,
+    program,
+)
+
+ROOT = Path(__file__).parents[2]
+
+
+def ask(running: Running, provider: LocalProvider, numbers: range) -> list[int]:
+    """Ask in these turns; return how many calls of the summarizer each took."""
+    calls = []
+    for number in numbers:
+        before = len(provider.for_model("aux"))
+        assert running.ask(turn(number))
+        calls.append(len(provider.for_model("aux")) - before)
+    return calls
+
+
+def until_compressed(running: Running, provider: LocalProvider) -> int:
+    """Ask until a turn compressed and the next one did not; return the next turn's number."""
+    calls = [0]
+    while not calls[-1] and len(calls) < 60:
+        calls += ask(running, provider, range(len(calls), len(calls) + 1))
+    assert calls[-1] > 0
+    assert ask(running, provider, range(len(calls), len(calls) + 1)) == [0]
+    return len(calls) + 1
+
+
+WIDE = 12_000
+
+CELLS = [
+    (OPENAI, "stream", HOST),
+    (OPENAI, "stream", HISTORY),
+    (OPENAI, "achat", HOST),
+    (LITELLM, "stream", HISTORY),
+    (ANTHROPIC, "chat", OPTION),
+]
+
+
+@pytest.mark.parametrize(("path", "mode", "kept"), CELLS)
+def test_a_restart_costs_nothing(host: LocalProvider, path: str, mode: str, kept: str) -> None:
+    """After SIGKILL the next request begins with the last one's bytes: no summary is paid twice.
+
+    It is compared with the last turn's first request: some paths drop a turn's tool calls.
+    """
+    host.answer_with(Worker(1, arguments=Numbered(), answer="Noted. " * 12))
+    host.set_window(WIDE)
+    ran = program(host, path, mode, kept, window=WIDE)
+    running = Running(ran)
+    number = until_compressed(running, host)
+    before = [one for one in of_agent(host) if one.messages[-1]["role"] == "user"][-1]
+    running.kill()
+    running = Running(ran)
+    seen = len(host.requests)
+    assert ask(running, host, range(number, number + 1)) == [0]
+    running.kill()
+    after = next(record for record in host.requests[seen:] if record.model != "aux")
+    assert reused(before, after) == 1
+    assert host.refused == []
+    stored = open_store("sqlite:///restarts.db").sessions("default")
+    assert [each.id for each in stored] == [SESSION]
+
+
+# ---------------------------------------------------------------- run, kill, run again
+
+PAGES = (ROOT / "README.md", ROOT / "praison_compressor" / "docs" / "start.md")
+
+
+def recipe(page: Path) -> str:
+    """Return the program that a page shows under "Run, kill, run again"."""
+    text = page.read_text("utf-8")
+    shown = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    (found,) = [each for each in shown if 'session_id="desk", store_url' in each]
+    return found
+
+
+def run(code: str, prompts: list[str]) -> list[str]:
+    """Run a program in a process of its own, ask, and kill it; return what it printed."""
+    with subprocess.Popen(
+        [sys.executable, "-u", "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        said = []
+        for prompt in prompts:
+            process.stdin.write(prompt + "\n")
+            process.stdin.flush()
+            said.append(process.stdout.readline())
+        process.kill()
+    return said
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_the_recipe_remembers_after_a_kill(host: LocalProvider, page: Path) -> None:
+    """Six lines of README and start.md: killed twice, the third run knows what the first heard."""
+    code = recipe(page)
+    assert len([line for line in code.splitlines() if line]) == 6
+    assert "Noted." in run(code, ["The fiscal year starts in April."])[0]
+    run(code, ["Order ORD-4123 is for pier 3."])
+    run(code, ["When does the fiscal year start?"])
+    said = [message["content"] for message in host.requests[-1].messages]
+    assert "The fiscal year starts in April." in said
+    assert "Order ORD-4123 is for pier 3." in said
+
+
+def test_the_name_is_one_agents(host: LocalProvider, tmp_path: Path) -> None:
+    """A clone for another channel and a second agent of the same options have other sessions."""
+    store = f"sqlite:///{tmp_path}/desk.db"
+    shared = context(host, session_id=SESSION, store_url=store)
+    made = agent(host, OPENAI, shared)
+    chat(made, [turn(0)])
+    others = [made.clone_for_channel(), agent(host, OPENAI, shared)]
+    for number, other in enumerate(others, 1):
+        chat(other, [turn(number)])
+        said = [message["content"] for message in of_agent(host)[-1].messages]
+        assert turn(0) not in said
+    assert made.context_compressor.session_id == SESSION
+    assert SESSION not in [other.context_compressor.session_id for other in others]
+
+
+def test_a_cleared_history_stays_cleared(host: LocalProvider, tmp_path: Path) -> None:
+    """Only the first request of a process takes the stored conversation up."""
+    store = f"sqlite:///{tmp_path}/desk.db"
+    made = agent(host, OPENAI, context(host, session_id=SESSION, store_url=store))
+    chat(made, [turn(0)])
+    made.clear_history()
+    chat(made, [turn(1)])
+    assert turn(0) not in [message["content"] for message in of_agent(host)[-1].messages]

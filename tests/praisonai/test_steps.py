@@ -1,0 +1,248 @@
+"""A turn's tool steps stay in the conversation when the host has dropped them."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+from praisonaiagents import Agent, ExecutionConfig
+
+from praison_compressor.messages import text_of
+from praison_compressor.testing import Failure, LocalProvider, Rules, Worker
+from tests.helpers.hosting import (
+    EVERY_PATH,
+    LITELLM,
+    MODES,
+    OPENAI,
+    WINDOW,
+    agent,
+    at_home,
+    cells,
+    context,
+    look_up,
+    numbered,
+    of_agent,
+    turn,
+    without_system,
+)
+from tests.helpers.provider import strict_provider
+
+LONG = ExecutionConfig(max_iter=100, max_tool_calls_per_turn=500)
+WIDE = 100_000
+ANSWER = "Noted. " * 3
+
+
+def working(
+    host: LocalProvider, path: str, mode: str = "chat", rounds: int = 3, **options: Any
+) -> Agent:
+    """An agent whose model makes so many rounds of two calls in a turn."""
+    one_round = path == OPENAI and mode in ("stream", "iter_stream")
+    host.answer_with(
+        Worker(1 if one_round else rounds, parallel=2, arguments=numbered, answer=ANSWER)
+    )
+    host.set_window(WIDE)
+    given = context(host, **{"context_window": WIDE, **options})
+    return agent(host, path, given, tools=[look_up], execution=LONG)
+
+
+@pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
+def test_a_turn_begins_with_the_last_request_of_the_turn_before(
+    host: LocalProvider, path: str, mode: str
+) -> None:
+    """On every path and by every call the whole prefix is kept, and no step is doubled."""
+    made = working(host, path, mode)
+    MODES[mode](made, [f"Question {n}: what of ledger {n}?" for n in range(4)])
+    sent = of_agent(host)
+    assert [record.error for record in sent if record.status != 200] == []
+    for before, after in itertools.pairwise(sent):
+        assert without_system(after.messages).startswith(without_system(before.messages))
+    ids = [m["tool_call_id"] for m in sent[-1].messages if m["role"] == "tool"]
+    assert len(ids) == len(set(ids)) >= 4 * 2
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_the_hosts_list_stays_as_it_is(host: LocalProvider, path: str) -> None:
+    """Steps come back on the wire alone."""
+    made = working(host, path)
+    for n in range(3):
+        made.chat(f"Question {n}?")
+    assert [message["role"] for message in made.chat_history] == ["user", "assistant"] * 3
+
+
+def results(record: Any) -> list[str]:
+    """The results in a request."""
+    return [text_of(m) for m in record.messages if m["role"] == "tool"]
+
+
+def asked(record: Any) -> list[str]:
+    """The user's messages in a request."""
+    return [text_of(m) for m in record.messages if m["role"] == "user"]
+
+
+def first_of(host: LocalProvider, question: str) -> Any:
+    """The first request of the turn with that question."""
+    return next(r for r in of_agent(host) if asked(r)[-1].endswith(question))
+
+
+def test_the_switch_does_as_the_host_does(host: LocalProvider) -> None:
+    """`keep_tool_steps=False` sends what the host gives."""
+    made = working(host, OPENAI, keep_tool_steps=False)
+    made.chat("Question 0?")
+    made.chat("Question 1?")
+    assert results(first_of(host, "Question 1?")) == []
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_a_deleted_exchange_takes_its_steps_with_it(host: LocalProvider, path: str) -> None:
+    """What the user takes out of the history is not sent again, its steps neither."""
+    made = working(host, path)
+    for n in range(3):
+        made.chat(turn(n))
+    del made.chat_history[2:4]
+    made.chat(turn(3))
+    last = of_agent(host)[-1]
+    assert asked(last) == [turn(0), turn(2), turn(3)]
+    assert len(results(last)) == 3 * 6
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_a_turn_that_failed_leaves_no_step(host: LocalProvider, path: str) -> None:
+    """A provider that fails in the middle of a turn: the next turn has nothing of it."""
+    made = working(host, path)
+    made.chat("Question 0?")
+    worker = host.answer_with
+    count = len(host.requests)
+
+    def failing(asked: Any) -> Any:
+        if asked.messages[-1]["role"] == "tool":
+            return Failure(400, "no")
+        return Worker(1, parallel=2, arguments=numbered)(asked)
+
+    worker(failing)
+    made.chat("Question that fails?")
+    host.answer_with(Worker(1, parallel=2, arguments=numbered, answer=ANSWER))
+    made.chat("Question 2?")
+    last = of_agent(host)[-1]
+    assert len(of_agent(host)) > count
+    assert asked(last) == ["Question 0?", "Question 2?"]
+    assert len(results(last)) == 6 + 2
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_a_turn_that_was_stopped_in_a_call_keeps_what_was_answered(
+    host: LocalProvider, path: str
+) -> None:
+    """What a stopped turn did is known, and the open call says that nothing came."""
+    made = working(host, path)
+    made.chat("Question 0?")
+
+    def stopping(topic: str, part: int) -> str:
+        """Look a topic up, unless the user stops it."""
+        if part >= 4:
+            raise KeyboardInterrupt
+        return look_up(topic, part)
+
+    stopping.__name__ = "look_up"
+    made.tools = [stopping]
+    with contextlib.suppress(KeyboardInterrupt):
+        made.chat("Question that is stopped?")
+    made.tools = [look_up]
+    made.chat("Question 2?")
+    first = first_of(host, "Question 2?")
+    assert first.status == 200
+    assert "Question that is stopped?" in " ".join(asked(first))
+    open_calls = [text for text in results(first) if "no result was recorded" in text]
+    assert len(open_calls) == 2
+    assert len(results(first)) == 6 + 4 + 2
+
+
+def test_status_and_context_count_them(host: LocalProvider) -> None:
+    """What earlier turns did is counted as what it is."""
+    made = working(host, OPENAI)
+    made.chat("Question 0?")
+    assert "earlier turns" not in made.chat("/status")
+    made.chat("Question 1?")
+    counted = made.context_compressor.status().earlier
+    assert counted.steps == 3
+    assert 300 < counted.tokens < 2_000
+    assert f"kept from earlier turns: 3 steps, {counted.tokens:,} tokens" in made.chat("/status")
+    assert "kept from earlier turns: 6 steps" in made.chat("/context")
+    made.chat("/new")
+    assert "earlier turns" not in made.chat("/context")
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_a_new_session_has_none_of_the_old_steps(host: LocalProvider, path: str) -> None:
+    """After `/new` nothing of the conversation before is sent, also where words are the same."""
+    made = working(host, path)
+    made.chat("Question 0?")
+    made.chat("/new")
+    made.chat("Question 0?")
+    assert results(first_of(host, "Question 0?")) == []
+    assert len(results(of_agent(host)[-1])) == 6
+
+
+def test_an_undone_compression_sends_the_steps_again(host: LocalProvider) -> None:
+    """`/undo` brings back what a summary stood for, steps of earlier turns among it."""
+    made = working(host, OPENAI)
+    for n in range(6):
+        made.chat(turn(n))
+    made.chat("/compact")
+    made.chat(turn(6))
+    assert made.context_compressor.context_status == "summarized"
+    made.chat("/undo")
+    made.chat(turn(7))
+    assert len(results(of_agent(host)[-1])) == 8 * 6
+
+
+@pytest.mark.parametrize("path", EVERY_PATH)
+def test_steps_that_outgrow_the_window_are_compressed(host: LocalProvider, path: str) -> None:
+    """Kept steps are a transcript like any: summarized when they must, archived, searchable."""
+    made = working(host, path, context_window=WINDOW)
+    host.set_window(WINDOW)
+    for n in range(6):
+        made.chat(turn(n))
+    assert [r.error for r in of_agent(host) if r.status != 200] == []
+    assert made.context_compressor.context_status == "summarized"
+    ours = made.context_compressor
+    (hit, *_) = ours.ledger.search(ours.config.namespace, "END-3", ours.session_id)
+    assert hit.message["role"] == "tool"
+
+
+def test_tools_that_are_gone_or_renamed_since(host: LocalProvider) -> None:
+    """Steps name the tool that they called; a provider that wants tools with them gets text."""
+
+    def fetch(topic: str, part: int) -> str:
+        """Fetch a topic."""
+        return look_up(topic, part)
+
+    for path in EVERY_PATH:
+        made = working(host, path)
+        made.chat("Question 0?")
+        made.tools = [fetch]
+        made.chat("Question 1?")
+        made.tools = []
+        made.chat("Question 2?")
+        last = of_agent(host)[-1]
+        assert last.status == 200
+        assert last.tools == []
+        assert " ".join(map(text_of, last.messages)).count("END-5") == 2
+
+
+@pytest.mark.parametrize("path", [OPENAI, LITELLM])
+def test_a_provider_that_wants_strict_turns(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str
+) -> None:
+    """Kept steps stand between messages of alternating roles."""
+    with (
+        strict_provider(rules=Rules(alternate=True)) as provider,
+        at_home(monkeypatch, tmp_path, provider) as host,
+    ):
+        made = working(host, path, rounds=2)
+        for n in range(3):
+            made.chat(f"Question {n}?")
+        assert host.refused == []
+        assert len(results(of_agent(host)[-1])) == 3 * 4

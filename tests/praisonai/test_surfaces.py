@@ -1,0 +1,140 @@
+"""Terminal, gateway and bots of the host: ours is the one system that compresses there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from praisonaiagents.session import get_default_session_store
+
+from praison_compressor import install
+from praison_compressor.praisonai import seams
+from praison_compressor.testing import LocalProvider
+from tests.helpers.hosting import OPENAI, agent, context, turn
+
+ROOT = Path(__file__).parents[2]
+
+TERMINAL = """
+import json, os, sys
+from praisonai_code.cli.interactive.async_tui import AsyncTUI, AsyncTUIConfig
+from tests.helpers.hosting import turn
+
+terminal = AsyncTUI(AsyncTUIConfig(model="gpt-4", workspace=os.getcwd()))
+for number in range(24):
+    terminal._maybe_auto_compact(pending_prompt=turn(number))
+    answer = terminal._execute_prompt(turn(number))
+typed = {}
+for command in ("/status", "/context", "/compact the ledgers", "/undo", "/undo"):
+    before = len(terminal.messages)
+    terminal._handle_command(command)
+    said = [message.content for message in terminal.messages[before:]]
+    typed.setdefault(command, []).append(said)
+history = terminal._agent.chat_history
+print(json.dumps([answer, typed, history]))
+"""
+
+
+def test_the_terminals_compaction_is_ours(host: LocalProvider, tmp_path: Path) -> None:
+    """With the plugin on the history stays whole, requests fit, and typed commands are answered.
+
+    The host's own compaction would overwrite the history before each turn, from 8k tokens on.
+    """
+    pytest.importorskip("praisonai_code")
+    (tmp_path / ".praisonai").mkdir()
+    plugin = {"plugins": {"praison-compressor": {"context_window": 6_000}}}
+    (tmp_path / ".praisonai" / "config.yaml").write_text(json.dumps(plugin))
+    done = subprocess.run(
+        [sys.executable, "-c", TERMINAL],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PRAISONAI_PLUGINS": "praison-compressor"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answer, typed, history = json.loads(done.stdout.strip().splitlines()[-1])
+    assert "Noted." in answer
+    assert [m["content"] for m in history if m["role"] == "user"] == [*map(turn, range(24))]
+    assert host.refused == []
+    status, runtime = typed["/status"][0]
+    assert "summary" in status
+    assert runtime == "Runtime not initialized."
+    assert "tool schemas" in typed["/context"][0][0]
+    assert "/undo takes it back" in typed["/compact the ledgers"][0][0]
+    (taken,), (hosts,) = typed["/undo"]
+    assert taken.startswith("Taken back:")
+    assert hosts == "Nothing to undo."
+
+
+# ---------------------------------------------------------------- gateway and bots
+
+
+def idle_session(gateway: Any) -> None:
+    """Store a session past the gateway's budget, and let one sweep look at it."""
+    store = get_default_session_store()
+    for number in range(30):
+        store.add_user_message("books", turn(number))
+        store.add_assistant_message("books", "Noted. " * 12)
+    gateway._session_store = store
+    small = {"min_tokens": 1_000, "idle_after_seconds": -1.0, "sweep_interval_seconds": 0.01}
+    gateway._idle_compaction_cfg = {**small, "cooldown_seconds": 3_600, "max_per_sweep": 9}
+    gateway._is_running = True
+
+    async def sweep() -> None:
+        task = asyncio.create_task(gateway._run_idle_compaction_loop())
+        await asyncio.sleep(1)
+        task.cancel()
+
+    asyncio.run(sweep())
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_the_gateway_leaves_idle_sessions_of_ours(host: LocalProvider, is_ours: bool) -> None:
+    """No checkpoint replaces their messages; of another agent's session the host makes one."""
+    server = pytest.importorskip("praisonai_bot.gateway.server")
+    gateway = server.WebSocketGateway()
+    made = agent(host, OPENAI, context(host) if is_ours else False)
+    made.context_compressor  # noqa: B018  # as a turn does: modules imported since are reached
+    gateway.register_agent(made, "ada")
+    idle_session(gateway)
+    working = get_default_session_store().get_working_history("books")
+    assert (len(working) == 60) is is_ours
+
+
+@pytest.mark.parametrize("is_ours", [True, False])
+def test_a_bots_saved_history_is_not_compacted(host: LocalProvider, is_ours: bool) -> None:
+    """`session.compaction` of the bot's configuration does nothing for an agent of ours."""
+    sessions = pytest.importorskip("praisonai_bot.bots._session")
+    manager = sessions.BotSessionManager(
+        compaction={"enabled": True, "max_tokens": 1_000, "keep_recent": 4}
+    )
+    made = agent(host, OPENAI, context(host) if is_ours else False)
+
+    async def talk() -> None:
+        for number in range(12):
+            await manager.chat(made, "user", turn(number))
+
+    asyncio.run(talk())
+    (saved,) = manager._histories.values()
+    assert (len(saved) == 24) is is_ours
+
+
+def test_a_moved_place_is_left_out_and_said(
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One line of the log names it; the other places are replaced."""
+    server = pytest.importorskip("praisonai_bot.gateway.server")
+    from praison_compressor import uninstall
+
+    uninstall()
+    monkeypatch.delattr(server.WebSocketGateway, "_idle_compaction_candidates")
+    done = install()
+    assert done.lacking == {seams.IDLE: done.lacking[seams.IDLE]}
+    assert "_idle_compaction_candidates" in done.lacking[seams.IDLE]
+    assert seams.IDLE in caplog.text
