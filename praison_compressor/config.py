@@ -330,13 +330,13 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
 
 
 def no_such(kind: str, name: str, known: Iterable[str]) -> str:
-    """Return the text of an error about an unknown name, with the nearest known one."""
+    """Return an error's text for an unknown name, with the nearest one."""
     meant = nearest(name, known)
     return f"no {kind} {name!r}" + (f" (did you mean {meant!r}?)" if meant else "")
 
 
 def whole(name: str, value: Any, least: int = -MOST) -> int:
-    """Return the value of a call's option as a whole number of `least` or more.
+    """Return an option of a call as a whole number.
 
     Raises:
         ConfigError: the value is no whole number, or out of range.
@@ -406,7 +406,7 @@ def _fact_patterns(given: Any) -> dict[str, str]:
 
 
 def _check_prompt(given: Any) -> None:
-    """Refuse a template of a summary's request that lacks a field or has another one.
+    """Refuse a request template with a missing or unknown field.
 
     Without a field, earlier summaries would be lost or an option would do nothing.
     """
@@ -444,7 +444,7 @@ def check_store(url: str | None) -> None:
 
 
 def _texts(name: str, given: Any) -> tuple[str, ...]:
-    """Check the texts of an option: a text alone would be read letter by letter."""
+    """Check a list of texts: one text would be read by letters."""
     sound = isinstance(given, (list, tuple)) and all(isinstance(p, str) and p for p in given)
     if not sound:
         raise ConfigError(f"{name}={given!r}: expected a list of texts that are not empty")

@@ -30,7 +30,7 @@ class ConfigError(CompressorError, ValueError):
 
 
 class InvalidMessages(CompressorError, ValueError):
-    """The transcript is not a list of chat messages and cannot be repaired.
+    """The transcript is no list of chat messages, and cannot be repaired.
 
     `index` is the position of the offending message, or None when the list itself is at fault.
     """
@@ -63,7 +63,7 @@ class BudgetTooSmall(CompressorError):
 
 
 class HostMoved(CompressorError):
-    """A name of praisonaiagents that we build on is gone or has another shape.
+    """A name of praisonaiagents that we need is gone or different.
 
     `seam` is that dotted name. `install()` raises this before any agent runs.
     """

@@ -43,7 +43,7 @@ def main() -> None:
 
 
 class _Group(TyperGroup):
-    """The commands, each of whose errors becomes one line and an exit code."""
+    """The commands; an error becomes one line and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""

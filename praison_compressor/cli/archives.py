@@ -35,9 +35,10 @@ def restore(
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Write a session's messages back: the whole transcript as of the last compression.
+    """Write a session's transcript, as of its last compression.
 
-    With --view the transcript that the view represents. Secrets that the ledger masked stay masked.
+    With --view it writes the transcript that the view represents. Secrets that the ledger masked
+    stay masked.
 
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
@@ -80,7 +81,9 @@ def verify(
     namespace: Annotated[str | None, opt.value("NAME", "Only this tenant.")] = None,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Derive every hash of the ledger again; exit code 1 when something disagrees.
+    """Derive every hash of the ledger again, and compare.
+
+    Exit code 1 when one differs.
 
     $ praison-compressor verify audit --store ledger.db
     """
@@ -109,12 +112,12 @@ def forget(
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Erase a session or one message, and every summary that was written in its light.
+    """Erase a session or one message, and the summaries that covered it.
 
-    There is no way back. The chain keeps a tombstone and still verifies. The child sessions by
-    which the host shows its compressions go too; what is left there is said. Without TARGET only
-    the pages are cleared that an earlier run had to leave. What a fork inherited goes with the
-    session that it was forked from.
+    There is no way back. Later summaries go too, since the erased ones were shown to their writer.
+    The chain keeps a tombstone and still verifies. The host's child sessions, which show
+    compressions, are removed. What a fork inherited goes with the session that it was forked from.
+    Without TARGET the command clears freed pages that an earlier run could not clear.
 
     $ praison-compressor forget audit --yes --store ledger.db
     """

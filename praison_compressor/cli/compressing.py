@@ -39,7 +39,9 @@ def compress(
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Compress a transcript: head and tail stay verbatim, the middle becomes a summary.
+    """Compress a transcript.
+
+    Head and tail stay verbatim, the middle becomes a summary.
 
     Reads a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line
     or one conversation a line. The file itself is never changed. `--set tool_policies=keep_none`
@@ -110,7 +112,7 @@ def _place(session: str | None, epoch: str, config: CompressorConfig) -> Iterato
 
 
 def _parts_table(seen: Preview, view_messages: int) -> Table:
-    """Return the parts of a view, and below them the whole with what frames every request."""
+    """Return a row for each part of a view, and the total."""
     parts = seen.parts
     before = sum(part.tokens_before for part in parts) + seen.opening
     after = sum(part.tokens_after for part in parts) + seen.opening
@@ -182,9 +184,9 @@ def inspect(
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show what would be kept, masked and summarized, and why, without doing it.
+    """Show what would be kept, masked and summarized, and why.
 
-    Asks no model and writes nothing. Takes the options of `compress`.
+    Changes nothing: asks no model, writes nothing. Takes the options of `compress`.
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
@@ -223,7 +225,7 @@ def inspect(
 
 
 def _absent(url: str | None) -> str | None:
-    """Return the place of a named store that is not there yet, or None."""
+    """Return the place of a missing store, or None."""
     if url is None:
         return None
     with opt.ledger(url, new=True) as store:

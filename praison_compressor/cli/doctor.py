@@ -31,7 +31,7 @@ STYLES = {OK: "green", NOTE: "yellow", FAIL: "red"}
 
 @dataclass(frozen=True)
 class Check:
-    """One part of the installation: what was found, and what to do about it."""
+    """What was found of one part of the installation."""
 
     state: str
     """ "ok", "note" (works, but worth knowing) or "fail"."""
@@ -48,7 +48,7 @@ def doctor(
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Check the host and its configuration, the window, the store, the model that writes summaries.
+    """Check the host, its configuration, the window, the store, the models.
 
     Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does and checks the options that
     an agent gets by them; those given here count first. Says which agents are compressed and from
@@ -78,7 +78,7 @@ def _lines(checks: Mapping[str, Check]) -> Iterator[Line]:
 
 
 def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
-    """Return the options of an agent that names none, and where each comes from.
+    """Return the options in force, and where each comes from.
 
     The command line counts before the host's files, these before the environment.
     """
@@ -92,12 +92,15 @@ def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
     for name, variable in (("store_url", STORE_VARIABLE), ("store_key", KEY_VARIABLE)):
         if getattr(config, name) is not None:
             sources.setdefault(name, variable)
-    found = "; ".join(f"{name}: {source}" for name, source in sorted(sources.items()))
+    names: dict[str, list[str]] = {}
+    for name in sorted(sources):
+        names.setdefault(sources[name], []).append(name)
+    found = "; ".join(f"{', '.join(theirs)}: {source}" for source, theirs in names.items())
     return config, Check(OK, found or "the defaults")
 
 
 def _of_host(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Add the options of the host's files; return them with the file of each."""
+    """Add the options of the host's files; return each one's file."""
     from ..praisonai.options import usable
     from ..praisonai.plugin import IN_FILES, asked, file_of
 
@@ -122,7 +125,7 @@ def _package(config: CompressorConfig) -> Check:
 
 
 def _host(config: CompressorConfig) -> Check:
-    """Replace every place of the host that is built on, and put it back."""
+    """Replace every name of the host that we replace; restore it."""
     try:
         found = f"praisonaiagents {version('praisonaiagents')}"
         from ..praisonai import install, installed, uninstall
@@ -144,7 +147,7 @@ def _host(config: CompressorConfig) -> Check:
 
 
 def _plugin(config: CompressorConfig) -> Check:
-    """Read what the host's configuration asks of the plugin, and what of that does nothing."""
+    """Read what the host's configuration asks of the plugin."""
     try:
         from ..praisonai.plugin import NAME, asked
 
@@ -198,7 +201,9 @@ def _agents(config: CompressorConfig) -> Check:
 
 
 def _tried(config: CompressorConfig) -> Any:
-    """Run `trial` in a process of its own: the host reads its configuration once in each.
+    """Run `trial` in a process of its own.
+
+    The host reads its configuration once in each process.
 
     Raises:
         ValueError: the process failed; with its last line.
@@ -221,7 +226,7 @@ ORDERS = "You keep the books."
 
 
 def trial() -> None:
-    """Have an agent outgrow its window in one request, and print the result as JSON.
+    """Have an agent outgrow its window; print the result as JSON.
 
     The command line has its model and its window as JSON; null means the configured one. The agent
     is as the host's configuration makes it, but for what would reach out of this process:
@@ -326,7 +331,7 @@ def _store(config: CompressorConfig) -> Check:
 
 
 def _auxiliary(config: CompressorConfig) -> Check:
-    """Ask the model one small question as a summary would be asked for."""
+    """Ask the model one small question, as for a summary."""
     model = config.auxiliary_model
     if model is None:
         usual = "static outside an agent; in one its own model writes them"

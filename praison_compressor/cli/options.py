@@ -169,7 +169,7 @@ STORED_WHEN = (
 
 @contextlib.contextmanager
 def ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
-    """Open the store at the URL, of the environment, or of the user's data directory.
+    """Open the named store, that of the environment, or the user's.
 
     Only `new` makes a ledger: a mistyped path is no empty store. The key of an encrypted ledger is
     in the environment, since others can read a command line.
@@ -208,7 +208,7 @@ def existing(store: SqlStore, namespace: str, name: str) -> Session:
 
 
 def _session_ids(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the sessions of the store on the command line, for a shell that completes."""
+    """Return the sessions that a shell may complete."""
     given = context.params
     namespace = given.get("namespace") or DEFAULT
     try:

@@ -65,7 +65,9 @@ def lineage(
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Show a session's chain of epochs, root first: each compression or undo opened one.
+    """Show a session's chain of epochs, root first.
+
+    Each compression or undo opened one.
 
     $ praison-compressor lineage audit --forks --store ledger.db
     """
@@ -80,7 +82,7 @@ def lineage(
 
 
 def family(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
-    """Yield the depth, the origin and the epoch of each epoch, in order.
+    """Yield depth, origin and epoch for each epoch, in order.
 
     A fork is one deeper than its parent. The origin is "began", "compressed", "took one back" or
     "fork".
@@ -111,12 +113,12 @@ def show(
     ] = None,
     full: Annotated[bool, opt.flag("--full", "With s2: its text and all its originals.")] = False,
     summaries: Annotated[bool, opt.flag("--summaries", "List no masks.")] = False,
-    live: Annotated[bool, opt.flag("--live", "List only what stands in the view now.")] = False,
+    live: Annotated[bool, opt.flag("--live", "List only what is in the view now.")] = False,
     store: opt.StoreUrl = None,
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,
 ) -> None:
-    """List a session's segments, or show what a reference names, word for word.
+    """List a session's segments, or show what a reference names.
 
     References are those that summaries, `search` and `report` print. A long message comes in
     parts, each with the reference to go on by; `s2 --full` has everything at once.
@@ -128,7 +130,7 @@ def show(
         entries = found.entries
         if reference is None:
             if full:
-                raise Unusable("--full: of which segment? Name it, as s2")
+                raise Unusable("--full needs a segment, such as s2")
             _list_segments(session, entries, summaries=summaries, live=live, as_json=as_json)
             return
         named = _named(session, reference, entries)
@@ -137,7 +139,7 @@ def show(
             _show_segment(named.segment, entry, opened.originals(found, entry), as_json)
             return
         if full:
-            raise Unusable(f"{reference} --full: it goes with a segment, s{named.segment}")
+            raise Unusable(f"{reference} --full: expected a segment, such as s{named.segment}")
         reading = functools.partial(_reading, session, store, namespace)
         count = TokenCounter(None).text
         recall = Recall(lambda: opened, lambda: found, count, turn_tokens=None, reading=reading)
@@ -146,7 +148,7 @@ def show(
 
 
 def _reading(session: str, store: str | None, namespace: str, reference: str) -> str:
-    """Return the command that reads on at a reference; a URL with a password is left out."""
+    """Return the command that reads on at a reference, without any password."""
     words = ["praison-compressor", "show", session, reference]
     if store is not None and "@" not in store:
         words += ["--store", store]
@@ -176,7 +178,7 @@ def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
 
 
 def in_view(entries: Sequence[Entry]) -> list[bool]:
-    """Return for each entry whether it is in the view: neither taken back nor folded."""
+    """Return which entries are in the view: not undone, not folded."""
     later: list[frozenset[str]] = []
     found: list[bool] = []
     for segment in reversed(in_force(entries)):
@@ -302,7 +304,7 @@ def search(
 
 
 def _where(hit: Hit, entries: Sequence[Entry], query: str) -> str | None:
-    """Return the reference of a hit, with the lines that match best where it has more."""
+    """Return the reference of a hit, with its best lines, or None."""
     segment = next((n for n, entry in enumerate(entries, 1) if entry.hash == hit.entry), None)
     if segment is None:
         return None

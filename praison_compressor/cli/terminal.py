@@ -56,7 +56,7 @@ Piece = str | Line | Table
 def answer(
     value: Any, shown: Iterable[Piece], as_json: bool, *, file: IO[str] | None = None
 ) -> None:
-    """Print the value as JSON for a program, else the pieces for a person."""
+    """Print the value as JSON, or the pieces for a person."""
     file = file or sys.stdout
     if as_json:
         # ASCII: a terminal obeys nothing in it.
@@ -66,7 +66,7 @@ def answer(
 
 
 def show(pieces: Iterable[Piece], file: IO[str]) -> None:
-    """Print each piece as it comes: in colour in a terminal, else plain."""
+    """Print each piece as it comes, in colour in a terminal."""
     console = Console(file=file, markup=False, highlight=False, emoji=False)
     width = console.width if console.is_terminal else None
     for piece in pieces:
@@ -183,7 +183,7 @@ def complain(text: str, *, kind: str = "") -> None:
 
 @contextlib.contextmanager
 def errors_in_a_line() -> Iterator[None]:
-    """Turn an error of the library or the system into one line and an exit code."""
+    """Turn an expected error into one line and an exit code."""
     try:
         yield
         sys.stdout.flush()

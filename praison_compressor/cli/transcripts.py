@@ -21,7 +21,7 @@ ACCEPTED = (
 
 
 def read_one(path: str, which: int | None = None) -> list[Any]:
-    """Return the one conversation in a file, or the chosen one, counted from 1."""
+    """Return the only conversation in a file, or the chosen one."""
     found = _read_all(path)
     if which is None and len(found) > 1:
         raise Unusable(
@@ -57,11 +57,9 @@ def _values(text: str) -> list[Any]:
         whole = json.loads(text)
     except ValueError as error:
         whole = _lines(text, error)
-        if not all(map(_is_message, whole)):
-            return whole
-    if isinstance(whole, list) and whole and not any(map(_is_message, whole)):
-        return whole
-    return [[whole] if _is_message(whole) else whole]
+    several = whole if isinstance(whole, list) else [whole]
+    # A list with one message in it is a list of messages: the error names those that are none.
+    return [several] if any(map(_is_message, several)) or not several else several
 
 
 def _lines(text: str, no_value: ValueError) -> list[Any]:
@@ -99,7 +97,7 @@ def _kind(value: Any) -> str:
 
 
 def write(path: str, messages: Sequence[Any], *, source: str) -> None:
-    """Write messages, one a line where the name ends in .jsonl; `-` is stdout."""
+    """Write messages as JSON, or as JSON Lines to a `.jsonl` file."""
     by_line = path.endswith(".jsonl")
     values, indent = (messages, None) if by_line else ([messages], 2)
     lines = [json.dumps(value, ensure_ascii=False, indent=indent) for value in values]
@@ -124,7 +122,7 @@ def _private(path: str, flags: int) -> int:
 
 
 def writable(path: str, *, source: str = "-") -> None:
-    """Refuse a place that cannot be written to, before anything is done for it."""
+    """Refuse a place that cannot be written to."""
     target = Path(path)
     with _usable(path):
         if not target.absolute().parent.is_dir():

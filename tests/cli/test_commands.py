@@ -21,6 +21,9 @@ from tests.helpers.transcripts import step
 Message = dict[str, Any]
 Writer = Callable[..., tuple[str, ...]]
 
+SUMMARIZE = ("--set", 'tool_policies={"*": "summarize"}')
+"""Options by which masks are not enough."""
+
 
 def transcript(turns: int = 30) -> list[Message]:
     """A task and many turns with a fact in each."""
@@ -238,7 +241,8 @@ def test_a_model_writes_the_summary_where_one_is_named(
 ) -> None:
     """Its text is in the view, its usage in the result. One that fails leaves a static summary and
     its reason: a view was made."""
-    given = ("compress", file, "--window", 8_000, *writer("The ledgers were audited."))
+    options = (*SUMMARIZE, *writer("The ledgers were audited."))
+    given = ("compress", file, "--window", 8_000, *options)
     done = run(*given, "--json")
     assert done.code == 0, done.err
     assert done.json["summary_method"] == "model"

@@ -18,7 +18,7 @@ from cryptography.fernet import Fernet
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger.sql.store import open_store
 from tests.cli.conftest import SESSION
-from tests.cli.test_commands import transcript
+from tests.cli.test_commands import SUMMARIZE, transcript
 from tests.helpers.command import Run
 from tests.helpers.talks import NAMESPACE, committed
 
@@ -277,7 +277,7 @@ def test_restore_says_what_is_not_as_it_came(run: Run, view: Path, file: Path) -
     messages[1]["content"] += " The key is sk-proj-" + "a1B2" * 12
     file.write_text(json.dumps(messages))
     given = ("--window", "8k", "--store", "other.db", "--session", "other", "--out", "other.jsonl")
-    assert run("compress", file, *given).code == 0
+    assert run("compress", file, *given, *SUMMARIZE).code == 0
     masked = run("restore", "other", "--store", "other.db", "--out", "whole.json")
     assert "1 secret masked" in masked.out
     foreign = run("restore", SESSION, "--view", "other.jsonl", "--out", "still.json")

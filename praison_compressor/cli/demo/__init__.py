@@ -29,7 +29,9 @@ STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
 
 
 def demo(as_json: opt.AsJson = False) -> None:
-    """Watch a real agent outgrow its window and go on: no key, no network.
+    """Watch a real agent outgrow its window and go on.
+
+    No key, no network.
 
     A praisonaiagents Agent reads a harbour's logs with its tools. Its model is a local server with
     scripted answers, as strict as a real provider: it refuses a request over its window, and
@@ -119,7 +121,7 @@ def _requests(sent: Sequence[Sent]) -> Table:
 
 
 def picture(one: Sent, tokens: TokenCounter) -> Iterator[str]:
-    """Draw the whole transcript beside what was sent of it, line by line."""
+    """Draw the transcript beside what was sent, line by line."""
     halves = (("whole", one.whole, one.transcript_tokens), ("sent", one.view, one.sent_tokens))
     left, right = (
         [
@@ -134,7 +136,7 @@ def picture(one: Sent, tokens: TokenCounter) -> Iterator[str]:
 
 
 def _listed(messages: Sequence[Message], tokens: TokenCounter) -> Iterator[str]:
-    """Yield a line for each message near an end, and for each heading of a summary."""
+    """Yield lines for messages near an end, and for summaries."""
     skipped = 0
     for index, message in enumerate(messages):
         framed = is_framed(message)

@@ -39,7 +39,7 @@ FACT = "01-23 Marigold, 14 crates of tea: mast broken, towed in by the Otter"
 
 
 def log_of(pier: int) -> list[str]:
-    """Return the lines of a log; the same everywhere, so that the figures are too."""
+    """Return the lines of a log, the same on every machine."""
     lines = []
     for n in range(LINES * len(MONTHS)):
         late = f", {n % 5 + 1} h late" if n % 29 == 0 else ""
@@ -76,7 +76,7 @@ def read_month(pier: int, month: int) -> str:
 
 @dataclass(frozen=True)
 class Turn:
-    """What the user says, the calls it takes, and what the scripted model answers."""
+    """What the user says, what the model calls, what it answers."""
 
     user: str
     calls: tuple[tuple[str, Mapping[str, Any]], ...]
@@ -114,7 +114,7 @@ SCRIPT = (
 
 
 def answer(asked: Asked) -> Reply:
-    """Answer as the agent's model: find the place in the script from what is shown."""
+    """Answer as the agent's model, from nothing but the request."""
     # A summary quotes the user too, so it does not count.
     said = [text_of(m) for m in asked.messages if m.get("role") == "user" and not is_framed(m)]
     known = [turn.user for turn in SCRIPT]
@@ -173,7 +173,7 @@ class Sent:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A turn: what the user said, what the agent answered, and the requests it took."""
+    """A turn: the user's words, the answer, the requests."""
 
     user: str
     answer: str
@@ -183,7 +183,7 @@ class Outcome:
 
     @property
     def check(self) -> dict[str, Any]:
-        """Whether the line asked for was in the last turn's view and answer."""
+        """Whether the line asked for was in view, and in the answer."""
         calls = {call.name for message in self.sent[-1].view for call in tool_calls_of(message)}
         return {
             "fact": FACT,

@@ -42,7 +42,7 @@ def report(
     namespace: opt.Namespace = opt.DEFAULT,
     as_json: opt.AsJson = False,
 ) -> None:
-    """Write one page, complete in itself, that shows the life of a session.
+    """Write one self-contained page that shows the life of a session.
 
     Context size over time with each compression, each summary beside its originals, masked outputs,
     lineage, cost. A transcript is sent again as it grew, with these options, to the compressor
@@ -76,7 +76,7 @@ def report(
 
 
 def _of_session(name: str, store: str | None, namespace: str, tokens: TokenCounter) -> Life:
-    """Return the life of a stored session; a name like a file's is a missing file."""
+    """Return the life of a stored session."""
     try:
         with opt.ledger(store) as opened:
             opt.existing(opened, namespace, name)
@@ -116,7 +116,7 @@ def render(life: Life) -> str:
 
 
 def _part(name: str) -> Markup:
-    """Read a file of ours: the only thing on the page that is not escaped."""
+    """Read a file of ours, which the page does not escape."""
     return Markup((files(__package__) / name).read_text(encoding="utf-8"))
 
 

@@ -60,7 +60,7 @@ class Card:
     """The originals."""
 
     def originals(self) -> Iterator[tuple[str, str, str]]:
-        """Yield reference, role and text of each original of a segment in the view.
+        """Yield reference, role and text of each original.
 
         The originals of a folded segment are shown with the later one: a page must not hold
         everything twice.
@@ -104,7 +104,7 @@ class Life:
 
     @property
     def secrets(self) -> int:
-        """How many secrets are masked in the archive of the segments in the view."""
+        """How many secrets are masked in the originals of the view."""
         cards = (*self.cards, *self.masks)
         return sum(card.segment.secrets for card in cards if card.standing)
 
@@ -115,7 +115,7 @@ class Life:
 
     @property
     def not_paid(self) -> float | None:
-        """US dollars for those tokens at the listed price; a prompt cache makes them cheaper."""
+        """US dollars for the tokens not sent, at the listed price."""
         return self.price * self.not_sent if self.price and self.points else None
 
 
@@ -204,7 +204,7 @@ def _curve(
 
 
 def _cuts(messages: Sequence[Message], cards: Sequence[Card]) -> Iterator[tuple[int, Card]]:
-    """Yield each segment with the number of messages when it was written, in the chain's order.
+    """Yield each segment with the number of messages at its time.
 
     That number is at least the place of its last original. A segment is left out where one of its
     originals was edited away since.
