@@ -120,7 +120,7 @@ def _mended_call(call: Any) -> Message:
 
 
 def _mended_block(block: Message) -> Message:
-    """Return id, name and input of an Anthropic call as its API accepts them."""
+    """Return an Anthropic call's id, name and input as its API accepts."""
     found, given = read_call(block), block.get("input")
     if not isinstance(given, dict):
         given = json.loads(_arguments(found.arguments))
@@ -143,7 +143,7 @@ def _made_id(name: str, arguments: Any) -> str:
 
 
 def _arguments(text: str) -> str:
-    """Return arguments as a JSON object; broken JSON is kept as a string."""
+    """Return arguments as a JSON object, broken JSON as a string."""
     try:
         if isinstance(plain_value(json.loads(text)), dict):
             return text
@@ -160,7 +160,7 @@ def _mended_content(content: Any) -> Any:
 
 
 def _mended_part(part: Any) -> Message | None:
-    """Return a part, an invalid one as text, or None if it is empty."""
+    """Return a part, an invalid one as text, None if empty."""
     kind = part.get("type") if isinstance(part, dict) else None
     if kind == "text" and not part.get("text"):
         return None

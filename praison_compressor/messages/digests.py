@@ -101,12 +101,12 @@ SPARE = 256
 
 
 class Seen:
-    """A message's copy, digests and token counts, shared by messages of equal content."""
+    """A message's copy, digests and token counts, shared by equal messages."""
 
     __slots__ = ("_content_digest", "_digest", "comparable", "plain", "tokens")
 
     def __init__(self, plain: Message, comparable: bool) -> None:
-        """Take a private plain copy, and whether `==` finds every edit of it."""
+        """Take a private plain copy, and whether `==` finds every edit."""
         self.plain = plain
         self.comparable = comparable
         """False for messages with numbers, since 1 == True == 1.0."""
@@ -136,11 +136,9 @@ class Originals(Sequence[Message]):
     """Private copies of messages, which nobody edits, with their digests."""
 
     def __init__(self, seen: Sequence[Seen]) -> None:
-        """Take entries of the cache."""
         self._seen = seen
 
     def __len__(self) -> int:
-        """Return the number of messages."""
         return len(self._seen)
 
     @overload
@@ -148,7 +146,6 @@ class Originals(Sequence[Message]):
     @overload
     def __getitem__(self, at: slice) -> Originals: ...
     def __getitem__(self, at: int | slice) -> Message | Originals:
-        """Return a message, or a part of the messages."""
         return Originals(self._seen[at]) if isinstance(at, slice) else self._seen[at].plain
 
     def at(self, indices: Iterable[int]) -> Originals:
@@ -161,7 +158,7 @@ class Originals(Sequence[Message]):
 
 
 class MessageCache:
-    """A bounded cache of `Seen`, in two generations: a hit costs no bookkeeping.
+    """A bounded cache of `Seen`: a hit costs no bookkeeping.
 
     A full young generation becomes the old one, and the old one is dropped: at most twice the
     bounds are held. The bound in messages grows to the longest transcript, which would otherwise be
@@ -169,7 +166,6 @@ class MessageCache:
     """
 
     def __init__(self, max_messages: int = 65_536, max_chars: int = 64 * 1024 * 1024) -> None:
-        """Take the bounds of one generation."""
         self._max_messages = max_messages
         self._max_chars = max_chars
         self._lock = renewed(threading.Lock())
@@ -192,7 +188,7 @@ class MessageCache:
         return self._find(message)
 
     def all(self, messages: Iterable[Mapping[str, Any]]) -> list[Seen]:
-        """Return the entries of messages; this loop is the cost of a quiet turn."""
+        """Return the entries of messages: the cost of a quiet turn."""
         self._max_messages = max(self._max_messages, length_hint(messages))
         known, find = self._by_id.get, self._find
         found = []

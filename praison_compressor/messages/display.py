@@ -44,7 +44,7 @@ def one_line(text: str) -> str:
 
 
 def excerpt(text: str, width: int) -> str:
-    """Return the beginning of a text, on one line of at most `width` characters."""
+    """Return a text's beginning on one line of at most `width`."""
     # Cutting first: a message may have megabytes.
     line = one_line(text[: 8 * width + 4_096])
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
@@ -77,7 +77,7 @@ def call_in_words(call: ToolCall) -> str:
 
 
 def when(seconds: float) -> str:
-    """Return a time in UTC, "" for none or one outside the calendar."""
+    """Return a time in UTC, or "" if invalid."""
     try:
         found = datetime.fromtimestamp(seconds, timezone.utc)
     except (OverflowError, ValueError, OSError):

@@ -35,7 +35,7 @@ def renewed(made: T) -> T:
 
 
 class _Undivided:
-    """Work that no fork divides: a fork waits for threads inside, others wait for the fork."""
+    """Work that no fork divides: forks and threads wait for each other."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -102,12 +102,10 @@ class lazy(Generic[T]):
     """`functools.cached_property` without the lock that all instances share (until 3.12)."""
 
     def __init__(self, work: Callable[[Any], T]) -> None:
-        """Take the method that computes the value."""
         self._work = work
         self.__doc__ = work.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Remember the attribute's name."""
         self._name = name
 
     def __get__(self, instance: Any, owner: type | None = None) -> T:

@@ -65,7 +65,7 @@ class Transcript:
 
 
 def read(messages: Any) -> Transcript:
-    """Read a list of chat messages, repaired where a provider would refuse it.
+    """Read chat messages, repaired where a provider would refuse them.
 
     The caller's list is never changed. Objects become dictionaries, private keys are dropped, empty
     content is marked, arguments become JSON text, results move behind their calls, a missing result
@@ -102,7 +102,7 @@ def as_list(messages: Any) -> Sequence[Any]:
 
 
 def steps(messages: Sequence[Mapping[str, Any]]) -> list[range]:
-    """Return the steps of a valid list, as ranges that cover it in order."""
+    """Return the steps of a valid list, as ranges in order."""
     found: list[range] = []
     start = 0
     while start < len(messages):

@@ -25,7 +25,7 @@ _TEXT = frozenset({"input_text", "output_text"})
 
 
 def to_messages(instructions: Any, items: Any) -> list[Message]:
-    """Return a request's chat messages; equal words have equal digests on both APIs.
+    """Return a request's chat messages, digests equal on both APIs.
 
     `items` are dictionaries, or a client's objects, as a response's `output`.
     """

@@ -15,7 +15,7 @@ from .shapes import Message
 
 
 class SecretShape(NamedTuple):
-    """A kind of secret; the pattern's group `secret` is masked, else the whole match."""
+    """A kind of secret; its group `secret` is masked, else everything."""
 
     kind: str
     pattern: str
@@ -151,7 +151,6 @@ class Redactor:
     """
 
     def __init__(self, namespace: str = "default") -> None:
-        """Take the namespace that keys the hashes."""
         self._key = hashlib.blake2b(namespace.encode("utf-8", "replace")).digest()[:32]
 
     def text(self, text: str) -> tuple[str, int]:
@@ -217,7 +216,7 @@ def masks_in(value: Any) -> int:
 def wants_redaction(
     config: CompressorConfig, model: str | None = None, *, on_disk: bool = False
 ) -> bool:
-    """Return whether secrets are masked for a summary: another model, or a disk."""
+    """Return whether a summary goes to another model or a disk."""
     if config.redact_secrets is not None:
         return config.redact_secrets
     asked = model or config.auxiliary_model

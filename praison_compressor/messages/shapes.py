@@ -213,7 +213,7 @@ def json_text(arguments: Any) -> str:
 
 
 def to_plain(message: Any) -> Message:
-    """Return the message as a dictionary of plain JSON values, a deep copy."""
+    """Return a deep copy of the message in plain JSON values."""
     if is_flat(message):
         return message.copy()
     plain = plain_value(message)
@@ -223,7 +223,7 @@ def to_plain(message: Any) -> Message:
 
 
 def is_flat(message: Any) -> TypeGuard[Message]:
-    """Return whether a message is a dictionary of strings alone, as most are."""
+    """Return whether a message has strings alone, as most have."""
     return type(message) is dict and set(map(type, chain(message, message.values()))) == {str}
 
 

@@ -13,7 +13,7 @@ from .replies import JSON, Failure
 
 @dataclass(frozen=True)
 class Rules:
-    """How strict the provider is where real ones differ; the defaults are OpenAI's."""
+    """Strictness where real providers differ; the defaults are OpenAI's."""
 
     alternate: bool = False
     """Refuse two user or two assistant messages in a row, as many chat templates do."""
@@ -33,7 +33,6 @@ class Refusal(Exception):
         code: str | None = None,
         status: int = 400,
     ) -> None:
-        """Take the error body's fields and the HTTP status."""
         super().__init__(message)
         self.message = message
         self.failure = Failure(status, message, "invalid_request_error", code, param)
@@ -80,7 +79,7 @@ def parse_body(raw: bytes) -> JSON:
 
 # ---------------------------------------------------------------- messages
 def check_messages(messages: Any, rules: Rules) -> None:
-    """Refuse chat messages that the API would refuse; pure, for tests without HTTP."""
+    """Refuse chat messages as the API would; pure, without HTTP."""
     for index, message in enumerate(an_array(messages, "messages")):
         _check_message(message, f"messages[{index}]", rules)
     _check_pairs(messages)
@@ -151,7 +150,7 @@ def _function_of(holder: JSON, path: str) -> JSON:
 
 
 def _check_pairs(messages: Sequence[JSON]) -> None:
-    """Refuse results without a call, calls without a result, and results given twice."""
+    """Refuse orphan results, unanswered calls and doubled results."""
     waiting: list[str] = []
     for message in [*messages, {"role": "end"}]:
         if message["role"] == "tool":
@@ -175,7 +174,7 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
 
 
 def check_alternation(messages: Sequence[JSON]) -> None:
-    """Refuse roles other than user, assistant, user, assistant …, as chat templates do.
+    """Refuse roles that do not alternate, as chat templates do.
 
     Tool traffic and system messages do not count.
     """
@@ -190,7 +189,7 @@ def check_alternation(messages: Sequence[JSON]) -> None:
 
 # ---------------------------------------------------------------- tools
 def check_tools(body: JSON) -> None:
-    """Refuse tools that are not declared as functions, and a choice among none."""
+    """Refuse tools that are no functions, and a choice without tools."""
     tools = body.get("tools")
     if tools is None and body.get("tool_choice") not in (None, "none"):
         said = "'tool_choice' is only allowed when 'tools' are specified."
@@ -249,7 +248,7 @@ def an_object(value: Any, path: str) -> JSON:
 
 
 def an_array(value: Any, path: str) -> list[Any]:
-    """Return the value if it is an array and not empty, else refuse."""
+    """Return the value if it is a filled array, else refuse."""
     if not isinstance(value, list):
         wrong_type(path, "an array of objects", value)
     filled(value, path)

@@ -67,7 +67,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Broken:
-    """A reply that does not arrive whole: reset, stalled, no UTF-8, or a proxy's page."""
+    """A broken reply: reset, stalled, no UTF-8, or a proxy's page."""
 
     how: Literal["reset", "stall", "invalid_utf8", "not_json"]
     reply: Reply = field(default_factory=lambda: Reply("This reply never arrives."))
@@ -154,7 +154,7 @@ class Recorded(Asked):
 
 @dataclass
 class Worker:
-    """An agent's model: makes `calls` rounds of tool calls in each turn, then answers.
+    """An agent's model: `calls` rounds of calls a turn, then an answer.
 
     Only the newest tool result says which round it is, so older messages may be compressed. Without
     tools in the request the model answers at once.
@@ -216,7 +216,7 @@ class Summarizer:
 
 
 def _round_of(asked: Asked) -> int:
-    """Return the number of rounds in this turn, from the newest result's id."""
+    """Return the turn's number of rounds, from the newest result's id."""
     for message in reversed(asked.messages):
         if message.get("role") in ("system", "developer"):
             continue

@@ -71,7 +71,7 @@ class LocalProvider:
     # -- answers -----------------------------------------------------------------------------------
 
     def route(self, match: Match, answer: Answers) -> None:
-        """Set answers for a model's exact name, or for requests that `match` accepts.
+        """Set answers for a model's name, or requests that `match` accepts.
 
         The newest matching route wins.
         """
@@ -128,7 +128,6 @@ class LocalProvider:
         return f"{self.url}/v1"
 
     def __enter__(self) -> LocalProvider:
-        """Start the server."""
         self._loop = asyncio.new_event_loop()
         name = "praison-compressor-local-provider"
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)
@@ -185,7 +184,7 @@ class LocalProvider:
             record.ended_at = time.monotonic() - self._made_at
 
     def _admit(self, protocol: ChatCompletions, record: Recorded, raw: bytes) -> None:
-        """Read, check and count a request; raise `Refusal` as a real provider would."""
+        """Read, check and count a request, or raise `Refusal`."""
         record.protocol = protocol.name
         body = record.body = parse_body(raw)
         record.model = str(body.get("model") or "")
@@ -203,7 +202,7 @@ class LocalProvider:
         record.cached_tokens = self._cached(record)
 
     def _cached(self, asked: Asked) -> int:
-        """Return the tokens of the prefix shared with an earlier request; remember this one."""
+        """Return the prefix shared with earlier requests, in tokens; remember this one."""
         prefixes = _prefixes(asked)
         shared = next((i for i, p in enumerate(prefixes) if p not in self._begun), len(prefixes))
         self._begun.update(prefixes)
@@ -265,7 +264,7 @@ class LocalProvider:
 
 
 def _answerer(answers: Answers) -> Answerer:
-    """Return answers as a callable; a list is used in order, then fails with 500."""
+    """Return answers as a callable; a used list fails with 500."""
     if callable(answers):
         return answers
     left = iter(answers)

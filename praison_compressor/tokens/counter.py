@@ -51,7 +51,7 @@ class TokenCounter:
         cache: MessageCache | None = None,
         vocabulary: Vocabulary | None = None,
     ) -> None:
-        """Take a model, a cache that may be shared, and a vocabulary other than the model's.
+        """Take a model, perhaps a shared cache and another vocabulary.
 
         Raises:
             ConfigError: the model is no name.
@@ -168,7 +168,7 @@ class TokenCounter:
         return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._reasoning(message)
 
     def _reasoning(self, message: Message) -> int:
-        """Return the tokens of thinking that is sent back, as blocks or text."""
+        """Return the tokens of thinking sent back, as blocks or text."""
         tokens = self._content(message.get("refusal"))
         blocks = message.get("thinking_blocks") or message.get("reasoning_details")
         text = message.get("reasoning_content") or message.get("reasoning")
@@ -231,7 +231,7 @@ class TokenCounter:
         return self._tool_tokens + self.vocabulary.count(line) + self._properties(schema)
 
     def _properties(self, schema: Any) -> int:
-        """Return the tokens of a schema's properties; the published rule has one level."""
+        """Return the tokens of a schema's properties at any depth."""
         if not isinstance(schema, Mapping):
             return 0
         properties = schema.get("properties")

@@ -68,7 +68,7 @@ _SEAM = re.compile(
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Yield parts of at most PIECE_CHARS, cut where a token ends if possible."""
+    """Yield parts of at most PIECE_CHARS, cut at a token's end."""
     start = 0
     while len(text) - start > PIECE_CHARS:
         end = start + PIECE_CHARS

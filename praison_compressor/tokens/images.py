@@ -23,7 +23,7 @@ _HEADER_CHARS = 400_000  # of base64: a camera's JPEG keeps its preview before i
 
 @dataclass(frozen=True)
 class ImageRule:
-    """A model family's price of an image: by tiles of 512, patches of 32, or area."""
+    """Price of an image: tiles of 512, patches of 32, or area."""
 
     base: int = 85
     tile: int = 170
@@ -31,7 +31,7 @@ class ImageRule:
     pixels_per_token: int = 0
 
     def count(self, size: Size | None, detail: str | None) -> int:
-        """Return the tokens of an image; an unknown size counts as 1024 x 1024."""
+        """Return the tokens of an image; None counts as 1024 x 1024."""
         width, height = size or UNKNOWN_SIZE
         if self.per_patch:
             return ceil(_patches(width, height) * self.per_patch)

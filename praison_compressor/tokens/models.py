@@ -82,7 +82,7 @@ def _price(model: str | None, field: str) -> float | None:
 
 @lru_cache(maxsize=256)
 def _warn(model: str | None) -> None:
-    """Warn about an unknown window; the cache keeps it to once per model."""
+    """Warn about an unknown window, once per model by the cache."""
     logger.warning(
         "the context window of model %r is unknown; %d tokens are assumed; set context_window for "
         "the agent's model, or litellm.register_model for an auxiliary model, whose window is also "
@@ -101,7 +101,7 @@ def _known(model: str | None) -> Limits | None:
 
 
 def _tables() -> Iterator[tuple[Mapping[str, Any], str]]:
-    """Yield the tables, the run-time one first: only it has a user's own deployments."""
+    """Yield the tables, first the one with a user's own deployments."""
     live = getattr(sys.modules.get("litellm"), "model_cost", None)
     if isinstance(live, Mapping):
         yield live, "litellm.model_cost"
@@ -148,7 +148,7 @@ def bare_names(model: str | None) -> list[str]:
 
 
 def _names(model: str | None) -> Iterator[str]:
-    """Yield the name, then ever shorter ones: the first match is the best."""
+    """Yield the name, then shorter ones: the first match is best."""
     seen = set()
     for routed in _without_routes(model or ""):
         for name in _spellings(routed):
@@ -261,7 +261,7 @@ class Overflow:
 
 
 def overflow_of(error: BaseException) -> Overflow | None:
-    """Return the numbers in an error about a too long request, else None."""
+    """Return the numbers of an overflow error, else None."""
     text = _text(error)
     if not _MARKS.search(text) or _NOT.search(text):
         return None

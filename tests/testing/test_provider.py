@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +17,6 @@ from praisonaiagents import Agent
 import praison_compressor.testing as testing
 from praison_compressor import TokenCounter, uninstall
 from praison_compressor.testing import (
-    Asked,
     Broken,
     Call,
     Failure,
@@ -128,21 +126,6 @@ def test_a_repeated_prefix_is_reported_as_cached(provider: LocalProvider) -> Non
     assert 2000 < cached[1] < provider.requests[1].prompt_tokens
 
 
-def test_every_request_is_on_record(provider: LocalProvider) -> None:
-    """The record has path, headers, body, messages, tools and model."""
-    ask(provider, tools=[TOOL], temperature=0.5)
-    ask(provider, model="other")
-    first, second = provider.requests
-    assert (first.number, first.path, first.protocol) == (1, "/v1/chat/completions", "chat")
-    assert (first.model, first.messages, first.tools) == ("gpt-4o", HI, [TOOL])
-    assert first.body["temperature"] == 0.5
-    assert first.headers["Authorization"] == "Bearer secret"
-    assert (first.status, first.error, first.cancelled, first.text) == (200, None, False, "hi")
-    assert provider.for_model("other") == [second]
-    provider.forget()
-    assert provider.requests == []
-
-
 # ---------------------------------------------------------------- who answers
 
 
@@ -158,24 +141,6 @@ def test_a_list_is_answered_in_order_and_its_end_is_loud(provider: LocalProvider
     provider.answer_with(lambda asked: {}["my mistake"])
     with pytest.raises(openai.InternalServerError, match="my mistake"):
         ask(provider)
-
-
-def test_routes_go_by_name_or_by_request_and_the_newest_wins(provider: LocalProvider) -> None:
-    """The newest matching route answers, by name or predicate."""
-
-    async def awaited(asked: Asked) -> str:
-        await asyncio.sleep(0)
-        return f"default for {asked.model}"
-
-    provider.route("named", lambda asked: "named")
-    provider.route(lambda asked: "secret" in asked.text, lambda asked: Reply("by its text"))
-    provider.answer_with(awaited)
-    secret: Any = [{"role": "user", "content": "a secret"}]
-    asked = (("named", HI), ("named", secret), ("other", HI))
-    replies = [
-        ask(provider, messages, model).choices[0].message.content for model, messages in asked
-    ]
-    assert replies == ["named", "by its text", "default for other"]
 
 
 # ---------------------------------------------------------------- answers that fail
@@ -275,21 +240,6 @@ def test_a_worker_makes_its_calls_in_every_turn_and_then_answers(
 
 
 # ---------------------------------------------------------------- its life
-
-
-def test_a_provider_starts_on_a_free_port_and_leaves_nothing_behind() -> None:
-    """A stopped provider leaves no port and no thread, and may start again."""
-    before = threading.active_count()
-    with LocalProvider() as one, LocalProvider() as two:
-        assert one.base_url != two.base_url
-        address = one.base_url
-    assert threading.active_count() == before
-    with pytest.raises(httpx.ConnectError):
-        httpx.get(address + "/models")
-    with pytest.raises(RuntimeError, match="not running"):
-        _ = one.base_url
-    with one:
-        assert ask(one).choices[0].message.content == "Done."
 
 
 def test_the_documented_example_runs_and_can_fail() -> None:

@@ -93,7 +93,7 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
 def stored_message(
     archive: Archive, namespace: str, target: str
 ) -> tuple[int | None, dict[int, Outline]]:
-    """Return where a message is: its key in the archive, the transcripts that have it.
+    """Return a message's key in the archive and the transcripts with it.
 
     Raises:
         SessionNotFound: it is nowhere in this namespace.
@@ -134,7 +134,7 @@ def _sessions_of(archive: Archive, chained: CTE) -> set[int]:
 
 
 def _exclusive(archive: Archive) -> None:
-    """Lock commits out: a message that is being linked must not be removed."""
+    """Lock commits out: they may link a message that is removed."""
     if not archive.is_sqlite:
         archive.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
@@ -187,7 +187,7 @@ _PAUSE = 0.05
 
 
 def reclaim(database: Database) -> bool:
-    """Clear freed pages; return whether no old byte is left in the files."""
+    """Clear freed pages; return whether no old byte is left."""
     try:
         return _of_sqlite(database) if database.is_sqlite else _of_postgresql(database)
     except StoreUnavailable as error:

@@ -125,7 +125,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         await self._keeper.settled()
 
     def on_event(self, callback: Callable[[Event], Any]) -> None:
-        """Register a callback for every event of the server, function calls among them."""
+        """Register a callback for every event of the server."""
         self._on_event_callbacks.append(callback)
 
     # ------------------------------------------------------------ connection
@@ -206,7 +206,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         return await self._send_event(event)
 
     async def delete_item(self, item_id: str) -> bool:
-        """Delete an item from the conversation, or from the memory if it was folded.
+        """Delete an item from the conversation, a folded one from the memory.
 
         No later summary has it, a running one neither. Returns whether it was sent or forgotten.
         """

@@ -38,7 +38,7 @@ PCM_BYTES_PER_MS, G711_BYTES_PER_MS = 48, 8
 
 @dataclass(eq=False)
 class Item:
-    """One item: a message, a function call, its output, or an unknown kind."""
+    """A message, a function call, its output, or an unknown kind."""
 
     id: str
     type: str
@@ -139,7 +139,6 @@ class Items:
         """Number of all items so far."""
 
     def __iter__(self) -> Iterator[Item]:
-        """Iterate over the items in order."""
         return iter(self._items)
 
     def get(self, item_id: Any) -> Item | None:
@@ -156,7 +155,7 @@ class Items:
         return next((i for i in self._items if i.is_memory and not i.withdrawn), None)
 
     def obsolete(self) -> list[Item]:
-        """Return the server's items that the memory, or a newer one, has replaced."""
+        """Return the server's items that a memory has replaced."""
         gone = (i for i in self._items if i.folded or (i.is_memory and i.withdrawn))
         return [item for item in gone if item.on_server]
 
@@ -283,7 +282,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 
 def messages_of(items: Sequence[Item]) -> list[Message]:
-    """Return the items as chat messages with their ids, outputs directly after calls.
+    """Return the items as chat messages, outputs directly after calls.
 
     The archive can be searched by the server's ids; digests leave ids out.
     """

@@ -29,7 +29,7 @@ REPLAY = "replay_"
 
 
 class ServerRefused(CompressorError):
-    """The Realtime server refused an event of ours, or did not answer it."""
+    """The Realtime server refused our event, or did not answer."""
 
     def __init__(self, code: str, message: str) -> None:
         """Take the server's code ("timeout" without an answer) and its message."""
@@ -44,7 +44,7 @@ class ServerRefused(CompressorError):
 
 
 class Keeper:
-    """Folds items, updates the server, restores new connections; runs on the agent's loop."""
+    """Folds items, updates the server and restores new connections."""
 
     def __init__(
         self,
@@ -54,7 +54,6 @@ class Keeper:
         send: Callable[[Event], Awaitable[bool]],
         ack_timeout_seconds: float,
     ) -> None:
-        """Take the conversation, its memory, the marks, and how to send an event."""
         self.items = items
         self._memory = memory
         self._marks = marks
@@ -68,7 +67,7 @@ class Keeper:
     # ------------------------------------------------------------ events
 
     def take(self, event: Event) -> bool:
-        """Apply an event and start due work; return whether it only answered us."""
+        """Apply an event, start due work; return whether it answered us."""
         kind, item_id = str(event.get("type")), str(event.get("item_id"))
         if kind == "error":
             return self._refused(mapping(event.get("error")))
@@ -98,7 +97,7 @@ class Keeper:
         return {"event_id": item["id"], **event, "item": item}
 
     def unsent(self, event_id: Any) -> None:
-        """Remove the item of an event that was not sent, or was refused."""
+        """Remove the item of an unsent or refused event."""
         item = self.items.get(event_id)
         if item is not None and not item.on_server:
             self.items.deleted(item.id)
@@ -132,7 +131,7 @@ class Keeper:
     # ------------------------------------------------------------ a new connection
 
     async def replay(self) -> None:
-        """Send memory and live window to a new connection, without waiting for answers."""
+        """Send memory and live window to a new connection; await nothing."""
         live = self.items.live()
         if self._memory.text:
             item = memory_item(self._memory.text)
@@ -170,7 +169,7 @@ class Keeper:
     # ------------------------------------------------------------ the work
 
     def _out_of_step(self) -> bool:
-        """Return whether the server's memory item or its items are out of date."""
+        """Return whether the server's items are out of date."""
         sent = self.items.memory
         return (sent.text if sent else "") != self._memory.text or bool(self.items.obsolete())
 
@@ -237,7 +236,7 @@ class Keeper:
             raise
 
     async def _delete(self, together: Sequence[Item]) -> None:
-        """Delete a call and its output together: no response may see half of them."""
+        """Delete a call and its output together: no response sees half."""
         answers = []
         for item in together:
             answers.append(await self._asked(delete_event(item.id, DELETE + item.id)))
@@ -341,7 +340,7 @@ def memory_item(text: str) -> Event:
 
 
 def item_of(item: Item) -> Event:
-    """Return an item for a new connection: words, since its audio is gone."""
+    """Return an item for a new connection, words without audio."""
     given = {"id": item.id, "type": item.type}
     if item.type == "function_call":
         arguments = item.arguments or "{}"

@@ -25,7 +25,7 @@ from .items import EMPTY_SPEECH, Item, Items
 
 @dataclass(frozen=True)
 class Marks:
-    """At the high mark the oldest items are folded, down to the low mark; 0: never."""
+    """Numbers of items between which the window is kept; 0: never folded."""
 
     max_history_items: int = 0
     """Newest items that stay verbatim after a fold."""
@@ -55,7 +55,7 @@ class Marks:
 
     @property
     def step(self) -> int:
-        """Fewest items worth a new memory, which the server reads again: half a fold."""
+        """Fewest items worth a new memory: half a fold."""
         return max(1, (self.trigger_items - self.max_history_items) // 2)
 
 
@@ -63,7 +63,7 @@ class Marks:
 
 
 def choose(items: Items, marks: Marks) -> list[Item]:
-    """Return the items to fold: the oldest above the low mark, if worth it.
+    """Return the oldest items above the low mark, if worth it.
 
     For up to two windows' items these stay: speech without a transcript, a call without its output,
     a call whose output stays. Leading system messages always stay.
@@ -104,7 +104,7 @@ MEMORY_SHARE = 20
 
 
 def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:
-    """Return the compressor's options for a memory: a small window without a tail."""
+    """Return the options for a memory: a small window without tail."""
     window = config.context_window or REALTIME_WINDOW
     return replace(
         config,
@@ -119,10 +119,9 @@ def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:
 
 
 class VoiceMemory:
-    """The folded items of one voice conversation, and the text that replaces them."""
+    """A voice conversation's folded items and the text that replaces them."""
 
     def __init__(self, compressor: ContextCompressor, session_id: str) -> None:
-        """Take the compressor and the ledger's session."""
         self._compressor = compressor
         self._session_id = session_id
         self._is_read = False
