@@ -201,6 +201,7 @@ def _agents(config: CompressorConfig) -> Check:
 
 
 def _steps(config: CompressorConfig) -> str:
+    """Return what becomes of tool steps when a turn ends."""
     if config.keep_tool_steps:
         return "Tool steps are kept between turns"
     return "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"

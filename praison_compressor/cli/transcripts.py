@@ -57,11 +57,9 @@ def _values(text: str) -> list[Any]:
         whole = json.loads(text)
     except ValueError as error:
         whole = _lines(text, error)
-        if not all(map(_is_message, whole)):
-            return whole
-    if isinstance(whole, list) and whole and not any(map(_is_message, whole)):
-        return whole
-    return [[whole] if _is_message(whole) else whole]
+    several = whole if isinstance(whole, list) else [whole]
+    # A list with one message in it is a list of messages: the error names those that are none.
+    return [several] if any(map(_is_message, several)) or not several else several
 
 
 def _lines(text: str, no_value: ValueError) -> list[Any]:

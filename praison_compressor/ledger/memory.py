@@ -93,7 +93,6 @@ class MemoryStore:
     """Limit of a namespace's originals if the configuration has none."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._lock = renewed(threading.RLock())
         self._sessions: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
         # Namespace -> content digest -> original, oldest first.

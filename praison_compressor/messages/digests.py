@@ -136,11 +136,9 @@ class Originals(Sequence[Message]):
     """Private copies of messages, which nobody edits, with their digests."""
 
     def __init__(self, seen: Sequence[Seen]) -> None:
-        """Take entries of the cache."""
         self._seen = seen
 
     def __len__(self) -> int:
-        """Return the number of messages."""
         return len(self._seen)
 
     @overload
@@ -148,7 +146,6 @@ class Originals(Sequence[Message]):
     @overload
     def __getitem__(self, at: slice) -> Originals: ...
     def __getitem__(self, at: int | slice) -> Message | Originals:
-        """Return a message, or a part of the messages."""
         return Originals(self._seen[at]) if isinstance(at, slice) else self._seen[at].plain
 
     def at(self, indices: Iterable[int]) -> Originals:
@@ -174,7 +171,6 @@ class MessageCache:
     """
 
     def __init__(self, max_messages: int = 65_536, max_chars: int = 64 * 1024 * 1024) -> None:
-        """Take the bounds of one generation."""
         self._max_messages = max_messages
         self._max_chars = max_chars
         self._lock = renewed(threading.Lock())

@@ -102,12 +102,10 @@ class lazy(Generic[T]):
     """`functools.cached_property` without the lock that all instances share (until 3.12)."""
 
     def __init__(self, work: Callable[[Any], T]) -> None:
-        """Take the method that computes the value."""
         self._work = work
         self.__doc__ = work.__doc__
 
     def __set_name__(self, owner: type, name: str) -> None:
-        """Remember the attribute's name."""
         self._name = name
 
     def __get__(self, instance: Any, owner: type | None = None) -> T:

@@ -151,7 +151,6 @@ class Redactor:
     """
 
     def __init__(self, namespace: str = "default") -> None:
-        """Take the namespace that keys the hashes."""
         self._key = hashlib.blake2b(namespace.encode("utf-8", "replace")).digest()[:32]
 
     def text(self, text: str) -> tuple[str, int]:

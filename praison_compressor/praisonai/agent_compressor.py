@@ -1,4 +1,4 @@
-"""`agent.context_compressor`: the view of each of an agent's requests, and what a user may ask."""
+"""`agent.context_compressor`: the views of an agent's requests, and its users' commands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig, Event, Listener
-from ..errors import StoreUnavailable
+from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.segments import Segment, Store
 from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
@@ -36,10 +36,12 @@ from .conversations import (
     Turn,
     archive_of,
     bound_by_host,
+    is_under,
     named_by_host,
     running,
     said,
     stored_under,
+    without_question,
 )
 from .engines import Engines, bill
 from .journal import Kept, kept_of
@@ -62,12 +64,15 @@ from .sessions import Forgotten, Mirror, new_session_id, session_id_of
 log = logging.getLogger(__name__)
 
 TURN_MESSAGES = 40
-"""Messages after which a turn that goes on may read of the archive again: one turn may be all of an
-agent's work."""
+"""After that number of messages a long turn may read of the archive again."""
 
 
 class AgentCompressor:
-    """What `agent.context_compressor` is. Nothing in it raises into a turn of the agent."""
+    """Compress the conversations of one agent. Nothing raises into a turn of the agent.
+
+    What is remembered between turns is a conversation's (`conversations`). The agent's are what
+    holds for every conversation: learned windows, refused keys, and failures that were logged once.
+    """
 
     def __init__(self, agent: Any, asked: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
@@ -77,7 +82,7 @@ class AgentCompressor:
         config = replace(config, recall=wants_recall(agent, asked_recall))
         self._conversations = Conversations(self._stored)
         self._loose = Turn(self)
-        self._notices = Notices(self._agent, self._messages_of)
+        self._notices = Notices(self._agent, self._conversations.named)
         self._engines = Engines(config, self._agent, asked.own_model, self._notices)
         self._mirror = Mirror(self._agent, self._engines.open)
         self._failures: set[str] = set()
@@ -87,7 +92,7 @@ class AgentCompressor:
         self._uncompacted: Any = None
         self.compress_alone()
         self.whole_results = takes_whole_results(agent, asked, config)
-        """Whether a tool's result of any size is taken as it comes."""
+        """Whether the host leaves a tool's result uncut, whatever its size."""
         if self.whole_results:
             agent.tool_output_limit = NO_LIMIT
             agent._truncate_tool_output = as_it_is
@@ -97,50 +102,57 @@ class AgentCompressor:
 
     @property
     def config(self) -> CompressorConfig:
-        """The options in force."""
+        """Return the options in force."""
         return self._engines.config
 
     @property
     def conversation(self) -> Conversation:
-        """The running turn's conversation, or the one that the agent's history carries now."""
+        """Return the running turn's conversation, else the one that the history carries now."""
         turn = running()
         if turn is not None and turn.owner is self and turn.conversation is not None:
             return turn.conversation
         history = self._history()
+        if self._loose.conversation is not None:
+            self._end_loose(history)
         return self._conversations.at_rest(self._key(), self._seen(history), history)
 
     @property
     def session_id(self) -> str:
-        """The ledger's session of the conversation."""
+        """Return the ledger's session of the conversation."""
         return self.conversation.session_id
 
     @property
     def context_status(self) -> str:
-        """ "full", "masked" or "summarized": the conversation's last request."""
+        """Return "full", "masked" or "summarized", for the conversation's last request."""
         last = self.conversation.result
         return "full" if last is None else last.context_status
 
     @property
     def last_result(self) -> CompressResult | None:
-        """The result of the conversation's last request."""
+        """Return the result of the conversation's last request."""
         return self.conversation.result
 
     @property
+    def has_sent(self) -> bool:
+        """Return whether a request of this agent has passed in this process."""
+        return self._passed > 0
+
+    @property
     def notice(self) -> str | None:
-        """The line that reported the conversation's last compression."""
+        """Return the line that reported the conversation's last compression."""
         return self.conversation.notice
 
     @property
     def ledger(self) -> Store:
-        """Where this agent's conversations are kept."""
+        """Return the store of this agent's conversations."""
         return self._engines.open()
 
     def engine(self, model: str | None = None) -> ContextCompressor:
-        """The compressor for a model's window; all of this agent's share one ledger."""
+        """Return the compressor for a model's window; this agent's compressors share a ledger."""
         return self._engines.of(model)
 
     def subscribe(self, listener: Listener) -> None:
-        """Have every event of this agent's compressions passed on, with its numbers."""
+        """Pass every event of this agent's compressions to `listener`, with its numbers."""
         self._notices.subscribe(listener)
 
     def leave(self) -> None:
@@ -188,8 +200,10 @@ class AgentCompressor:
             )
 
     def compress_alone(self) -> None:
-        """Exactly one system compresses: the host's `context_compaction` is off meanwhile, also
-        where the agent was given other settings since."""
+        """Switch the host's `context_compaction` off, so that exactly one system compresses.
+
+        Again at each turn: the agent may have other settings by then.
+        """
         agent = self._agent()
         if agent is None:
             return
@@ -211,7 +225,7 @@ class AgentCompressor:
             log.exception("agent %s: the turn's answer is not recorded", self._name())
 
     async def view(self, request: HostRequest) -> Sequence[Message]:
-        """What to send instead of the request's messages. The event loop is never held up."""
+        """Return the messages to send instead of the request's. Never block the event loop."""
         self._passed += 1
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
@@ -239,7 +253,7 @@ class AgentCompressor:
             log.exception("agent %s: the calls of an answer are not recorded", self._name())
 
     def offering(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The request's parameters with the recall tools, once there is something to recall."""
+        """Return the request's parameters, with the recall tools after the first compression."""
         try:
             return self._recall.offered(self._agent(), params)
         except Exception:
@@ -285,18 +299,18 @@ class AgentCompressor:
             log.exception("agent %s: nothing learned from the usage", self._name())
 
     def refused(self, request: HostRequest) -> frozenset[str]:
-        """What the request's model was found not to take."""
+        """Return what the request's model has refused."""
         return frozenset(what for model, what in self._refused if model == request.model)
 
     async def other_view(
         self, request: HostRequest, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
-        """What to send after a refusal that says what to change; None after any other."""
+        """Return the view after a refusal that says what to change; None after any other."""
         learned = await asyncio.to_thread(self._learned, request, sent, error)
         return await self.view(request) if learned else None
 
     def _compresses(self, request: HostRequest) -> bool:
-        """Whether the request may move the session on: the conversation itself, unless told not."""
+        """Return whether the request may move its session on: it carries the conversation."""
         if not self.asked.automatic:
             return False
         if carries_conversation(self._agent(), request.messages):
@@ -319,7 +333,7 @@ class AgentCompressor:
         if counts:
             found = self._carrying(request)
             request = self._completed(request, found)
-        result = engine.best(request.messages, session_id=found.session_id, **options)
+        result = engine.best(request.messages, **_of(found), **options)
         if counts:
             found.remember(result, self._engines.measured(request), request.model)
             found.kept = found.journal.kept(result.messages, engine)
@@ -354,7 +368,7 @@ class AgentCompressor:
             # In a thread: a store may have to be opened, a vocabulary to be read.
             prepared = asyncio.to_thread(self._prepared, request, found, forced, focus)
             found, request, engine, beside, options = await prepared
-            result = await engine.compress(request.messages, session_id=found.session_id, **options)
+            result = await engine.compress(request.messages, **_of(found), **options)
         if result.segments and result.session_id != found.shown:
             found.shown = result.session_id
             await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
@@ -386,7 +400,10 @@ class AgentCompressor:
         return found, request, engine, beside, options
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
-        """Our own failure must not end the turn: said once with its cause, the best view sent."""
+        """Return the best view after a failure of ours; log the cause once.
+
+        The failure must not end the turn.
+        """
         cause = f"{type(error).__name__}: {error}"
         kind = re.sub(r"\d+", "#", cause)  # the same again, with other numbers, is not news
         with self._lock:
@@ -403,7 +420,7 @@ class AgentCompressor:
             return request.messages
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
-        """Take from a refusal what the model wants; False when it says nothing of that."""
+        """Learn from a refusal what the model takes; return whether the refusal says that."""
         what = refused_in(error)
         if what is not None and what not in self.refused(request):
             log.info("agent %s: %s does not take %s", self._name(), request.model, what)
@@ -443,13 +460,15 @@ class AgentCompressor:
         sent, known = said(self._seen(request.messages)), last.conversation
         goes_on = known is not None and sent[: len(last.sent)] == last.sent
         if not goes_on or last.history is not history:
-            settled = list(self._seen(history))
-            while settled and settled[-1].plain.get("role") == "user":
-                settled.pop()
-            self._conversations.end(last, settled, history)
-            last = self._loose = Turn(self, history, said(settled))
+            last = self._loose = Turn(self, history, said(self._end_loose(history)))
         last.sent = sent
         return last
+
+    def _end_loose(self, history: list[Any] | None) -> Sequence[Seen]:
+        """End the last turn that we did not see begin; return the history without a question."""
+        settled = without_question(self._seen(history))
+        self._conversations.end(self._loose, settled, history)
+        return settled
 
     def _key(self) -> str | None:
         """Return the host's id for the conversation: its bots' key, or the agent's session id."""
@@ -468,10 +487,6 @@ class AgentCompressor:
     def _stored(self, key: str) -> Iterator[Stored]:
         """Yield the sessions that the ledger has under a host's id, the newest first."""
         return stored_under(self.ledger, self.config.namespace, key)
-
-    def _messages_of(self, session_id: str) -> Sequence[Message]:
-        found = self._conversations.named(session_id)
-        return () if found is None else found.transcript
 
     # ------------------------------------------------------------ commands
 
@@ -500,7 +515,7 @@ class AgentCompressor:
         return replace(status, earlier=found.kept)
 
     def context_use(self) -> ContextUse:
-        """What would fill the window if the conversation were sent as it stands now.
+        """Return what would fill the window if the conversation were sent now.
 
         Raises:
             CompressorError: as `ContextCompressor.context_use` does.
@@ -513,7 +528,7 @@ class AgentCompressor:
         )
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
-        """Compress the agent's conversation now, with `focus` as what to keep most of all.
+        """Compress the conversation now; `focus` names what the summary must keep.
 
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
@@ -521,11 +536,17 @@ class AgentCompressor:
         return await self._run(self._now(), self.conversation, forced=True, focus=focus)
 
     def compress(self, focus: str | None = None) -> CompressResult:
-        """The same from anywhere."""
+        """Compress the conversation now, from anywhere."""
         return run(self.acompress(focus))
 
+    def pin(self, text: str) -> tuple[str, ...]:
+        """Keep a text word for word in every compressed view; return the conversation's pins."""
+        found = self.conversation
+        found.pinned = tuple(dict.fromkeys((*found.pinned, text)))
+        return found.pinned
+
     def undo(self) -> tuple[Segment, ...]:
-        """Take the last compression of this conversation back, as `ContextCompressor.undo`.
+        """Take the conversation's last compression back, as `ContextCompressor.undo` does.
 
         Raises:
             LedgerError: the store cannot be read or written.
@@ -533,7 +554,7 @@ class AgentCompressor:
         return self.engine().undo(self.session_id)
 
     def new_session(self) -> str:
-        """Begin a new conversation under a new session id, which is returned."""
+        """Begin a conversation with an empty archive; return its session id."""
         agent = self._agent()
         if agent is not None:
             agent.clear_history()
@@ -548,11 +569,14 @@ class AgentCompressor:
         its own history.
 
         Raises:
-            SessionNotFound: the store has none of that name in this namespace.
+            SessionNotFound: the store has none of that name in this namespace, or it is another
+                person's: in a bot's turn only the sessions under the bot's own key are found.
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
+        if not is_under(root, named_by_host(agent)):
+            raise SessionNotFound(f"no session {session_id} of this conversation")
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
         result = self.engine().resume(root, token_budget)
@@ -592,7 +616,13 @@ class AgentCompressor:
         return self._mirror.forget(self.config.namespace, target or self.session_id)
 
 
+def _of(found: Conversation) -> dict[str, Any]:
+    """Return the options of a compression that are the conversation's."""
+    pins = {"pinned": found.pinned} if found.pinned else {}
+    return {"session_id": found.session_id, **pins}
+
+
 def model_of(agent: Any) -> str | None:
-    """The agent's own model, by the name that the host gives it."""
+    """Return the agent's own model, by the host's name for it."""
     model = getattr(agent, "llm", None)
     return model if isinstance(model, str) else None

@@ -42,7 +42,8 @@ class Kept:
     tokens: int = 0
 
     def __str__(self) -> str:
-        return f"kept from earlier turns: {self.steps} steps, {self.tokens:,} tokens"
+        steps = f"{self.steps} step{'s' * (self.steps != 1)}"
+        return f"kept from earlier turns: {steps}, {self.tokens:,} tokens"
 
 
 def kept_of(messages: Sequence[Message], engine: ContextCompressor) -> Kept:

@@ -33,7 +33,6 @@ class Refusal(Exception):
         code: str | None = None,
         status: int = 400,
     ) -> None:
-        """Take the error body's fields and the HTTP status."""
         super().__init__(message)
         self.message = message
         self.failure = Failure(status, message, "invalid_request_error", code, param)

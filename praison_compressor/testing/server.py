@@ -128,7 +128,6 @@ class LocalProvider:
         return f"{self.url}/v1"
 
     def __enter__(self) -> LocalProvider:
-        """Start the server."""
         self._loop = asyncio.new_event_loop()
         name = "praison-compressor-local-provider"
         self._thread = threading.Thread(target=self._loop.run_forever, name=name, daemon=True)

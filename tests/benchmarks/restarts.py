@@ -2,11 +2,10 @@
 
     python -m tests.benchmarks.restarts [--path P] [--mode M] [--kept K] [--kills N]
 
-Each row is one conversation of a program that is killed by SIGKILL, every other time in the middle of
-a turn, and one of a program that is not. Columns: kills; turns that were answered; calls of the
-summarizer where nothing was killed and where it was; new segments of messages that the ledger had
-before the kill; answered questions, answers and tool results that neither the last request nor the
-archive has; requests that the provider refused. Tool results count where the host keeps them.
+A row is a conversation of a program that is killed by SIGKILL, every other time amid a turn. Columns:
+kills; turns that were answered; calls of the summarizer if nothing is killed, and with the kills; new
+segments with messages that were represented before the kill; answered questions that neither the last
+request nor the archive has, word for word; requests that the provider refused.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import Any
 from praison_compressor.ledger.segments import in_force
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import text_of
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from praison_compressor.testing import Asked, LocalProvider, Summarizer, Worker
 from tests.benchmarks.common import options, show
 from tests.helpers import hosting
 from tests.helpers.restarting import KEPT, SESSION, Numbered, Running, program
@@ -90,11 +89,16 @@ def lost(provider: LocalProvider, life: Life) -> int:
     return sum(hosting.turn(number, words=40) not in texts for number in life.answered[:-1])
 
 
+def _answer(asked: Asked) -> str:
+    """Answer with words that no other answer has: equal messages have equal digests."""
+    return f"Noted as number {asked.number}. " + "Noted. " * 36
+
+
 def ran(kind: tuple[str, str, str], kills: int) -> tuple[object, ...]:
     """The values of `COLUMNS`."""
     figures: list[Any] = []
     for count in (0, kills):
-        worker = Worker(1, arguments=Numbered(), answer="Noted. " * 40)
+        worker = Worker(1, arguments=Numbered(), answer=_answer)
         with hosting.by_itself(worker, WINDOW) as provider:
             provider.set_window(WINDOW)
             provider.route("aux", Summarizer(r"L-\d+"))

@@ -115,6 +115,24 @@ def test_the_coding_agents_tools_stay_in_the_project(tmp_path: Path) -> None:
         tools["read_file"]("../secret.txt")
 
 
+def test_an_agent_of_several_turns_reads_a_file_once(home: LocalProvider, tmp_path: Path) -> None:
+    """What the first turn read stands in the second turn's first request."""
+    (tmp_path / "parser.py").write_text("LIMIT = 4711  # FACT-1\n")
+    home.answer_with(
+        [
+            Reply(calls=(Call("read_file", {"path": "parser.py"}),)),
+            "The limit is too small.",
+            "I set LIMIT to 9000.",
+        ]
+    )
+    agent = example("several_turns").agent_for(tmp_path, context_window=WINDOW)
+    agent.chat("Read the parser and propose a fix.")
+    assert agent.chat("Good, build it.") == "I set LIMIT to 9000."
+    assert "LIMIT = 4711" in home.requests[-1].text
+    assert home.requests[-1].messages[-1]["content"] == "Good, build it."
+    assert "kept from earlier turns: 1 step," in str(agent.context_compressor.status())
+
+
 def texts(folder: Path) -> Path:
     """Nine volumes; each question of the test takes three of them."""
     folder.mkdir()
@@ -174,7 +192,12 @@ def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[st
 
 @pytest.mark.parametrize(
     ("name", "arguments"),
-    [("coding_agent", []), ("research_agent", ["no/such/folder"]), ("own_loop", [])],
+    [
+        ("coding_agent", []),
+        ("several_turns", ["x"]),
+        ("research_agent", ["no/such/folder"]),
+        ("own_loop", []),
+    ],
 )
 def test_an_example_that_is_called_wrongly_says_how_it_is_called(
     name: str,

@@ -146,7 +146,6 @@ class Archive:
     """The originals as one transaction sees them, with the transaction itself."""
 
     def __init__(self, connection: Connection, packer: Packer) -> None:
-        """Take the transaction's connection and the store's packer."""
         self.execute = connection.execute
         self.is_sqlite = connection.dialect.name == "sqlite"
         """False: PostgreSQL."""

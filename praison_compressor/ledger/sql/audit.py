@@ -24,7 +24,6 @@ class Fault:
     what: str
 
     def __str__(self) -> str:
-        """Return place and fact in one line."""
         return f"{self.where}: {self.what}"
 
 

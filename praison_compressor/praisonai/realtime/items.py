@@ -139,7 +139,6 @@ class Items:
         """Number of all items so far."""
 
     def __iter__(self) -> Iterator[Item]:
-        """Iterate over the items in order."""
         return iter(self._items)
 
     def get(self, item_id: Any) -> Item | None:

@@ -54,7 +54,6 @@ class Keeper:
         send: Callable[[Event], Awaitable[bool]],
         ack_timeout_seconds: float,
     ) -> None:
-        """Take conversation, memory, marks, and how to send an event."""
         self.items = items
         self._memory = memory
         self._marks = marks

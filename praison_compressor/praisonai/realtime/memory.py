@@ -122,7 +122,6 @@ class VoiceMemory:
     """A voice conversation's folded items and the text that replaces them."""
 
     def __init__(self, compressor: ContextCompressor, session_id: str) -> None:
-        """Take the compressor and the ledger's session."""
         self._compressor = compressor
         self._session_id = session_id
         self._is_read = False
