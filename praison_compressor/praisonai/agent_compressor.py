@@ -19,7 +19,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig, Event, Listener
-from ..errors import StoreUnavailable
+from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.segments import Segment, Store
 from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
@@ -36,10 +36,12 @@ from .conversations import (
     Turn,
     archive_of,
     bound_by_host,
+    is_under,
     named_by_host,
     running,
     said,
     stored_under,
+    without_question,
 )
 from .engines import Engines, bill
 from .journal import Kept, kept_of
@@ -77,7 +79,7 @@ class AgentCompressor:
         config = replace(config, recall=wants_recall(agent, asked_recall))
         self._conversations = Conversations(self._stored)
         self._loose = Turn(self)
-        self._notices = Notices(self._agent, self._messages_of)
+        self._notices = Notices(self._agent, self._conversations.named)
         self._engines = Engines(config, self._agent, asked.own_model, self._notices)
         self._mirror = Mirror(self._agent, self._engines.open)
         self._failures: set[str] = set()
@@ -107,6 +109,8 @@ class AgentCompressor:
         if turn is not None and turn.owner is self and turn.conversation is not None:
             return turn.conversation
         history = self._history()
+        if self._loose.conversation is not None:
+            self._end_loose(history)
         return self._conversations.at_rest(self._key(), self._seen(history), history)
 
     @property
@@ -124,6 +128,11 @@ class AgentCompressor:
     def last_result(self) -> CompressResult | None:
         """The result of the conversation's last request."""
         return self.conversation.result
+
+    @property
+    def has_sent(self) -> bool:
+        """Return whether a request of this agent has passed in this process."""
+        return self._passed > 0
 
     @property
     def notice(self) -> str | None:
@@ -319,7 +328,7 @@ class AgentCompressor:
         if counts:
             found = self._carrying(request)
             request = self._completed(request, found)
-        result = engine.best(request.messages, session_id=found.session_id, **options)
+        result = engine.best(request.messages, **_of(found), **options)
         if counts:
             found.remember(result, self._engines.measured(request), request.model)
             found.kept = found.journal.kept(result.messages, engine)
@@ -354,7 +363,7 @@ class AgentCompressor:
             # In a thread: a store may have to be opened, a vocabulary to be read.
             prepared = asyncio.to_thread(self._prepared, request, found, forced, focus)
             found, request, engine, beside, options = await prepared
-            result = await engine.compress(request.messages, session_id=found.session_id, **options)
+            result = await engine.compress(request.messages, **_of(found), **options)
         if result.segments and result.session_id != found.shown:
             found.shown = result.session_id
             await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
@@ -443,13 +452,15 @@ class AgentCompressor:
         sent, known = said(self._seen(request.messages)), last.conversation
         goes_on = known is not None and sent[: len(last.sent)] == last.sent
         if not goes_on or last.history is not history:
-            settled = list(self._seen(history))
-            while settled and settled[-1].plain.get("role") == "user":
-                settled.pop()
-            self._conversations.end(last, settled, history)
-            last = self._loose = Turn(self, history, said(settled))
+            last = self._loose = Turn(self, history, said(self._end_loose(history)))
         last.sent = sent
         return last
+
+    def _end_loose(self, history: list[Any] | None) -> Sequence[Seen]:
+        """End the last turn that we did not see begin; return the history without a question."""
+        settled = without_question(self._seen(history))
+        self._conversations.end(self._loose, settled, history)
+        return settled
 
     def _key(self) -> str | None:
         """Return the host's id for the conversation: its bots' key, or the agent's session id."""
@@ -468,10 +479,6 @@ class AgentCompressor:
     def _stored(self, key: str) -> Iterator[Stored]:
         """Yield the sessions that the ledger has under a host's id, the newest first."""
         return stored_under(self.ledger, self.config.namespace, key)
-
-    def _messages_of(self, session_id: str) -> Sequence[Message]:
-        found = self._conversations.named(session_id)
-        return () if found is None else found.transcript
 
     # ------------------------------------------------------------ commands
 
@@ -524,6 +531,12 @@ class AgentCompressor:
         """The same from anywhere."""
         return run(self.acompress(focus))
 
+    def pin(self, text: str) -> tuple[str, ...]:
+        """Keep a text word for word in every compressed view; return the conversation's pins."""
+        found = self.conversation
+        found.pinned = tuple(dict.fromkeys((*found.pinned, text)))
+        return found.pinned
+
     def undo(self) -> tuple[Segment, ...]:
         """Take the last compression of this conversation back, as `ContextCompressor.undo`.
 
@@ -548,11 +561,14 @@ class AgentCompressor:
         its own history.
 
         Raises:
-            SessionNotFound: the store has none of that name in this namespace.
+            SessionNotFound: the store has none of that name in this namespace, or it is another
+                person's: in a bot's turn only the sessions under the bot's own key are found.
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
+        if not is_under(root, named_by_host(agent)):
+            raise SessionNotFound(f"no session {session_id} of this conversation")
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
         result = self.engine().resume(root, token_budget)
@@ -590,6 +606,12 @@ class AgentCompressor:
             StoreUnavailable: it cannot be reached, or it is this process's memory.
         """
         return self._mirror.forget(self.config.namespace, target or self.session_id)
+
+
+def _of(found: Conversation) -> dict[str, Any]:
+    """Return what a compression is told of the conversation."""
+    pins = {"pinned": found.pinned} if found.pinned else {}
+    return {"session_id": found.session_id, **pins}
 
 
 def model_of(agent: Any) -> str | None:

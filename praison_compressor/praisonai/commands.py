@@ -1,5 +1,5 @@
-"""Turns of an agent: `/status`, `/context`, `/compact [focus]`, `/undo`, `/new` and `/resume ID`
-are answered without a request; every other prompt begins a turn that is known as that agent's.
+"""Turns of an agent: `/status`, `/context`, `/compact [focus]`, `/pin TEXT`, `/undo`, `/new` and
+`/resume ID` are answered without a request; every other prompt begins a turn of that agent.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument
 from .conversations import Turn, during, each_step_during
-from .notices import compacted, filled, undone
+from .notices import compacted, filled, pinned, undone
 from .restarts import begin
 
 MISSPELLED = "no command"  # nobody can type it: a name ends at a blank
@@ -25,22 +25,23 @@ AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
     "status": lambda ours, said: f"Last request: {ours.status()}",
     "context": lambda ours, said: filled(ours.context_use(), ours.kept()),
     "undo": lambda ours, said: undone(ours.undo(), ours.context_use()),
+    "pin": lambda ours, said: pinned(ours.pin(said) if said else ours.conversation.pinned),
     "new": lambda ours, said: f"New session {ours.new_session()}",
     "resume": lambda ours, said: (
         f"Session {ours.resume(said)}" if said else "Which session? /resume ID"
     ),
     MISSPELLED: lambda ours, said: said,
 }
-"""What is said to a command and the words behind it; `compact` waits for a model."""
+"""The answer to a command and the words behind it; `compact` waits for a model."""
 
 MEANT = {name: name for name in ("status", "context", "compact", "resume")} | {
     "compress": "compact"
 }
-"""Commands that a word nearly theirs is taken for: words near the shorter ones are many."""
+"""Commands that are suggested for a misspelled word; many words are near the shorter ones."""
 
 
 def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
-    """The command in a prompt and its argument; None for words to the model, or to a skill."""
+    """Return the command in a prompt and its argument; None for words to a model or a skill."""
     if not isinstance(prompt, str) or not prompt.startswith("/"):
         return None
     name, _, argument = prompt[1:].strip().partition(" ")
@@ -57,7 +58,7 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
 
 
 async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
-    """What the agent says to a command."""
+    """Return the agent's answer to a command."""
     try:
         if name in AT_ONCE:  # it reads the store
             return await asyncio.to_thread(AT_ONCE[name], compressor, argument)
@@ -73,7 +74,7 @@ async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
 
 
 def chat(original: Any, agents: Agents) -> Any:
-    """A turn, or the answer to a command."""
+    """Replace `chat`: run a turn, or answer a command."""
     prompt = Argument(original, "prompt")
 
     @functools.wraps(original)
@@ -91,7 +92,7 @@ def chat(original: Any, agents: Agents) -> Any:
 
 
 def achat(original: Any, agents: Agents) -> Any:
-    """The same on the event loop."""
+    """Replace `achat`: the same on the event loop."""
     prompt = Argument(original, "prompt")
 
     @functools.wraps(original)
@@ -110,7 +111,7 @@ def achat(original: Any, agents: Agents) -> Any:
 
 
 def start_stream(original: Any, agents: Agents) -> Any:
-    """The same as a stream; a command's answer is one piece of it."""
+    """Replace `_start_stream`: the same as a stream; a command's answer is one piece."""
     prompt = Argument(original, "prompt")
 
     @functools.wraps(original)

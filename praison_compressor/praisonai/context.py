@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -72,8 +73,10 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
     archive_limit_mb: float | None = None
     namespace: str = CompressorConfig.namespace
     session_id: str | None = None
-    """The name under which the store keeps this agent's conversation, for the next run of the
-    program; None: the host's own session id, else a random one."""
+    """The name under which the store keeps one agent's conversation, for the next run of the
+    program. An id of the host goes before it. None: a random one."""
+    _owner: weakref.ref[Any] | None = field(default=None, init=False, repr=False, compare=False)
+    """The agent whose conversation has that name: clones and the members of a team have others."""
 
     def __new__(cls, *args: Any, **given: Any) -> CompressorContext:
         """Raises: ConfigError: an option that there is none of, with the nearest right one."""
@@ -82,6 +85,13 @@ class CompressorContext(ContextConfig):  # type: ignore[misc]  # the host ships 
             raise ConfigError(no_such("option", name, known))
         made: CompressorContext = super().__new__(cls)
         return made
+
+    def session_for(self, agent: Any) -> str | None:
+        """Return `session_id` for the first living agent that asks; None for all others."""
+        owner = None if self._owner is None else self._owner()
+        if owner is None:
+            self._owner, owner = weakref.ref(agent), agent
+        return self.session_id if owner is agent else None
 
     def __post_init__(self) -> None:
         CompressorConfig.from_mapping(options_in(self))

@@ -65,6 +65,8 @@ class Conversation:
     """Of the last request that had tools: the host ends some turns with one without tools."""
     progress: tuple[int, int] = (0, 0)
     """Changes when a turn may read of the archive again."""
+    pinned: tuple[str, ...] = ()
+    """Texts that every compressed view keeps word for word."""
     notice: str | None = None
     """The line that reported the last compression."""
     shown: str | None = None
@@ -255,7 +257,7 @@ class Conversations:
         with self._lock:
             found = turn.conversation
             if found is None:
-                before = said(_without_question(seen))
+                before = said(without_question(seen))
                 found = self._find(key, before, turn.history) or self._begin(key, before, sent)
                 self._enter(turn, found, sent)
             found.carry(sent, turn.begun)
@@ -268,9 +270,11 @@ class Conversations:
         """Return the conversation that a history is of between two turns."""
         with self._lock:
             found = self._find(key, said(seen), history) or self._unused(key)
-            if found is None and key is not None and not self._under(key):
-                return Conversation(key, key)  # whether it goes on, its first request decides
-            return self._keep(found or Conversation(self._free_id(key), key))
+            if found is None:
+                # Whether a stored session of that name goes on, the first request decides.
+                free = another_id(key) if key is None or self._under(key) else key
+                found = Conversation(free, key)
+            return self._keep(found)
 
     def end(self, turn: Turn, seen: Sequence[Seen], history: list[Any] | None) -> None:
         """Remember the host's history after a turn, where it is still that turn's."""
@@ -348,11 +352,17 @@ class Conversations:
         for each in sent:  # what others have said too identifies nobody from now on
             if each in self._owners:
                 self._owners[each] = None
-        if key is not None and not self._under(key):
-            found = next((one.id for one in self._stored(key) if one.carries(before)), None)
-            if found is not None:
-                return Conversation(found, key, left=tuple(before))
-        return self._unused(key) or Conversation(self._free_id(key), key)
+        blank = self._unused(key)
+        if blank is not None and blank.session_id != key:
+            return blank
+        if blank is not None:  # named, before any request could say whether it goes on
+            del self._known[blank.session_id]
+        is_first = key is not None and not self._under(key)
+        stored = self._stored(key) if is_first and key is not None else ()
+        found = next((one.id for one in stored if one.carries(before)), None)
+        pins = () if blank is None else blank.pinned
+        left = () if found is None else tuple(before)
+        return Conversation(found or self._free_id(key), key, left=left, pinned=pins)
 
     def _unused(self, key: str | None) -> Conversation | None:
         return next((each for each in self._under(key) if not each.carried), None)
@@ -419,6 +429,11 @@ def another_id(key: str | None) -> str:
     return new_session_id() if key is None else f"{key}~{secrets.token_hex(8)}"
 
 
+def is_under(session_id: str, key: str | None) -> bool:
+    """Return whether a session is one of those under a host's id; any is where none is given."""
+    return key is None or session_id == key or session_id.startswith(f"{key}~")
+
+
 def _of_one_host_id(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
     """Return the conversation under one host id that shares more than its first message."""
     full = next((each for each in pool if each.goes_on(before)), None)
@@ -441,7 +456,7 @@ def said(seen: Iterable[Seen]) -> tuple[str, ...]:
     return tuple(each.digest for each in seen if not is_system(each.plain))
 
 
-def _without_question(seen: Sequence[Seen]) -> Sequence[Seen]:
+def without_question(seen: Sequence[Seen]) -> Sequence[Seen]:
     """Return the messages without the user's newest one, which is no history yet.
 
     The one before may be the user's too: its turn was stopped.
@@ -486,11 +501,10 @@ LOOKED_AT = 8
 
 def stored_under(store: Store, namespace: str, key: str) -> Iterator[Stored]:
     """Yield the sessions that a ledger has under a host's id, the newest first."""
-    listed = getattr(store, "sessions", None)  # memory ends with the process: nothing to list
-    rows = listed(namespace) if listed is not None else ()
-    names = [row.id for row in rows if row.id.startswith(f"{key}~")]
-    for name_ in [*names[:LOOKED_AT], key]:
-        session = store.open(namespace, name_)
+    below = getattr(store, "names_below", None)  # memory ends with the process: nothing to list
+    names = () if below is None else below(namespace, f"{key}~", LOOKED_AT)
+    for each in (*names, key):
+        session = store.open(namespace, each)
         if session.entries or store.transcript(session):
             yield Stored(session.id, functools.partial(_digests_of, store, session))
 

@@ -25,6 +25,7 @@ from ..messages import Message, is_system
 from ..messages.display import one_line
 from ..summaries.threads import apart
 from ..tokens.models import model_limits
+from .conversations import Conversation
 from .journal import Kept
 from .requests import HostRequest
 from .sessions import place_of
@@ -137,6 +138,13 @@ def compacted(result: CompressResult) -> str:
     return f"{', '.join(done)}; {kept} messages kept verbatim. /undo takes it back."
 
 
+def pinned(texts: Sequence[str]) -> str:
+    """Return the answer to `/pin`: the texts that every compressed view keeps word for word."""
+    if not texts:
+        return "Nothing is pinned. /pin TEXT keeps a text word for word."
+    return "\n".join(["Pinned, and kept word for word by each compression:", *texts])
+
+
 def undone(segments: Sequence[Segment], use: ContextUse) -> str:
     """What `/undo` says of what it has taken back."""
     if not segments:
@@ -180,12 +188,12 @@ class Notices:
     """One agent's listener. What listens may fail; the compression goes on."""
 
     def __init__(
-        self, agent: weakref.ref[Any], messages_of: Callable[[str], Sequence[Message]]
+        self, agent: weakref.ref[Any], named: Callable[[str], Conversation | None]
     ) -> None:
-        """`messages_of`: the newest transcript of a session, for what ends in the background."""
+        """`named`: the conversation of a session, for what ends in the background."""
         self._agent = agent
         self._listeners: list[Listener] = []
-        self._messages_of = messages_of
+        self._named = named
 
     def subscribe(self, listener: Listener) -> None:
         """Pass every event on to `listener` too."""
@@ -210,8 +218,9 @@ class Notices:
         """Take an event of the compressor."""
         for listener in list(self._listeners):
             _guarded(lambda to=listener: to(event))  # type: ignore[misc]
-        here, words = _telling.get(), _words(event)
-        messages, telling = here or (self._messages_of(event.session_id), None)
+        found, words = self._named(event.session_id), _words(event)
+        known = () if found is None else found.transcript
+        messages, telling = _telling.get() or (known, None)
         if words and telling is None:
             self._print(f"in the background: {words}")
         elif words:
@@ -226,7 +235,9 @@ class Notices:
         apart(lambda: self._tell(event, messages))  # this thread may wait for the hooks
         if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
-            self._say(f"Compressed {short(before)} → {short(after)} in the background")
+            line = self._say(f"Compressed {short(before)} → {short(after)} in the background")
+            if found is not None:
+                found.notice = line
 
     def compressed(self, status: Status) -> str:
         """Report a compression in one line; return the line."""

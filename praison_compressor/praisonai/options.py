@@ -22,8 +22,6 @@ SUMMARIZE = OptimizerStrategy.SUMMARIZE
 STRATEGY_VARIABLE = "PRAISONAI_CONTEXT_STRATEGY"
 """The host's own, for agents that name no strategy."""
 OURS = frozenset(CompressorConfig.names()) - {"model"}
-SESSION = "session_id"
-"""An option of one agent's `context=`, never a default: two agents must not share a session."""
 HOSTS = frozenset(item.name for item in fields(ContextConfig))
 
 
@@ -121,18 +119,11 @@ def wants(strategy: Any) -> bool:
     return isinstance(strategy, str) and strategy.strip().lower() == SUMMARIZE.value
 
 
-def session_in(param: Any) -> str | None:
-    """Return the session id that one `context=` names, or None."""
-    given = param.get(SESSION) if isinstance(param, Mapping) else getattr(param, SESSION, None)
-    return given if isinstance(given, str) and given else None
-
-
 def _from_mapping(param: Mapping[str, Any]) -> RequestedContext | None:
     if not wants(param.get("strategy")):
         return None
-    known = HOSTS | OURS | {SESSION}
-    for key in sorted(set(map(str, param)) - known):
-        log.warning("context=: %s; it is left out", no_such("option", key, known))
+    for key in sorted(set(map(str, param)) - HOSTS - OURS):
+        log.warning("context=: %s; it is left out", no_such("option", key, HOSTS | OURS))
     context = ContextConfig(**{key: value for key, value in param.items() if key in HOSTS})
     ours = {key: value for key, value in param.items() if key in OURS - HOSTS}
     return _asked(context, ours, own_model=param.get("llm_summarize") is not False)

@@ -1,8 +1,8 @@
-"""The recall tools in an agent's hands: given with its first compression, and taken back whole.
+"""The recall tools of an agent: given with its first compression, and taken back whole.
 
 The request that first carries a summary has another prefix anyway, so the tools cost its cache
-nothing. The host made the list of tools for a turn before that, so a running turn's requests get
-them on their way out (`offered`), later turns from the agent's own list.
+nothing. The host lists a turn's tools before that: a running turn's requests get ours on their way
+out (`offered`), later turns from the agent's own list.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Tool = Callable[..., str]
 
 
 def wants_recall(agent: Any, asked: bool | None) -> bool:
-    """Whether an agent is to have the tools: as it was asked, else where it calls tools at all."""
+    """Return whether an agent gets the tools: as asked, else where it calls any tools."""
     may = all(_may_call(agent, schema["function"]["name"]) for schema in SCHEMAS)
     return may and (bool(tools_of(agent)) if asked is None else asked)
 
@@ -33,11 +33,21 @@ class RecallTools:
         self._is_settled = False
 
     def give(self, agent: Any) -> None:
-        """Put the tools on the agent's list, once; one of its own with that name stays alone."""
-        if self._is_settled or agent is None:
+        """Put the tools on the agent's list; one of its own with that name stays alone.
+
+        They are put back where the list was replaced: a bot restores its own after each turn.
+        """
+        if agent is None:
             return
+        if not self._is_settled:
+            self._first_given(agent)
         has = tools_of(agent)
-        names = {name_of(tool) for tool in has}
+        missing = [tool for tool in self._given if tool not in has]
+        if missing:
+            agent.tools = [*has, *missing]
+
+    def _first_given(self, agent: Any) -> None:
+        names = {name_of(tool) for tool in tools_of(agent)}
         made = self._make()
         self._is_settled = True
         self._given = [tool for tool in made if tool.__name__ not in names]
@@ -47,8 +57,6 @@ class RecallTools:
                     "agent %s: its own tool %s is kept, in the place of the recall tool",
                     *(getattr(agent, "display_name", "(gone)"), tool.__name__),
                 )
-        if self._given:
-            agent.tools = [*has, *self._given]
 
     def take_back(self, agent: Any) -> None:
         """Take the tools off the agent's list."""
@@ -57,17 +65,18 @@ class RecallTools:
         self._given, self._is_settled = [], False
 
     def offered(self, agent: Any, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The request's parameters with the tools, where it has tools and lacks ours.
+        """Return the request's parameters with the tools, where it has tools and lacks ours.
 
-        A request with other tools than the agent's own is left alone: the host would look for ours
-        among those, and not find them.
+        A request with other tools than the agent's own is left alone, and so is one of an agent
+        whose list lacks ours: the host would not find our functions.
         """
-        sent = params.get("tools")
-        if not self._given or not isinstance(sent, (list, tuple)) or not sent:
+        sent, has = params.get("tools"), tools_of(agent)
+        given = [tool for tool in self._given if tool in has]
+        if not given or not isinstance(sent, (list, tuple)) or not sent:
             return params
         names = {name_of(tool) for tool in sent}
-        ours = {tool.__name__ for tool in self._given}
-        own = {name_of(tool) for tool in tools_of(agent)} - ours - {None}
+        ours = {tool.__name__ for tool in given}
+        own = {name_of(tool) for tool in has} - ours - {None}
         if not own <= names:
             return params
         more = [each for each in SCHEMAS if each["function"]["name"] in ours - names]
@@ -85,7 +94,7 @@ def tools_of(agent: Any) -> list[Any]:
 
 
 def drop_copied(agent: Any) -> None:
-    """Take the tools of another agent off a copy's list: they would read that one's session."""
+    """Take another agent's recall tools off a copy's list: they read nothing for this agent."""
     has = tools_of(agent)
     own = [tool for tool in has if getattr(tool, "__module__", None) != recall_tools.__module__]
     if len(own) < len(has):
@@ -93,7 +102,7 @@ def drop_copied(agent: Any) -> None:
 
 
 def name_of(tool: Any) -> str | None:
-    """The name of a tool in any of the forms that the host takes, where it is one tool."""
+    """Return the name of a tool in any form that the host takes, or None."""
     if isinstance(tool, str):
         return tool
     if isinstance(tool, Mapping):
@@ -105,6 +114,6 @@ def name_of(tool: Any) -> str | None:
 
 
 def _may_call(agent: Any, name: str) -> bool:
-    """Whether the agent's permissions let it call a tool of that name."""
+    """Return whether the agent's permissions let it call a tool of that name."""
     allowed = getattr(agent, "_tool_name_allowed", None)
     return bool(allowed(name)) if callable(allowed) else True

@@ -11,24 +11,30 @@ from ..errors import CompressorError, SessionNotFound
 from ..messages import Message
 from .agent_compressor import AgentCompressor
 from .agents import Agents
+from .conversations import named_by_host, stored_under
 from .sessions import session_id_of
 
 log = logging.getLogger(__name__)
 
 
 def begin(agent: Any, compressor: AgentCompressor | None) -> None:
-    """Make an agent's history whole before its first request: from the host, else the ledger."""
-    if compressor is None or compressor.last_result is not None or session_id_of(agent) is None:
+    """Make an agent's history whole before its first request: from the host, else the ledger.
+
+    Bots give each person's turn the history of that person: nothing is added to it.
+    """
+    key = session_id_of(agent)
+    if compressor is None or compressor.has_sent or key is None or named_by_host(agent):
         return
     if agent.chat_history:
         _complete(agent)
         return
+    stored = stored_under(compressor.ledger, compressor.config.namespace, key)
     try:
-        compressor.resume(compressor.session_id)
+        compressor.resume(next((found.id for found in stored), key))
     except SessionNotFound:
         return  # the first run
     except CompressorError as error:
-        log.warning("session %s is not resumed: %s", compressor.session_id, error)
+        log.warning("session %s is not resumed: %s", key, error)
 
 
 def _complete(agent: Any) -> None:

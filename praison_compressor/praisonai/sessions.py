@@ -24,14 +24,15 @@ from ..ledger.sql.store import SqlStore, open_store
 from ..messages import text_of
 from ..messages.forks import renewed
 from ..view.frame import unframe
-from .options import session_in
 
 log = logging.getLogger(__name__)
 
 
 def session_id_of(agent: Any) -> str | None:
-    """Return the session id that the agent's `context=` or the host gives; None without one."""
-    return session_in(agent._context_param) or hosts_session_id(agent)
+    """Return the session id that the host or the agent's `context=` gives; None without one."""
+    found = hosts_session_id(agent)
+    given = getattr(agent._context_param, "session_for", None)
+    return found if found is not None or given is None else given(agent)
 
 
 def hosts_session_id(agent: Any) -> str | None:
@@ -260,19 +261,11 @@ class Mirror:
         self._agent = agent
         self._ledger = ledger
         self._lock = renewed(threading.Lock())
-        self._shown: str | None = None
         self._failed = False
-
-    def lacks(self, result: CompressResult) -> bool:
-        """Whether a view's newest summary was not shown yet."""
-        return bool(result.segments) and result.session_id != self._shown
 
     def show(self, namespace: str, result: CompressResult) -> None:
         """Write the epoch of a view's newest summary, unless it is there; never raises."""
         with self._lock:
-            if not self.lacks(result):
-                return
-            self._shown = result.session_id
             try:
                 self._write(namespace, result)
             except Exception:

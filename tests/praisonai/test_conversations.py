@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from praisonai_bot.bots._session import BotSessionManager
+from praisonaiagents.session import DefaultSessionStore
 
 from praison_compressor.ledger.recall import SEARCH
+from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.helpers.hosting import EVERY_PATH, OPENAI, agent, context, look_up, of_agent, turn
 
@@ -101,6 +104,164 @@ def test_interleaved_people_keep_their_own_archives(
     found = answers_of_search(host)
     whose = [[p for p in people if f"{p.upper()}-OWN" in said] for said in found]
     assert whose == [["ann"], ["ben"], ["cid"], ["dot"]]
+
+
+LONG = 73
+"""Words of a message of which five outgrow the window."""
+
+
+def told(first: int, whose: str = "") -> list[str]:
+    """Return messages that outgrow the window."""
+    return [whose + turn(n, words=LONG) for n in range(first, first + 6)]
+
+
+def nothing_found(provider: LocalProvider) -> list[bool]:
+    """Return for each search whether it found nothing."""
+    return ["Nothing" in said for said in answers_of_search(provider)]
+
+
+@pytest.mark.parametrize("first", ["hi", turn(0, words=LONG)], ids=["short", "page"])
+def test_two_people_who_begin_alike_stay_two(host: LocalProvider, first: str) -> None:
+    """The same first words, the same answers: each finds one's own hint alone."""
+    host.answer_with(lambda asked: searching(asked) if ASKED in asked.last_user else "Noted.")
+    made = agent(host, OPENAI, context(host), tools=[look_up])
+    say = by_swapping(made)
+    for person in ("ann", "ben"):
+        say(person, first)
+    for person in ("ann", "ben"):
+        say(person, HINT.replace(SECRET, f"{SECRET} of {person.upper()}-OWN"))
+    for words in told(1):
+        say("ann", words + "ann")
+        say("ben", words + "ben")
+        say("ann", "yes, go on")
+        say("ben", "yes, go on")
+    say("ann", ASKED)
+    say("ben", ASKED)
+    to_ann, to_ben = answers_of_search(host)
+    assert ("ANN-OWN" in to_ann, "BEN-OWN" in to_ann) == (True, False)
+    assert ("ANN-OWN" in to_ben, "BEN-OWN" in to_ben) == (False, True)
+
+
+def test_a_history_copied_for_each_person_leads_to_nobody_else(host: LocalProvider) -> None:
+    """An introduction is the beginning of everybody's history: what one adds, none other finds."""
+    host.answer_with(searching)
+    made = agent(host, OPENAI, context(host), tools=[look_up])
+    made.chat("Introduce yourself to the people who will talk to you from now on.")
+    begun = list(made.chat_history)
+    made.chat_history = list(begun)
+    for words in (HINT, *told(0)):
+        made.chat(words)
+    made.chat_history = list(begun)
+    for words in (*told(20), ASKED):
+        made.chat(words)
+    assert nothing_found(host) == [True]
+
+
+def test_what_the_user_took_back_is_not_found(host: LocalProvider) -> None:
+    """An edited history is the same conversation; what the edit dropped is out of recall's reach,
+    and what it kept is found."""
+    host.answer_with(searching)
+    made = agent(host, OPENAI, context(host), tools=[look_up])
+    made.chat("Good morning, these are the ledgers that I wrote to you about.")
+    for words in told(0):
+        made.chat(words)
+    kept, session = list(made.chat_history), made.context_compressor.session_id
+    for words in (HINT, *told(10)):
+        made.chat(words)
+    assert made.context_compressor.session_id == session
+    made.chat_history = kept
+    for words in (*told(20), ASKED):
+        made.chat(words)
+    assert made.context_compressor.session_id == session
+    assert nothing_found(host) == [True]
+
+
+def cleared(made: Any) -> None:
+    made.clear_history()
+
+
+def new(made: Any) -> None:
+    made.chat("/new")
+
+
+@pytest.mark.parametrize("begin", [cleared, new])
+@pytest.mark.parametrize("session", [None, "desk"])
+def test_a_conversation_begun_anew_is_empty(
+    host: LocalProvider, begin: Callable[[Any], None], session: str | None
+) -> None:
+    """Cleared or by `/new`, with and without an id of the host: the status, the archive and the
+    session are another conversation's."""
+    host.answer_with(searching)
+    memory = {"session_id": session} if session else None
+    made = agent(host, OPENAI, context(host), tools=[look_up], memory=memory)
+    for words in ("Good morning.", HINT, *told(0)):
+        made.chat(words)
+    ours = made.context_compressor
+    before, said = ours.session_id, ours.context_status
+    begin(made)
+    assert (said, ours.context_status) == ("summarized", "full")
+    assert ours.last_result is None
+    for words in (*told(20), ASKED):
+        made.chat(words)
+    assert ours.session_id != before
+    assert nothing_found(host) == [True]
+
+
+def test_a_recall_tool_outside_any_turn_reads_nothing_and_says_so(host: LocalProvider) -> None:
+    """Nobody knows then whose conversation is asked for."""
+    made = agent(host, OPENAI, context(host), tools=[look_up])
+    for words in told(0):
+        made.chat(words)
+    search = next(tool for tool in made.tools if tool.__name__ == SEARCH)
+    assert "not known whose conversation" in search(query="ledger")
+
+
+def test_a_bot_goes_on_after_a_restart_with_what_was_not_reset(
+    host: LocalProvider, tmp_path: Path
+) -> None:
+    """By its key and its messages: no call for what is represented; the conversation from before a
+    reset is not taken up again."""
+    url = f"sqlite:///{tmp_path / 'ledger.db'}"
+    store = DefaultSessionStore(session_dir=str(tmp_path / "sessions"))
+
+    def started() -> tuple[Any, BotSessionManager]:
+        made = agent(host, OPENAI, context(host, store_url=url), tools=[look_up])
+        return made, BotSessionManager(platform="telegram", store=store)
+
+    def say(words: str) -> str:
+        asyncio.run(manager.chat(made, "ann", words))
+        return asyncio.run(manager.chat(made, "ann", "/status"))
+
+    made, manager = started()
+    for words in told(0):
+        say(words)
+    calls = len(host.for_model("aux"))
+    made, manager = started()
+    assert "(summarized)" in say("And the next one?")
+    assert len(host.for_model("aux")) == calls
+    manager.reset("ann")
+    for words in told(20):
+        say(words)
+    calls = len(host.for_model("aux"))
+    made, manager = started()
+    assert "(summarized)" in say("And the next one?")
+    assert len(host.for_model("aux")) == calls
+    assert len(open_store(url).sessions("default")) == 2
+
+
+def test_nobody_resumes_another_persons_session(host: LocalProvider) -> None:
+    """A bot's person who types `/resume` with the session of somebody else is refused."""
+    made = agent(host, OPENAI, context(host), tools=[look_up])
+    manager = BotSessionManager(platform="telegram")
+
+    def say(person: str, words: str) -> str:
+        return asyncio.run(manager.chat(made, person, words))
+
+    for words in told(0):
+        say("ann", words)
+    say("ben", "hi")
+    assert "Session bot_telegram_ann" in say("ann", "/resume bot_telegram_ann")
+    assert say("ben", "/resume bot_telegram_ann").startswith("no session bot_telegram_ann")
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)

@@ -12,7 +12,17 @@ import pytest
 
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.testing import LocalProvider, Worker
-from tests.helpers.hosting import ANTHROPIC, LITELLM, OPENAI, of_agent, reused, turn
+from tests.helpers.hosting import (
+    ANTHROPIC,
+    LITELLM,
+    OPENAI,
+    agent,
+    chat,
+    context,
+    of_agent,
+    reused,
+    turn,
+)
 from tests.helpers.restarting import (
     HISTORY,
     HOST,
@@ -125,3 +135,28 @@ def test_the_recipe_remembers_after_a_kill(host: LocalProvider, page: Path) -> N
     said = [message["content"] for message in host.requests[-1].messages]
     assert "The fiscal year starts in April." in said
     assert "Order ORD-4123 is for pier 3." in said
+
+
+def test_the_name_is_one_agents(host: LocalProvider, tmp_path: Path) -> None:
+    """A clone for another channel and a second agent of the same options have other sessions."""
+    store = f"sqlite:///{tmp_path}/desk.db"
+    shared = context(host, session_id=SESSION, store_url=store)
+    made = agent(host, OPENAI, shared)
+    chat(made, [turn(0)])
+    others = [made.clone_for_channel(), agent(host, OPENAI, shared)]
+    for number, other in enumerate(others, 1):
+        chat(other, [turn(number)])
+        said = [message["content"] for message in of_agent(host)[-1].messages]
+        assert turn(0) not in said
+    assert made.context_compressor.session_id == SESSION
+    assert SESSION not in [other.context_compressor.session_id for other in others]
+
+
+def test_a_cleared_history_stays_cleared(host: LocalProvider, tmp_path: Path) -> None:
+    """Only the first request of a process takes the stored conversation up."""
+    store = f"sqlite:///{tmp_path}/desk.db"
+    made = agent(host, OPENAI, context(host, session_id=SESSION, store_url=store))
+    chat(made, [turn(0)])
+    made.clear_history()
+    chat(made, [turn(1)])
+    assert turn(0) not in [message["content"] for message in of_agent(host)[-1].messages]

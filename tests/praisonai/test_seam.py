@@ -82,10 +82,14 @@ def report(patched: Path) -> Any:
 
 @of_that_release
 def test_no_name_is_replaced(report: Any, patched: Path) -> None:
-    """One name is added, for users; `uninstall` takes it and the registration away."""
+    """One name is added, for users; `uninstall` takes it and the registration away.
+
+    In the package of the host's bots, which names no conversation otherwise, two are replaced.
+    """
     assert report["host"].startswith(str(patched))
-    assert report["changed"] == ["Agent.context_compressor"]
-    assert (report["replaced"], report["lacking"]) == ([], {})
+    bots = ["BotSessionManager.chat", "BotSessionManager._maybe_fire_session_start"]
+    assert report["changed"] == ["Agent.context_compressor", *bots]
+    assert (report["replaced"], report["lacking"]) == ([b.partition(".")[2] for b in bots], {})
     assert report["left"] == [False, []]
 
 

@@ -150,6 +150,14 @@ def namespaces_of(archive: Archive) -> list[str]:
     return list(archive.execute(query.order_by(sessions.c.namespace)).scalars())
 
 
+def names_below(archive: Archive, namespace: str, prefix: str, limit: int) -> list[str]:
+    """Return the ids of sessions that begin with `prefix`, the last used first."""
+    query = select(sessions.c.id).where(
+        sessions.c.namespace == namespace, sessions.c.id.startswith(prefix, autoescape=True)
+    )
+    return list(archive.execute(query.order_by(*_LAST_USED_FIRST).limit(limit)).scalars())
+
+
 def sessions_of(archive: Archive, namespace: str) -> list[SessionInfo]:
     """Return the namespace's sessions, last used first, without forgotten ones."""
     own = entries.c.session_key == sessions.c.key

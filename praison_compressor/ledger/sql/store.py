@@ -160,6 +160,7 @@ class SqlStore:
 
     namespaces = _reading(reading.namespaces_of)
     sessions = _reading(reading.sessions_of)
+    names_below = _reading(reading.names_below)
     tree = _reading(reading.tree)
     archived = _reading(reading.archived)
 

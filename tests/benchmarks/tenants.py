@@ -1,0 +1,276 @@
+"""A hundred people on one agent: words of another in what each is sent, and each one's own found.
+
+    python -m tests.benchmarks.tenants              all rows
+    python -m tests.benchmarks.tenants --people 20 --only memory
+
+"bot" is the host's `BotSessionManager` on one event loop. "threads" is a server that names nobody:
+it swaps the agent's history under a lock, eight threads at once. Every sentence of a person bears
+that person's mark. Each turn one person has another model (`/model`). "alone" gives each person an
+agent and a ledger of the same kind: what the calls of the summarizer are compared with.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+import re
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from praisonai_bot.bots._session import BotSessionManager
+
+from praison_compressor.cli.report import render
+from praison_compressor.cli.report.life import life_of_session
+from praison_compressor.ledger.recall import READ, SEARCH
+from praison_compressor.messages.display import in_words
+from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Summarizer
+from praison_compressor.tokens.counter import TokenCounter
+from tests.benchmarks.common import databases, options, show
+from tests.helpers import hosting
+from tests.helpers.hosting import OPENAI, WORDS, look_up
+
+ROUNDS = 8
+THREADS = 8
+OTHER_MODEL = "gpt-4o"
+MARK = re.compile(r"P\d{3}Q")
+FIRST = "my account ends in"
+WANTED = "What did I say about my account?"
+COLUMNS = (
+    *("host", "store", "background", "requests", "tokens", "of another", "texts"),
+    *("own found", "by recall", "calls", "calls alone"),
+)
+
+
+def mark_of(number: int) -> str:
+    """Return the mark that every sentence of a person bears."""
+    return f"P{number:03d}Q"
+
+
+def words_of(mark: str, turn: int) -> str:
+    """Return what a person says in a turn."""
+    if turn == 0:
+        return f"Good morning. {mark}"
+    if turn == 1:
+        return f"For later: {FIRST} {mark}-SEVEN. " + WORDS.replace("the", f"the {mark}") * 8
+    return f"Turn {turn} of {mark}. " + WORDS.replace("the", f"the {mark}") * 36
+
+
+def answered(asked: Asked) -> Any:
+    """Answer in the person's words; look something up in each third turn, or what is wanted."""
+    mark = (MARK.findall(asked.last_user) or ["nobody"])[-1]
+    tools = {tool["function"]["name"] for tool in asked.tools}
+    if asked.messages[-1].get("role") == "tool":
+        return f"I have noted what {mark} said, and looked it up. " * 4
+    if WANTED in asked.last_user and SEARCH in tools:
+        # In words that everybody has said.
+        return Reply(calls=(Call(SEARCH, {"query": FIRST}), Call(READ, {"reference": ""})))
+    if f"Turn 3 of {mark}" in asked.last_user and "look_up" in tools:
+        return Reply(calls=(Call("look_up", {"topic": mark, "part": 3}),))
+    return f"I have noted what {mark} said. " * 6
+
+
+# -------------------------------------------------------------- hosts of many people
+
+Say = Callable[[Sequence[tuple[str, str]]], list[str]]
+"""Sends the words of many people at once; returns what each was answered."""
+
+
+def by_bot(made: Any, host: LocalProvider) -> Say:
+    """Return a sender through the host's session manager, on one event loop."""
+    manager = BotSessionManager(platform="telegram", max_history=100)
+    loop = asyncio.new_event_loop()
+    turns = itertools.count()
+
+    async def every(said: Sequence[tuple[str, str]]) -> list[str]:
+        other = said[next(turns) % len(said)][0]
+        manager._model_overrides = {other: OTHER_MODEL}
+        return await asyncio.gather(*(manager.chat(made, *each) for each in said))
+
+    return lambda said: loop.run_until_complete(every(said))
+
+
+def by_threads(made: Any, host: LocalProvider) -> Say:
+    """Return a sender that swaps the agent's history itself, from many threads."""
+    histories: dict[str, list[Any]] = {}
+    lock, turns, own = threading.Lock(), itertools.count(), made.llm
+
+    def one(person: str, words: str, model: str) -> str:
+        with lock:
+            made.chat_history, made.llm = list(histories.get(person, [])), model
+            try:
+                return str(made.chat(words))
+            finally:
+                histories[person] = made.chat_history[-100:]
+                made.chat_history, made.llm = [], own
+
+    def every(said: Sequence[tuple[str, str]]) -> list[str]:
+        other = said[next(turns) % len(said)][0]
+        with ThreadPoolExecutor(THREADS) as pool:
+            models = [OTHER_MODEL if person == other else own for person, _ in said]
+            return list(pool.map(one, *zip(*said, strict=True), models))
+
+    return every
+
+
+HOSTS = {"bot": by_bot, "threads": by_threads}
+
+
+# -------------------------------------------------------------- what is measured
+
+
+@dataclass
+class Found:
+    """What came of one run."""
+
+    texts: int = 0
+    tokens: int = 0
+    of_another: int = 0
+    """Marks of somebody else in a text for one person, or of anybody in a log."""
+    own: int = 0
+    recalled: int = 0
+    requests: int = 0
+    calls: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def read(self, text: str, mark: str | None = None) -> None:
+        """Count marks in a text that is for one person: the one named, or else the first in it."""
+        marks = Counter(MARK.findall(text))
+        whose = mark if mark is not None else next(iter(marks), "")
+        strange = sum(count for each, count in marks.items() if each != whose)
+        self.texts += 1
+        self.of_another += strange
+        if strange and len(self.examples) < 5:
+            self.examples.append(f"{whose}: {dict(marks)} in {text[:200]!r}")
+
+
+class Heard(logging.Handler):
+    """Keeps what is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.DEBUG)
+        self.lines: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+
+def measured(people: int, host_name: str, url: str | None, background: bool) -> Found:
+    """Let all people talk through one agent."""
+    heard, log = Heard(), logging.getLogger("praison_compressor")
+    log.addHandler(heard)
+    level, log.level = log.level, logging.DEBUG
+    try:
+        with hosting.by_itself(answered, window=hosting.WINDOW) as host:
+            host.route("aux", Summarizer(MARK))
+            host.set_window(hosting.WINDOW)
+            host.set_window(128_000, "aux")
+            made = agent(host, url, background)
+            said = talk(HOSTS[host_name](made, host), people, lambda: settle(made))
+            found = counted(host, said, heard.lines)
+            for life in reports(made):
+                found.read(life)
+            return found
+    finally:
+        log.removeHandler(heard)
+        log.level = level
+
+
+def agent(host: LocalProvider, url: str | None, background: bool) -> Any:
+    """Return an agent with a tool."""
+    context = hosting.context(host, background=background, store_url=url)
+    return hosting.agent(host, OPENAI, context, tools=[look_up])
+
+
+def settle(made: Any) -> None:
+    """Wait for what is written in the background."""
+    made.context_compressor.engine().background.wait(120)
+    made.context_compressor.engine(OTHER_MODEL).background.wait(120)
+
+
+def talk(say: Say, people: int, settled: Callable[[], None]) -> Iterator[tuple[str, str]]:
+    """Yield each person's mark with what that person was answered."""
+    marks = [mark_of(number) for number in range(people)]
+    rounds = [lambda mark, n=n: words_of(mark, n) for n in range(ROUNDS)]
+    last = [lambda mark: f"{WANTED} {mark}", lambda mark: "/status", lambda mark: "/context"]
+    for words in (*rounds, *last):
+        yield from zip(marks, say([(mark, words(mark)) for mark in marks]), strict=True)
+        settled()
+
+
+def counted(host: LocalProvider, said: Iterator[tuple[str, str]], lines: list[str]) -> Found:
+    """Read all that was sent and said."""
+    found = Found()
+    for mark, answer in said:
+        found.read(str(answer), mark)
+    for record in host.requests:
+        users = [m for m in record.messages if m.get("role") == "user"]
+        mark = None if record.model == "aux" else MARK.findall(in_words(users[-1]))[-1]
+        found.read(record.text, mark)
+        found.tokens += record.prompt_tokens
+        found.requests += record.model != "aux"
+        found.calls += record.model == "aux"
+        if WANTED in in_words(users[-1]) and record.messages[-1].get("role") == "tool":
+            wanted = f"{FIRST} {mark}-SEVEN"
+            found.recalled += any(wanted in in_words(m) for m in record.messages[-2:])
+            found.own += wanted in record.text and words_of(str(mark), 0) in record.text
+    for line in lines:
+        found.read(line, "")
+    return found
+
+
+def reports(made: Any) -> Iterator[str]:
+    """Yield a report's page for each conversation that the ledger has."""
+    store, tokens = made.context_compressor.ledger, TokenCounter("gpt-4o-mini")
+    for info in store.sessions("default") if hasattr(store, "sessions") else ():
+        yield render(life_of_session(store, "default", info.id, tokens))
+
+
+def alone(people: int, background: bool) -> int:
+    """Return the summarizer's calls where each person has an agent of one's own."""
+    with hosting.by_itself(answered, window=hosting.WINDOW) as host:
+        host.route("aux", Summarizer(MARK))
+        host.set_window(hosting.WINDOW)
+        host.set_window(128_000, "aux")
+        for number in range(people):
+            made, mark = agent(host, None, background), mark_of(number)
+            own = made.llm
+            for n in range(ROUNDS):
+                made.llm = OTHER_MODEL if n % people == number else own
+                made.chat(words_of(mark, n))
+                settle(made)
+            made.chat(f"{WANTED} {mark}")
+            settle(made)
+        return len(host.for_model("aux"))
+
+
+def rows(people: int, only: str) -> Iterator[Sequence[object]]:
+    """Yield a row for each host, store and way to summarize."""
+    compared = (False, True) if only in ("", "memory") else ()
+    calls: dict[bool, object] = {each: alone(people, each) for each in compared}
+    for store, new_url in itertools.chain([("memory", lambda: None)], databases()):
+        for host_name, background in itertools.product(HOSTS, (False, True)):
+            if only and only not in (store, host_name):
+                continue
+            found = measured(people, host_name, new_url(), background)
+            for example in found.examples:
+                print(example)
+            yield (
+                *(host_name, store, background, found.requests, found.tokens),
+                *(found.of_another, found.texts, f"{found.own} of {people}", found.recalled),
+                *(found.calls, calls.get(background, "")),
+            )
+
+
+def main() -> None:
+    """Print the table."""
+    given = options(__doc__, people=100, only="")
+    show(f"{given.people} people, one agent", COLUMNS, rows(given.people, given.only))
+
+
+if __name__ == "__main__":
+    main()
