@@ -1,4 +1,4 @@
-"""`agent.context_compressor`: the view of each of an agent's requests, and what a user may ask."""
+"""`agent.context_compressor`: the views of an agent's requests, and its users' commands."""
 
 from __future__ import annotations
 
@@ -64,12 +64,15 @@ from .sessions import Forgotten, Mirror, new_session_id, session_id_of
 log = logging.getLogger(__name__)
 
 TURN_MESSAGES = 40
-"""Messages after which a turn that goes on may read of the archive again: one turn may be all of an
-agent's work."""
+"""After that number of messages a long turn may read of the archive again."""
 
 
 class AgentCompressor:
-    """What `agent.context_compressor` is. Nothing in it raises into a turn of the agent."""
+    """Compress the conversations of one agent. Nothing raises into a turn of the agent.
+
+    What is remembered between turns is a conversation's (`conversations`). The agent's are what
+    holds for every conversation: learned windows, refused keys, and failures that were logged once.
+    """
 
     def __init__(self, agent: Any, asked: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
@@ -89,7 +92,7 @@ class AgentCompressor:
         self._uncompacted: Any = None
         self.compress_alone()
         self.whole_results = takes_whole_results(agent, asked, config)
-        """Whether a tool's result of any size is taken as it comes."""
+        """Whether the host leaves a tool's result uncut, whatever its size."""
         if self.whole_results:
             agent.tool_output_limit = NO_LIMIT
             agent._truncate_tool_output = as_it_is
@@ -99,12 +102,12 @@ class AgentCompressor:
 
     @property
     def config(self) -> CompressorConfig:
-        """The options in force."""
+        """Return the options in force."""
         return self._engines.config
 
     @property
     def conversation(self) -> Conversation:
-        """The running turn's conversation, or the one that the agent's history carries now."""
+        """Return the running turn's conversation, else the one that the history carries now."""
         turn = running()
         if turn is not None and turn.owner is self and turn.conversation is not None:
             return turn.conversation
@@ -115,18 +118,18 @@ class AgentCompressor:
 
     @property
     def session_id(self) -> str:
-        """The ledger's session of the conversation."""
+        """Return the ledger's session of the conversation."""
         return self.conversation.session_id
 
     @property
     def context_status(self) -> str:
-        """ "full", "masked" or "summarized": the conversation's last request."""
+        """Return "full", "masked" or "summarized", for the conversation's last request."""
         last = self.conversation.result
         return "full" if last is None else last.context_status
 
     @property
     def last_result(self) -> CompressResult | None:
-        """The result of the conversation's last request."""
+        """Return the result of the conversation's last request."""
         return self.conversation.result
 
     @property
@@ -136,20 +139,20 @@ class AgentCompressor:
 
     @property
     def notice(self) -> str | None:
-        """The line that reported the conversation's last compression."""
+        """Return the line that reported the conversation's last compression."""
         return self.conversation.notice
 
     @property
     def ledger(self) -> Store:
-        """Where this agent's conversations are kept."""
+        """Return the store of this agent's conversations."""
         return self._engines.open()
 
     def engine(self, model: str | None = None) -> ContextCompressor:
-        """The compressor for a model's window; all of this agent's share one ledger."""
+        """Return the compressor for a model's window; this agent's compressors share a ledger."""
         return self._engines.of(model)
 
     def subscribe(self, listener: Listener) -> None:
-        """Have every event of this agent's compressions passed on, with its numbers."""
+        """Pass every event of this agent's compressions to `listener`, with its numbers."""
         self._notices.subscribe(listener)
 
     def leave(self) -> None:
@@ -197,8 +200,10 @@ class AgentCompressor:
             )
 
     def compress_alone(self) -> None:
-        """Exactly one system compresses: the host's `context_compaction` is off meanwhile, also
-        where the agent was given other settings since."""
+        """Switch the host's `context_compaction` off, so that exactly one system compresses.
+
+        Again at each turn: the agent may have other settings by then.
+        """
         agent = self._agent()
         if agent is None:
             return
@@ -220,7 +225,7 @@ class AgentCompressor:
             log.exception("agent %s: the turn's answer is not recorded", self._name())
 
     async def view(self, request: HostRequest) -> Sequence[Message]:
-        """What to send instead of the request's messages. The event loop is never held up."""
+        """Return the messages to send instead of the request's. Never block the event loop."""
         self._passed += 1
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
@@ -248,7 +253,7 @@ class AgentCompressor:
             log.exception("agent %s: the calls of an answer are not recorded", self._name())
 
     def offering(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
-        """The request's parameters with the recall tools, once there is something to recall."""
+        """Return the request's parameters, with the recall tools after the first compression."""
         try:
             return self._recall.offered(self._agent(), params)
         except Exception:
@@ -294,18 +299,18 @@ class AgentCompressor:
             log.exception("agent %s: nothing learned from the usage", self._name())
 
     def refused(self, request: HostRequest) -> frozenset[str]:
-        """What the request's model was found not to take."""
+        """Return what the request's model has refused."""
         return frozenset(what for model, what in self._refused if model == request.model)
 
     async def other_view(
         self, request: HostRequest, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
-        """What to send after a refusal that says what to change; None after any other."""
+        """Return the view after a refusal that says what to change; None after any other."""
         learned = await asyncio.to_thread(self._learned, request, sent, error)
         return await self.view(request) if learned else None
 
     def _compresses(self, request: HostRequest) -> bool:
-        """Whether the request may move the session on: the conversation itself, unless told not."""
+        """Return whether the request may move its session on: it carries the conversation."""
         if not self.asked.automatic:
             return False
         if carries_conversation(self._agent(), request.messages):
@@ -395,7 +400,10 @@ class AgentCompressor:
         return found, request, engine, beside, options
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
-        """Our own failure must not end the turn: said once with its cause, the best view sent."""
+        """Return the best view after a failure of ours; log the cause once.
+
+        The failure must not end the turn.
+        """
         cause = f"{type(error).__name__}: {error}"
         kind = re.sub(r"\d+", "#", cause)  # the same again, with other numbers, is not news
         with self._lock:
@@ -412,7 +420,7 @@ class AgentCompressor:
             return request.messages
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
-        """Take from a refusal what the model wants; False when it says nothing of that."""
+        """Learn from a refusal what the model takes; return whether the refusal says that."""
         what = refused_in(error)
         if what is not None and what not in self.refused(request):
             log.info("agent %s: %s does not take %s", self._name(), request.model, what)
@@ -507,7 +515,7 @@ class AgentCompressor:
         return replace(status, earlier=found.kept)
 
     def context_use(self) -> ContextUse:
-        """What would fill the window if the conversation were sent as it stands now.
+        """Return what would fill the window if the conversation were sent now.
 
         Raises:
             CompressorError: as `ContextCompressor.context_use` does.
@@ -520,7 +528,7 @@ class AgentCompressor:
         )
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
-        """Compress the agent's conversation now, with `focus` as what to keep most of all.
+        """Compress the conversation now; `focus` names what the summary must keep.
 
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
@@ -528,7 +536,7 @@ class AgentCompressor:
         return await self._run(self._now(), self.conversation, forced=True, focus=focus)
 
     def compress(self, focus: str | None = None) -> CompressResult:
-        """The same from anywhere."""
+        """Compress the conversation now, from anywhere."""
         return run(self.acompress(focus))
 
     def pin(self, text: str) -> tuple[str, ...]:
@@ -538,7 +546,7 @@ class AgentCompressor:
         return found.pinned
 
     def undo(self) -> tuple[Segment, ...]:
-        """Take the last compression of this conversation back, as `ContextCompressor.undo`.
+        """Take the conversation's last compression back, as `ContextCompressor.undo` does.
 
         Raises:
             LedgerError: the store cannot be read or written.
@@ -546,7 +554,7 @@ class AgentCompressor:
         return self.engine().undo(self.session_id)
 
     def new_session(self) -> str:
-        """Begin a new conversation under a new session id, which is returned."""
+        """Begin a conversation with an empty archive; return its session id."""
         agent = self._agent()
         if agent is not None:
             agent.clear_history()
@@ -609,12 +617,12 @@ class AgentCompressor:
 
 
 def _of(found: Conversation) -> dict[str, Any]:
-    """Return what a compression is told of the conversation."""
+    """Return the options of a compression that are the conversation's."""
     pins = {"pinned": found.pinned} if found.pinned else {}
     return {"session_id": found.session_id, **pins}
 
 
 def model_of(agent: Any) -> str | None:
-    """The agent's own model, by the name that the host gives it."""
+    """Return the agent's own model, by the host's name for it."""
     model = getattr(agent, "llm", None)
     return model if isinstance(model, str) else None

@@ -28,15 +28,15 @@ def current() -> Any:
 
 
 class Agents:
-    """Which agents asked, and the compressor of each; no agent is kept alive."""
+    """Know which agents asked, and the compressor of each; keep no agent alive."""
 
     def __init__(self) -> None:
         self.defaults: dict[str, Any] = {}
-        """Options of `CompressorConfig` where an agent says nothing."""
+        """Options of `CompressorConfig` for agents that name no others."""
         self.in_code = False
-        """Whether `install()` was called: then no plugin that is switched off takes it back."""
+        """Whether `install()` was called. A plugin that is switched off does not undo that."""
         self.plugin: Callable[[], bool] | None = None
-        """Asked at each turn where a plugin switched us on: it may be switched off again."""
+        """Returns whether the plugin is on; None without one. A plugin may be switched off."""
         self.before_turn: Callable[[], None] = lambda: None
         """Called first: the host may have imported more of itself."""
         self._lock = renewed(threading.RLock())
@@ -46,12 +46,12 @@ class Agents:
 
     @property
     def by_default(self) -> bool:
-        """Whether agents that name no strategy ask for ours: a plugin is on."""
+        """Return whether agents that name no strategy are ours: a plugin is on."""
         return self.plugin is not None and self.plugin()
 
     @property
     def are_served(self) -> bool:
-        """Whether agents are given anything: installed, and not switched off."""
+        """Return whether any agent is compressed: installed, and not switched off."""
         return self._open and (self.in_code or self.by_default)
 
     def of(self, agent: Any) -> AgentCompressor | None:
@@ -80,7 +80,7 @@ class Agents:
         return made
 
     def close(self) -> None:
-        """Take back from every agent what it was given."""
+        """Give every agent back what it had."""
         with self._lock:
             self._open = False
             for made in list(self._made.values()):
@@ -92,7 +92,7 @@ class Agents:
 
 
 class Argument:
-    """Where a method of the host takes one of its arguments, whatever else it takes."""
+    """Find one argument of a host's method, whatever its place."""
 
     def __init__(self, method: Callable[..., Any], name: str) -> None:
         names = list(inspect.signature(method).parameters)[1:]
@@ -101,27 +101,29 @@ class Argument:
         self._place = names.index(name) if name in names else 0
 
     def of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Its value in a call; None where it is not given. `args` are those after `self`."""
+        """Return its value in a call, or None; `args` are those after `self`."""
         is_there = len(args) > self._place
         return args[self._place] if is_there else kwargs.get(self._name)
 
     def put(
         self, value: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-        """The call's arguments with another value for it."""
+        """Return the call's arguments with another value for it."""
         if len(args) <= self._place:
             return args, {**kwargs, self._name: value}
         return (*args[: self._place], value, *args[self._place + 1 :]), kwargs
 
 
 def context_compressor(original: object, agents: Agents) -> property:
-    """`agent.context_compressor`; None on an agent that did not ask."""
+    """Return `agent.context_compressor`; its value is None on an agent that did not ask."""
     return property(agents.of)
 
 
 def context_config(original: object, agents: Agents) -> property:
-    """What the host gives a clone for a channel as its `context=`: it reads an attribute that no
-    agent of its own has. One that the host sets itself goes before this."""
+    """Return the attribute that a clone for a channel gets as its `context=`.
+
+    The host reads an attribute that its agents lack. A value that the host sets wins.
+    """
     name = "_context_config"
 
     def get(self: Any) -> Any:
@@ -132,8 +134,10 @@ def context_config(original: object, agents: Agents) -> property:
 
 
 def unmanaged(original: Any, agents: Agents) -> Any:
-    """Agents of ours keep their messages: the host's management would remove repeated results and
-    cut pairs apart before the request reaches us."""
+    """Replace the host's context management: agents of ours keep their messages.
+
+    It removes repeated results and cuts pairs apart before a request reaches us.
+    """
     messages = Argument(original, "messages")
 
     @functools.wraps(original)
@@ -146,7 +150,7 @@ def unmanaged(original: Any, agents: Agents) -> Any:
 
 
 def bot_chat(original: Any, agents: Agents) -> Any:
-    """A turn of the host's bots: the conversation that it names ends with the turn."""
+    """Replace a bot's `chat`: the conversation that the bot names ends with the turn."""
 
     @functools.wraps(original)
     async def chat(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -161,7 +165,10 @@ ANSWERING = "_praison_compressor_agent"
 
 
 def bot_session_start(original: Any, agents: Agents) -> Any:
-    """Where a bot's turn knows its person, chat and thread: its key names the conversation."""
+    """Replace the start of a bot's turn: the bot's key names the conversation.
+
+    Only there the bot knows person, chat and thread.
+    """
 
     @functools.wraps(original)
     def _maybe_fire_session_start(self: Any, agent: Any, user_id: str, **route: str) -> Any:
@@ -174,8 +181,10 @@ def bot_session_start(original: Any, agents: Agents) -> Any:
 
 
 def in_loop_compaction(original: object, agents: Agents) -> property:
-    """The host's switch for the same in a tool loop: off in turns of ours. An `LLM` may be shared
-    with agents that did not ask, so the turn decides, not the object."""
+    """Return the host's switch for context management in a tool loop: off in turns of ours.
+
+    Agents that did not ask may share an `LLM` with ours, so the turn decides.
+    """
     name = "_in_loop_compaction"
 
     def get(self: Any) -> Any:
@@ -185,8 +194,10 @@ def in_loop_compaction(original: object, agents: Agents) -> property:
 
 
 def team_init(original: Any, agents: Agents) -> Any:
-    """The host makes a manager of a team's `context=` that none of its agents is given: members
-    that say nothing of their own take it over."""
+    """Replace a team's constructor: members without a `context=` take the team's.
+
+    The host makes a manager of the team's and gives it to no agent.
+    """
 
     @functools.wraps(original)
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
@@ -215,7 +226,7 @@ _ALIASES = {
 
 
 def parse_workflow_data(original: Any, agents: Agents) -> Any:
-    """The host takes no bare `context: summarize`, and forgets a dictionary with a key of ours."""
+    """Replace the workflow parser: keep `context: summarize`, and our keys in a dictionary."""
     argument = Argument(original, "data")
 
     @functools.wraps(original)

@@ -1,4 +1,4 @@
-"""What is told of a conversation: its status, and each compression to the host's hooks, its memory,
+"""Reports of a conversation: its status, and each compression to the host's hooks, memory,
 the log and, with `output="verbose"`, the screen. A silent agent stays silent.
 """
 
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Status:
-    """The last request of a conversation. Tokens of the model at hand; `tokens` is their sum."""
+    """The last request of a conversation, in tokens of the model that it asked."""
 
     session_id: str
     epoch: str
@@ -57,12 +57,12 @@ class Status:
 
     @property
     def tokens(self) -> int:
-        """What is sent."""
+        """Return the tokens that were sent."""
         return self.system_tokens + self.summary_tokens + self.kept_tokens + self.tool_tokens
 
     @property
     def used(self) -> float:
-        """Share of the window."""
+        """Return the share of the window."""
         return self.tokens / self.window
 
     def __str__(self) -> str:
@@ -72,8 +72,10 @@ class Status:
 def status_of(
     result: CompressResult | None, beside: int, engine: ContextCompressor, session_id: str
 ) -> Status:
-    """The status after a result; before the first request nothing is used. `beside` are the tokens
-    that were sent beside its messages."""
+    """Return the status after a result; before the first request nothing is used.
+
+    `beside`: tokens that were sent beside the messages.
+    """
     window = model_limits(engine.config.model, engine.config.context_window).window
     store = place_of(engine.store)
     if result is None:
@@ -111,7 +113,7 @@ def _of_earlier(status: Status) -> str:
 
 
 def filled(use: ContextUse, earlier: Kept) -> str:
-    """What `/context` says: a line for each part of the window, then the largest messages."""
+    """Return the answer to `/context`: a line for each part of the window, then messages."""
     notes = {name: f"{n} message{'s' * (n != 1)}" for name, n in use.messages.items()}
     notes |= {"free": f"compressed above {short(use.trigger)}", "reserve": "for the answer"}
     share = round(100 * use.used / use.window)
@@ -129,7 +131,7 @@ def filled(use: ContextUse, earlier: Kept) -> str:
 
 
 def compacted(result: CompressResult) -> str:
-    """What `/compact` says of what became of the messages."""
+    """Return the answer to `/compact`: what became of the messages."""
     by = [text.model or "a model" for text in result.written if text.method == "model"]
     how = f"by {by[0]}" if by else "without a model"
     done = [f"{result.newly_summarized} messages summarized {how}"] if result.written else []
@@ -146,7 +148,7 @@ def pinned(texts: Sequence[str]) -> str:
 
 
 def undone(segments: Sequence[Segment], use: ContextUse) -> str:
-    """What `/undo` says of what it has taken back."""
+    """Return the answer to `/undo`: what was taken back."""
     if not segments:
         return "Nothing to take back."
     messages = sum(len(segment.run) for segment in segments)
@@ -175,7 +177,7 @@ _Telling = tuple[Sequence[Message], list[asyncio.Task[None]]]
 _telling: ContextVar[_Telling | None] = ContextVar("praison_compressor_telling", default=None)
 """The messages of the request that is compressed here, and its hooks; None in the background."""
 _EXIT_REFUSES = 2
-"""By which the host's command hooks say no; any other code but 0 is a failure."""
+"""Exit code by which a command hook refuses; any other code but 0 is a failure."""
 
 
 async def _after(before: Sequence[asyncio.Task[None]], work: Callable[[], None]) -> None:
@@ -185,7 +187,7 @@ async def _after(before: Sequence[asyncio.Task[None]], work: Callable[[], None])
 
 
 class Notices:
-    """One agent's listener. What listens may fail; the compression goes on."""
+    """Report the compressions of one agent. A listener may fail; the compression goes on."""
 
     def __init__(
         self, agent: weakref.ref[Any], named: Callable[[str], Conversation | None]
@@ -258,9 +260,9 @@ class Notices:
             _guarded(lambda: memory.on_pre_compress(list(messages)))
 
     def before_compression(self, event: Event) -> str | bool | None:
-        """What the host's hooks say: False where one refuses, else what they add to the request.
+        """Return False if a hook of the host refuses, else the text that the hooks add.
 
-        The host takes a hook that fails for one that refuses; here it has refused nothing.
+        A hook that fails refuses nothing here; for the host it refuses.
         """
         ran = self._ran("BEFORE_COMPACTION", event)
         said = [one.output for one in ran if one.success or one.exit_code == _EXIT_REFUSES]
@@ -269,7 +271,7 @@ class Notices:
         return "\n".join(o.additional_context for o in said if o and o.additional_context) or None
 
     def _ran(self, name: str, event: Event) -> Sequence[Any]:
-        """The results of the agent's hooks of that name; none where it has no hooks."""
+        """Return the results of the agent's hooks of that name."""
         runner = getattr(self._agent(), "_hook_runner", None)
         if runner is None:
             return ()
@@ -287,7 +289,7 @@ class Notices:
         return ran
 
     def _print(self, words: str, *, only_on_terminal: bool = False) -> None:
-        """On the console that the host's own progress is on, if the agent is verbose."""
+        """Print on the console of the host's progress, if the agent is verbose."""
         agent = self._agent()
         if agent is None or not getattr(agent, "verbose", False):
             return
@@ -307,7 +309,7 @@ def _guarded(work: Callable[[], Any]) -> None:
 
 
 def _words(event: Event) -> str:
-    """What the screen says of an event; "" where that is nothing."""
+    """Return the words of an event for the screen, or an empty string."""
     data = event.data
     if event.name == "started":
         return f"compressing {short(data['tokens'])} tokens"

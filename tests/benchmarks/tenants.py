@@ -38,6 +38,8 @@ ROUNDS = 8
 THREADS = 8
 OTHER_MODEL = "gpt-4o"
 MARK = re.compile(r"P\d{3}Q")
+SAID = re.compile(r"(?:For later|Turn|I have noted)[^.]{0,60}[.]")
+"""What the summarizer repeats."""
 FIRST = "my account ends in"
 WANTED = "What did I say about my account?"
 COLUMNS = (
@@ -166,7 +168,7 @@ def measured(people: int, host_name: str, url: str | None, background: bool) -> 
     level, log.level = log.level, logging.DEBUG
     try:
         with hosting.by_itself(answered, window=hosting.WINDOW) as host:
-            host.route("aux", Summarizer(MARK))
+            host.route("aux", Summarizer(SAID))
             host.set_window(hosting.WINDOW)
             host.set_window(128_000, "aux")
             made = agent(host, url, background)
@@ -233,7 +235,7 @@ def reports(made: Any) -> Iterator[str]:
 def alone(people: int, background: bool) -> int:
     """Return the summarizer's calls where each person has an agent of one's own."""
     with hosting.by_itself(answered, window=hosting.WINDOW) as host:
-        host.route("aux", Summarizer(MARK))
+        host.route("aux", Summarizer(SAID))
         host.set_window(hosting.WINDOW)
         host.set_window(128_000, "aux")
         for number in range(people):
