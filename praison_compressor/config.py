@@ -117,9 +117,8 @@ class CompressorConfig:
     AGENTS.md and its like are known."""
 
     keep_tool_steps: bool = True
-    """A request of the host's is completed with the tool steps of earlier turns, which the host
-    drops when a turn ends. False: as the host does. Says nothing to `ContextCompressor` itself,
-    which is given its messages."""
+    """In the host: complete each request with the tool steps of earlier turns, which the host drops
+    when a turn ends. False: as the host does."""
 
     recall: bool | None = None
     """The agent has the recall tools: each summary and each masked output says how to read its

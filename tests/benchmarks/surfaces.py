@@ -246,7 +246,9 @@ def gateway(run: Run) -> None:
         made.register_agent(run.agent(), "ada")
         serving = asyncio.create_task(made.start())
         await asyncio.sleep(2)
-        async with websockets.connect(f"ws://127.0.0.1:{made._port}/ws?token={made.config.auth_token}") as line:
+        async with websockets.connect(
+            f"ws://127.0.0.1:{made._port}/ws?token={made.config.auth_token}"
+        ) as line:
             await line.send(json.dumps({"type": "join", "agent_id": "ada"}))
             for said in TALK:
                 before = len(run.host.requests)

@@ -8,7 +8,6 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from praison_compressor.facts import extract
 
 from praison_compressor import InvalidMessages
 from praison_compressor.messages import read
