@@ -121,7 +121,7 @@ class Run:
         self.note = ""
         aux = {"auxiliary_model": "aux", "auxiliary_api_base": host.base_url}
         ours = {
-            "context_window": WIDE if is_wide else hosting.WINDOW,
+            "context_window": window,
             **aux,
             "auxiliary_api_key": "sk-aux",
         }
