@@ -127,9 +127,8 @@ class CompressorConfig:
     project's own AGENTS.md and its like, are known; nothing else that a tool returns ever binds."""
 
     keep_tool_steps: bool = True
-    """A request of the host's is completed with the tool steps of earlier turns, which the host
-    drops when a turn ends. False: as the host does. Says nothing to `ContextCompressor` itself,
-    which is given its messages."""
+    """In the host: complete each request with the tool steps of earlier turns, which the host drops
+    when a turn ends. False: as the host does."""
 
     recall: bool | None = None
     """The agent has the recall tools: each summary and each masked output says how to read its

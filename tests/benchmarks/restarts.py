@@ -2,10 +2,12 @@
 
     python -m tests.benchmarks.restarts [--path P] [--mode M] [--kept K] [--kills N]
 
-A row is a conversation of a program that is killed by SIGKILL, every other time amid a turn. Columns:
-kills; turns that were answered; calls of the summarizer if nothing is killed, and with the kills; new
-segments with messages that were represented before the kill; answered questions that neither the last
-request nor the archive has, word for word; requests that the provider refused.
+Each row is one conversation of a program that is killed by SIGKILL, every other time in the middle
+of a turn, and one of a program that is not. Columns: kills; turns that were answered; calls of the
+summarizer where nothing was killed and where it was; new segments of messages that the ledger had
+before the kill; answered questions that neither the last request nor the archive has; results of
+their turns that neither has; questions and results that stand twice in one request; requests that
+the provider refused.
 """
 
 from __future__ import annotations
@@ -32,7 +34,8 @@ from tests.helpers.restarting import KEPT, SESSION, Numbered, Running, program
 WINDOW = 12_000
 PATIENCE_SECONDS = 60
 MODES = ("chat", "achat", "stream", "iter_stream")
-COLUMNS = ("kills", "turns", "calls, no kill", "calls", "twice", "lost", "refused")
+COLUMNS = ("kills", "turns", "calls, no kill", "calls", "twice", "lost", "results lost")
+COLUMNS += ("doubled", "refused")
 
 
 @dataclass
@@ -78,15 +81,41 @@ def _again(before: list[tuple[str, ...]], after: list[tuple[str, ...]]) -> int:
     return sum(bool({*run} & {*old}) and not {*old} <= {*run} for run in new for old in before)
 
 
-def lost(provider: LocalProvider, life: Life) -> int:
-    """How many answered questions neither the last request nor the archive has, word for word."""
-    last = [record for record in provider.requests if record.model != "aux"][-1]
+def lost(provider: LocalProvider, life: Life) -> tuple[int, int]:
+    """How many answered questions, and results of their turns, neither the last request nor the
+    archive has, word for word."""
+    sent = hosting.of_agent(provider)
+    last = sent[-1]
     store = open_store("sqlite:///restarts.db")
     with contextlib.suppress(LookupError):
         kept = [*last.messages, *store.archived("default", SESSION)]
     store.close()
     texts = {text_of(message) for message in kept}
-    return sum(hosting.turn(number, words=40) not in texts for number in life.answered[:-1])
+    questions = {hosting.turn(number, words=40) for number in life.answered[:-1]}
+    results = {
+        text
+        for record in sent
+        if record.status == 200 and _newest(record) in questions
+        for text in _results(record)
+    }
+    return len(questions - texts), len(results - texts)
+
+
+def _newest(record: Any) -> str:
+    return [text_of(m) for m in record.messages if m["role"] == "user"][-1]
+
+
+def _results(record: Any) -> list[str]:
+    return [text_of(m) for m in record.messages if m["role"] == "tool" and "END-" in text_of(m)]
+
+
+def doubled(provider: LocalProvider) -> int:
+    """How many questions and results stand twice in one request."""
+    each = [
+        [*_results(record), *(text_of(m) for m in record.messages if m["role"] == "user")]
+        for record in hosting.of_agent(provider)
+    ]
+    return sum(len(texts) - len(set(texts)) for texts in each)
 
 
 def _answer(asked: Asked) -> str:
@@ -106,7 +135,7 @@ def ran(kind: tuple[str, str, str], kills: int) -> tuple[object, ...]:
             calls = len(provider.for_model("aux"))
             missing = lost(provider, life)
         figures = [life.kills, len(life.answered), *figures[-1:], calls]
-        more = (life.twice, missing, len(provider.refused))
+        more = (life.twice, *missing, doubled(provider), len(provider.refused))
     return (*figures, *more)
 
 

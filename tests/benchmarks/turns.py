@@ -1,6 +1,6 @@
 """Recorded coding sessions as turns of a real agent: with the steps of earlier turns, and without.
 
-    python -m tests.benchmarks.turns --corpus FILE [--sessions 8] [--path P] [--window 128000]
+    python -m tests.benchmarks.turns --corpus FILE [--sessions 6] [--path P] [--window 128000]
 
 Each recorded session of two or more turns with tool calls is replayed on each client path: the
 model answers what was recorded, the tool returns what was recorded. `keep_tool_steps` is on in one
@@ -37,6 +37,8 @@ LONG = {"max_iter": 500, "max_tool_calls_per_turn": 5_000}
 PRICED = ("gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro")
 """Models of three providers; their listed prices of fresh and cached input are taken."""
 SHORT = "short questions"
+LONGEST = 60_000
+"""Tokens of a recorded session that is replayed."""
 
 
 @dataclass(frozen=True)
@@ -176,7 +178,7 @@ def figures(path: str, turns: Sequence[Turn], window: int, *, keeps: bool) -> Fi
             found.held += sum(each in text for each in samples)
             calls = [call for each in turn.rounds for call in each]
             again = [before[name, given] for name, given, _ in calls if (name, given) in before]
-            found.repeated += len(again)
+            found.repeated += sum(bool(sample(each)) for each in again)
             found.in_view += sum(bool(sample(each)) and sample(each) in text for each in again)
             before |= {(name, given): result for name, given, result in calls}
         requests = provider.requests
@@ -192,7 +194,10 @@ def sessions(corpus: str | None, most: int) -> dict[str, list[list[Turn]]]:
     found: list[list[Turn]] = []
     for one in recorded(Path(corpus)) if corpus else ():
         turns = turns_of(one["messages"])
-        if sum(bool(turn.rounds) for turn in turns) >= 2 and one["meta"]["tokens_cl100k"] >= 15_000:
+        if (
+            sum(bool(turn.rounds) for turn in turns) >= 2
+            and 15_000 <= one["meta"]["tokens_cl100k"] <= LONGEST
+        ):
             found.append(turns)
     chosen = {"recorded": found[:most]} if found else {}
     return {**chosen, SHORT: [short_questions()]}
@@ -219,7 +224,7 @@ def rows(given: Any) -> Iterator[Sequence[object]]:
 
 
 def main() -> None:
-    given = options(__doc__, corpus=str, sessions=8, path=hosting.EVERY_PATH, window=128_000)
+    given = options(__doc__, corpus=str, sessions=6, path=hosting.EVERY_PATH, window=128_000)
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
     columns = ("path", "sessions", "steps", "results in view", "repeated calls in view", "input")

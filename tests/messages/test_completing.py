@@ -184,7 +184,7 @@ def test_a_recorded_transcript_gives_the_steps_back() -> None:
 
 
 def test_steps_of_another_model_are_named() -> None:
-    """What a step is bound to (thinking, reasoning items) comes back as it was; whose it is, too."""
+    """Thinking comes back as it was, and the steps of another model are known as such."""
     cache = MessageCache()
     call = {**step("0")[0], "thinking_blocks": [{"type": "thinking", "signature": "s"}]}
     running = [user("q0"), call, step("0")[1]]

@@ -139,8 +139,8 @@ def test_a_stream_that_ends_early_leaves_no_turn(host: LocalProvider, path: str)
 def test_a_turn_after_a_tool_loop_begins_with_all_that_the_host_sends_again(
     host: LocalProvider, path: str
 ) -> None:
-    """`chat` drops a turn's tool steps: the next turn begins with that turn's first request, byte
-    for byte, and all but the answer and the new question is in the provider's cache."""
+    """The host drops a turn's tool steps, and the next turn begins with them all the same: all but
+    the answer and the new question is in the provider's cache."""
     host.answer_with(Worker(3, arguments=numbered, answer="Noted."))
     made = agent(host, path, context(host), tools=[look_up])
     for n in range(10):
@@ -148,7 +148,7 @@ def test_a_turn_after_a_tool_loop_begins_with_all_that_the_host_sends_again(
     requests = list(host.requests)
     shares = hosting.prefix_shares(requests)
     assert shares == [1] * len(shares)
-    assert len(shares) > 30
+    assert len(shares) >= 30
     pairs = itertools.pairwise(of_agent(host))
     begun = [after for before, after in pairs if hosting.is_dropped(before, after)]
     new = [record.prompt_tokens - record.cached_tokens for record in begun]
