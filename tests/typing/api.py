@@ -90,7 +90,6 @@ def ask_first(compressor: ContextCompressor, messages: Sequence[Message]) -> boo
         for part in parts
     ]
     fates: dict[int, str] = dict(preview.fates())
-    print(rows, fates, preview.would_write, preview.facts)
     return preview.would_compress
 
 
