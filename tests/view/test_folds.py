@@ -33,7 +33,7 @@ def test_most_compressions_fold_nothing() -> None:
 
     async def model(messages: list[Message]) -> str:
         calls.append(len(messages))
-        return f"In part {len(calls)} some modules of the store were looked at."
+        return f"In step {len(calls)} I found that modules of the store call each other."
 
     config = CompressorConfig(model="gpt-4o", context_window=20_000)
     ours = ContextCompressor(config, summarizer=model)
