@@ -220,8 +220,8 @@ def _squeezed(text: str) -> str:
 # bits, that the text speaks of the segment: names and numbers count much, "please provide" nothing.
 
 EVIDENCE = 13.0
-"""Bits. Refusals and requests for input reach 12 in sessions about transcripts; see the benchmark
-`answers`."""
+"""Bits. Requests for input and refusals reach 12 in 61 recorded sessions, short true summaries have
+13.6 and more; see the benchmark `answers`."""
 
 PHRASE, PHRASE_CHARS = 6, 20
 """Words in a row, of so many characters, that unrelated texts do not share."""
