@@ -7,6 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given, settings
 
 from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import text_of
@@ -24,9 +25,10 @@ from tests.helpers.native import (
     result,
     session,
     text,
+    to_native,
     use,
 )
-from tests.helpers.transcripts import Message
+from tests.helpers.transcripts import Message, transcripts
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}}
 SESSIONS: dict[str, Any] = {

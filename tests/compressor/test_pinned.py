@@ -26,7 +26,9 @@ def pinning(**options: Any) -> ContextCompressor:
     return compressor(Model(), pinned=(RULE,), **options)
 
 
-@pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}, {"background": True}])
+@pytest.mark.parametrize(
+    "options", [{}, {"tool_policies": {"*": "summarize"}}, {"background": True}]
+)
 def test_pinned_texts_stand_once_before_the_first_thing_compressed(options: Any) -> None:
     """At the end of the head, in a view of masks, of summaries, and of texts that fill in."""
     ours = pinning(**options)
