@@ -171,21 +171,17 @@ def _wrap(tag: str, text: str) -> str:
 # -------------------------------------------------------------- what a request shows
 
 
-def transcript_in(asked: Sequence[Message]) -> str:
-    """Return the messages that a request shows, without our instructions.
+def shown_in(asked: Sequence[Message]) -> tuple[str, str]:
+    """Return the messages and the summaries that a request shows, without our instructions.
 
     A request on the live prefix shows all its messages but the last.
     """
     shown = _TAGGED.findall(text_of(asked[-1]))
     if not shown:
-        return "\n".join(rendering(asked[:-1]))
-    return "\n".join(text for tag, text in shown if tag == _SOURCE)
-
-
-def summaries_in(asked: Sequence[Message]) -> str:
-    """Return the earlier and the partial summaries that a request shows."""
-    shown = _TAGGED.findall(text_of(asked[-1]))
-    return "\n".join(text for tag, text in shown if tag != _SOURCE)
+        return "\n".join(rendering(asked[:-1])), ""
+    messages = (text for tag, text in shown if tag == _SOURCE)
+    summaries = (text for tag, text in shown if tag != _SOURCE)
+    return "\n".join(messages), "\n".join(summaries)
 
 
 _TAGGED = re.compile(rf"<({_SOURCE}|{_EARLIER}|{_PARTS})>\n(.*?)\n</\1>", re.S)

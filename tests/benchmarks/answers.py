@@ -17,7 +17,7 @@ from typing import Any
 
 from praison_compressor.errors import SummaryRejected
 from praison_compressor.messages import Message, text_of
-from praison_compressor.summaries.prompts import Wish, rendering, request, transcript_in
+from praison_compressor.summaries.prompts import Wish, rendering, request, shown_in
 from praison_compressor.summaries.protocol import SummaryReply
 from praison_compressor.summaries.validation import accept
 from tests.benchmarks.common import options, recorded, show
@@ -157,7 +157,7 @@ def no_summaries(talks: dict[str, list[Message]]) -> Iterator[tuple[str, dict[st
     for kind, make in made.items():
         reasons = {}
         for name, asked in talks.items():
-            text = make(transcript_in(asked), asked)
+            text = make(shown_in(asked)[0], asked)
             reasons[name] = refused(text, asked, REASONS.get(kind, "stop"))
         yield kind, reasons
 

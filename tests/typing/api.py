@@ -90,7 +90,7 @@ def ask_first(compressor: ContextCompressor, messages: Sequence[Message]) -> boo
         for part in parts
     ]
     fates: dict[int, str] = dict(preview.fates())
-    print(rows, fates, preview.would_write, preview.facts)
+    print(rows, fates, preview.would_write)
     return preview.would_compress
 
 
