@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 from itertools import pairwise
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor.messages import text_of
 
 Message = dict[str, Any]
 
@@ -33,7 +35,8 @@ def test_most_compressions_fold_nothing() -> None:
 
     async def model(messages: list[Message]) -> str:
         calls.append(len(messages))
-        return f"In step {len(calls)} I found that modules of the store call each other."
+        paths = re.findall(r"src/\w+/\w+\.py", text_of(messages[-1]))
+        return f"In part {len(calls)} some modules were looked at: {', '.join(paths[-4:])}."
 
     config = CompressorConfig(model="gpt-4o", context_window=20_000)
     ours = ContextCompressor(config, summarizer=model)
