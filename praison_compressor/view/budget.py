@@ -11,7 +11,7 @@ LEAST_QUOTES = 3_000
 """Tokens of quotes where an eighth of the target allows it: how many files and wishes a session has
 does not shrink with the window. Half of `fold_ratio`, so that not every summary is a fold."""
 
-LEAST_SAID = 40
+LEAST_SAID = 50
 """Tokens in which a message of the user is quoted by its beginning and end
 (tests/compressor/test_tails.py)."""
 

@@ -387,7 +387,7 @@ class _Summaries:
 
         Each message of the user gets room for its beginning; a fold takes what summaries may.
         """
-        folded = self.budget.fold if way.folds and self._old else 0
+        folded = self.budget.fold - self._prose if way.folds and self._old else 0
         return max(quotes, self.budget.said * self._said, folded if self.budget.said else 0)
 
     def _free(self, goal: int, way: Way) -> int:
