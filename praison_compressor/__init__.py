@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from .config import CompressorConfig, Event
+from .config import CompressorConfig
+from .events import Event
 from .errors import (
     BudgetTooSmall,
     CompressorError,

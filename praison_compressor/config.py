@@ -1,15 +1,8 @@
-"""Define every option with its unit, its default and its check; read the environment.
-
-Nothing else reads the environment. `Event` is here because every room emits it.
-"""
+"""Every option with its default, check and meaning; the only reader of the environment."""
 
 from __future__ import annotations
 
-import ast
-import inspect
-import itertools
 import os
-import string
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -18,211 +11,206 @@ from typing import Any
 from .errors import ConfigError
 
 MOST = 10**12
-"""Tokens: a larger window or target is a mistake, and ratios of it would overflow."""
+"""Tokens. A larger number is a mistake, and a ratio of it would overflow."""
 
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
-
 KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
-"""The host's own, for its `EncryptedSessionStore`."""
+"""The host's own variable, for its `EncryptedSessionStore`."""
 
-_MAY_BE_NONE = ("summary_target_tokens", "large_result_share")
+STORES = "sqlite:///path, postgresql://user@host/database, or a path"
+STORE_KINDS = ("sqlite", "sqlite+pysqlite", "postgres", "postgresql", "postgresql+psycopg")
+"""What a store's URL may have before its `://`."""
 
-PROMPT_FIELDS = ("transcript", "earlier", "instructions", "words")
-"""Fields that a `summary_prompt` must have."""
+
+def shown(value: Any) -> str:
+    try:
+        text = repr(value)
+    except ValueError:  # Python prints no number of more than 4,300 digits
+        return f"a {type(value).__name__} too large to print"
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+# -------------------------------------------------------------- checks
+
+Check = Callable[[str, Any], Any]
+"""Return the value of the named option as it is kept, or raise ConfigError."""
+
+
+def _checked(wanted: str, holds: Callable[[Any], object]) -> Check:
+    """Return a check that passes values for which `holds` is true."""
+
+    def check(name: str, value: Any) -> Any:
+        try:
+            if holds(value):
+                return value
+        except (TypeError, ValueError, OverflowError, AttributeError):
+            pass  # a value of another type
+        raise ConfigError(f"{name}={shown(value)}: expected {wanted}")
+
+    return check
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, bool) and float(value) == value
+
+
+def _is_whole(value: Any, least: int = 0) -> bool:
+    return _is_number(value) and int(value) == value and least <= value <= MOST
+
+
+_count = _checked("a whole number, 0 or more", _is_whole)
+_positive = _checked("a positive whole number", lambda v: _is_whole(v, 1))
+_ratio = _checked("a number above 0 and up to 1", lambda v: _is_number(v) and 0 < v <= 1)
+_gain = _checked("a number from 0 up to 1", lambda v: _is_number(v) and 0 <= v < 1)
+# No clock of Python's waits longer than some 292 years.
+_seconds = _checked("a positive number up to 1e9", lambda v: _is_number(v) and 0 < v <= 1e9)
+_switch = _checked("True or False", lambda v: isinstance(v, bool))
+_text = _checked("a text", lambda v: isinstance(v, str))
+_name = _checked("a name that is not empty", lambda v: isinstance(v, str) and v.strip())
+_path = _checked(STORES, lambda v: bool(os.fspath(v)) or True)
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    """Return the texts as a tuple; a single text is refused, since it would be read by letters."""
+    if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item for item in value):
+        return tuple(value)
+    raise ConfigError(f"{name}={shown(value)}: expected a list of texts that are not empty")
+
+
+POLICIES = ("mask", "summarize", "keep")
+_FOR_ALL = {"keep_all": {"*": "keep"}, "keep_none": {"*": "mask"}}
+
+
+def _policies(name: str, value: Any) -> dict[str, str]:
+    """Return the policies by tool name or pattern."""
+    if isinstance(value, str) and value in _FOR_ALL:
+        return _FOR_ALL[value]
+    if isinstance(value, Mapping) and all(policy in POLICIES for policy in value.values()):
+        return {str(tool): policy for tool, policy in value.items()}
+    raise ConfigError(
+        f"{name}={shown(value)}: expected a mapping of tool names or patterns to "
+        '"mask", "summarize" or "keep", or one of "keep_all", "keep_none"'
+    )
+
+
+# -------------------------------------------------------------- options
+
+
+def _option(default: Any, check: Check, meaning: str, *, secret: bool = False) -> Any:
+    """Declare an option; None passes the check where the default is None."""
+    metadata = {"check": check, "meaning": meaning}
+    if isinstance(default, dict):
+        return field(default_factory=dict, metadata=metadata)
+    return field(default=default, repr=not secret, metadata=metadata)
 
 
 @dataclass(frozen=True)
 class CompressorConfig:
-    """Options of a `ContextCompressor`; frozen, checked when made.
+    """Hold the options of a `ContextCompressor`; `meanings()` describes them.
 
     Raises:
-        ConfigError: a value that cannot work, with the field and what would.
+        ConfigError: an option has a value that cannot work.
     """
 
-    model: str | None = None
-    """The model that reads the view: whose window and tokenizer count. None: o200k_base counts."""
+    model: str | None = _option(
+        None, _text, "Model that reads the view: its window and tokenizer count. None: o200k_base."
+    )
+    context_window: int | None = _option(
+        None, _positive, "Tokens of the model's window. None: litellm's table, else a logged guess."
+    )
+    output_reserve: int | None = _option(
+        None, _count, "Tokens kept free for the answer. None: 8,000, or window / 4 if that is less."
+    )
+    trigger_ratio: float = _option(0.8, _ratio, "Compress above this share of the usable window.")
+    target_ratio: float = _option(0.6, _ratio, "Compress down to this share of the trigger.")
+    token_floor: int = _option(2_000, _count, "Never compress a view of fewer tokens.")
+    protect_last_n_tokens: int = _option(
+        20_000, _count, "Newest tokens kept verbatim; at most half of the target in a small window."
+    )
+    keep_recent_turns: int | None = _option(
+        None, _count, "Newest turns kept verbatim too, where they fit."
+    )
+    head_tokens: int | None = _option(
+        None, _count, "Tokens of the first exchange. None: 10 % of the usable window."
+    )
+    summary_target_tokens: int | None = _option(
+        750,
+        _positive,
+        "Tokens of prose asked of the model. None: 5 % of the segment, 750 to 8,000.",
+    )
+    quotes_budget_tokens: int | None = _option(
+        None, _count, "Tokens of quotes beside the prose. None: 10 % of the target."
+    )
+    pinned: tuple[str, ...] = _option(
+        (), _texts, "Texts that stand in every compressed view, word for word."
+    )
+    rule_sources: tuple[str, ...] = _option(
+        (),
+        _texts,
+        "Files (path, name or pattern) and tools whose newest content is quoted, like AGENTS.md.",
+    )
+    fold_ratio: float = _option(
+        0.25, _ratio, "Fold the oldest summaries when all pass this share of the target."
+    )
+    min_gain_ratio: float = _option(
+        0.05, _gain, "Skip a compression that frees less than this share of the view."
+    )
+    tool_policies: Mapping[str, str] = _option(
+        {},
+        _policies,
+        'What becomes of old outputs by tool name or pattern: "mask", "summarize" or "keep".',
+    )
+    recall: bool | None = _option(
+        None, _switch, "Offer the archive as tools. None: in the host, to agents that call tools."
+    )
+    background: bool = _option(False, _switch, "Write summaries off the request path.")
+    keep_tool_steps: bool = _option(
+        True, _switch, "In the host: keep the tool steps of earlier turns in the transcript."
+    )
+    auxiliary_model: str | None = _option(
+        None, _text, "Model that writes summaries. None: in the host the agent's own, else none."
+    )
+    auxiliary_api_base: str | None = _option(
+        None, _text, "Address of the auxiliary model. None: its provider's."
+    )
+    auxiliary_api_key: str | None = _option(
+        None, _text, "Key of the auxiliary model. None: litellm's environment.", secret=True
+    )
+    fallback_models: tuple[str, ...] = _option(
+        (), _texts, "Models tried in order when the auxiliary model fails."
+    )
+    summary_instructions: str | None = _option(
+        None, _text, "Words of yours added to the request for a summary."
+    )
+    summary_max_retries: int = _option(
+        2, _count, "Retries with one model after a failure that may pass."
+    )
+    timeout_seconds: float = _option(60.0, _seconds, "Seconds for one call of a model.")
+    store_url: str | None = _option(
+        None, _path, "Where the ledger is kept: SQLite, PostgreSQL or a path. None: memory."
+    )
+    store_key: str | None = _option(
+        None, _text, f"Fernet key of an encrypted store. None: {KEY_VARIABLE}.", secret=True
+    )
+    redact_secrets: bool | None = _option(
+        None,
+        _switch,
+        "Mask keys and tokens. None: on disk, and for an auxiliary model other than the agent's.",
+    )
+    namespace: str = _option("default", _name, "Tenant; nothing is looked up across namespaces.")
 
-    context_window: int | None = None
-    """Tokens the model can take. None: litellm's table; a logged guess where it does not know."""
-
-    output_reserve: int | None = None
-    """Tokens kept free for the answer. None: the smaller of 8,000 and a quarter of the window."""
-
-    trigger_ratio: float = 0.8
-    """Compress above this share of the usable window (window - reserve - overhead)."""
-
-    target_ratio: float = 0.6
-    """Compress down to this share of the trigger, so that it happens rarely."""
-
-    token_floor: int = 2_000
-    """Never compress a view of fewer tokens than this."""
-
-    protect_last_n_tokens: int = 20_000
-    """Newest tokens kept verbatim, as many as the summaries leave: half of the target less the head
-    at least. From 20,000 on that half, where it is more. Under `target_tokens` a quarter of it,
-    where not all fits; with a model at most half of what the head leaves."""
-
-    keep_recent_turns: int | None = None
-    """At least this many newest turns stay verbatim too, where they fit."""
-
-    head_tokens: int | None = None
-    """Room for the first exchange. None: a tenth of the usable window."""
-
-    summary_target_tokens: int | None = 750
-    """Length asked of the model's prose; twice that is the hard cap sent to the provider.
-    None: 5 % of the segment, between 750 and 8,000."""
-
-    quotes_budget_tokens: int | None = None
-    """Room for quotes beside the model's prose. None: a tenth of the target."""
-
-    pinned: tuple[str, ...] = ()
-    """Texts that stand in every compressed view, word for word."""
-
-    fold_ratio: float = 0.28
-    """Summaries that together pass this share of the target by more than one new summary are
-    folded into one."""
-
-    min_gain_ratio: float = 0.05
-    """A compression that frees less than this share of the view is not worth its price."""
-
-    tool_policies: Mapping[str, str] = field(default_factory=dict)
-    """What becomes of old outputs, by tool name or pattern: "mask", "summarize" or "keep".
-    "keep_all" and "keep_none" stand for "keep" and "mask" for every tool. What is not named is
-    masked where that saves a call of the auxiliary model: where masks bring the view down to the
-    target, or halfway there and free enough; else that model reads it whole, and of a tool with
-    "mask" the line. What is kept yields where the window would burst, the oldest first."""
-
-    mask_above_tokens: int = 200
-    """Outputs up to this size are not worth masking."""
-
-    mask_keep_recent_tokens: int | None = None
-    """Newest tokens whose outputs are not masked. None: as `protect_last_n_tokens`, but no more
-    than half the target."""
-
-    large_result_share: float | None = 0.25
-    """A tool's result of more tokens than this share of the window less `output_reserve` goes to
-    the archive at once, the newest too. Its first and last lines stay, a quarter of that share, and
-    between them how to read the rest. Several results of one step have twice the share together;
-    those of a tool with "keep" stay whole, and those below `token_floor` where two fit. None: every
-    result does, until it is old."""
-
-    host_prefixes: tuple[str, ...] = ()
-    """How texts begin that your application writes in the user's role, or below a tool's output:
-    not the user's words, nor the tool's. Those of well-known hosts ("<system-reminder") are
-    known."""
-
-    rule_sources: tuple[str, ...] = ()
-    """Documents that your agent follows as instructions, by path, file name or pattern
-    ("policies/*.md"), and tools that return such ("get_policy"). Their newest content is quoted.
-    AGENTS.md and its like are known."""
-
-    keep_tool_steps: bool = True
-    """In the host: complete each request with the tool steps of earlier turns, which the host drops
-    when a turn ends. False: as the host does."""
-
-    recall: bool | None = None
-    """The agent has the recall tools: each summary and each masked output says how to read its
-    originals with them. None: in the host for agents that call tools, from their first compression
-    on; elsewhere no. True: from the first request on."""
-
-    background: bool = False
-    """Write summaries off the request path: no turn waits for a model."""
-
-    soft_ratio: float = 0.85
-    """In the background a summary is begun at this share of the trigger."""
-
-    summarize_on_prefix: bool = False
-    """Ask for a summary with the agent's own request and one message more, so that a provider that
-    caches prefixes charges for little else. Only where the auxiliary model is the agent's own and
-    a call hands over its tools; outputs that the view masks are read masked."""
-
-    auxiliary_model: str | None = None
-    """The model that writes summaries. None: in the host the agent's own, else none (static)."""
-
-    auxiliary_api_base: str | None = None
-    """Where the auxiliary model is served. None: where its provider usually is."""
-
-    auxiliary_api_key: str | None = None
-    """The key for it. None: what litellm finds in the environment."""
-
-    fallback_models: tuple[str, ...] = ()
-    """Models tried in order when the auxiliary model fails, before the static summary."""
-
-    shown_message_tokens: int = 4_000
-    """Tokens of one message that the summarizer is shown at most. Of a longer message the
-    summarizer reads the beginning and the end. Less where the auxiliary model reads less at once,
-    or would need more than 16 calls."""
-
-    summary_instructions: str | None = None
-    """A domain's own words added to the request for a summary."""
-
-    summary_prompt: str | None = None
-    """The whole request for a summary, in place of ours: a template with each of these fields.
-    {transcript}: the messages as tagged text, or partial summaries to be merged. {earlier}: earlier
-    summaries and what to do with them, often empty. {instructions}: `summary_instructions`, the
-    focus of `/compact` and what a hook adds. {words}: how many to write at most. Braces of your own
-    are doubled."""
-
-    redact_secrets: bool | None = None
-    """Mask keys and tokens in what a summary is written from. None: where the auxiliary model is
-    another than the agent's own, or the ledger is on disk."""
-
-    redact_archive: bool = True
-    """Mask keys and tokens in what is written to a ledger on disk: originals and summaries.
-    What is read back from there has the masks. A ledger in memory keeps originals as they are."""
-
-    summary_max_retries: int = 2
-    """Further tries with one model after a failure that may pass."""
-
-    timeout_seconds: float = 60.0
-    """For one call of the auxiliary model."""
-
-    store_url: str | None = None
-    """Where the ledger is kept. None: memory."""
-
-    store_key: str | None = field(default=None, repr=False)
-    """The key (Fernet) of an encrypted store. A new store is encrypted with it, a plain one stays
-    plain. None: the variable PRAISONAI_SESSION_KEY, as for the host's encrypted sessions."""
-
-    archive_limit_mb: float | None = None
-    """Megabytes that the originals of a namespace may take in the store. Above it the large ones go
-    first, then the small, the oldest before the newer; what stands for them in the view stays as it
-    is. None: 256 in memory, any number in a database."""
-
-    namespace: str = "default"
-    """Keeps tenants apart: nothing is ever looked up across namespaces."""
+    def __new__(cls, *args: Any, **given: Any) -> CompressorConfig:
+        """Return a new configuration; an unknown option is a ConfigError with the nearest name."""
+        if unknown := sorted(given.keys() - {option.name for option in fields(cls)}):
+            raise ConfigError(no_such("option", unknown[0], cls.names()))
+        return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tool_policies", _policies(self.tool_policies))
-        for name in ("fallback_models", "host_prefixes", "rule_sources", "pinned"):
-            object.__setattr__(self, name, _texts(name, getattr(self, name)))
-        ratios = "trigger_ratio target_ratio fold_ratio soft_ratio large_result_share"
-        for name in ratios.split():
-            self._require(name, "a number above 0 and up to 1", lambda v: 0 < v <= 1)
-        self._require("min_gain_ratio", "a number from 0 up to 1", lambda v: 0 <= v < 1)
-        # No clock of Python's waits for longer than some 292 years.
-        self._require("timeout_seconds", "a positive number up to 1e9", lambda v: 0 < v <= 1e9)
-        self._require("archive_limit_mb", "a positive number", lambda v: 0 < v <= MOST)
-        for name in ("context_window", "summary_target_tokens", "shown_message_tokens"):
-            self._require(name, "a positive whole number", lambda v: _is_whole(v, 1))
-        counts = (
-            "token_floor protect_last_n_tokens summary_max_retries mask_above_tokens "
-            "output_reserve head_tokens quotes_budget_tokens keep_recent_turns "
-            "mask_keep_recent_tokens"
-        )
-        for name in counts.split():
-            self._require(name, "a whole number, 0 or more", _is_whole)
-        texts = (
-            "model auxiliary_model auxiliary_api_base auxiliary_api_key summary_instructions "
-            "store_key"
-        )
-        for name in texts.split():
-            self._require(name, "a text", lambda v: isinstance(v, str))
-        for name in _SWITCHES:
-            self._require(name, "True or False", lambda v: True, switch=True)
-        _check_prompt(self.summary_prompt)
-        self._require("store_url", STORES, os.fspath)
-        self._require("namespace", "a name that is not empty", lambda v: bool(v.strip()))
+        for option in fields(self):
+            value = getattr(self, option.name)
+            if value is not None or not _takes_none(option.name, option.default):
+                kept = option.metadata["check"](option.name, value)
+                object.__setattr__(self, option.name, kept)
         window, reserve = self.context_window, self.output_reserve
         if window is not None and reserve is not None and reserve >= window:
             raise ConfigError(
@@ -230,36 +218,23 @@ class CompressorConfig:
                 "output_reserve or raise context_window"
             )
 
-    def _require(self, name: str, wanted: str, holds: Any, *, switch: bool = False) -> None:
-        value = getattr(self, name)
-        default = type(self).__dataclass_fields__[name].default
-        if value is None and (default is None or name in _MAY_BE_NONE):
-            return
-        try:
-            sound = isinstance(value, bool) is switch and holds(value)
-        except (TypeError, ValueError, OverflowError, AttributeError):
-            sound = False
-        if not sound:
-            raise ConfigError(f"{name}={_shown(value)}: expected {wanted}")
-
     @classmethod
     def names(cls) -> tuple[str, ...]:
         """Return the names of all options."""
-        return tuple(field.name for field in fields(cls))
+        return tuple(option.name for option in fields(cls))
 
     @classmethod
     def meanings(cls) -> dict[str, str]:
-        """Return the text below each option, on one line."""
-        (tree,) = ast.parse(inspect.getsource(CompressorConfig)).body
-        found: dict[str, str] = {}
-        for option, text in itertools.pairwise(getattr(tree, "body", ())):
-            if isinstance(option, ast.AnnAssign) and isinstance(text, ast.Expr):
-                found[ast.unparse(option.target)] = " ".join(ast.literal_eval(text.value).split())
-        return found
+        """Return what each option means, in one sentence."""
+        return {option.name: option.metadata["meaning"] for option in fields(cls)}
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> CompressorConfig:
-        """Make a configuration of a dictionary; refuse an unknown name."""
+        """Return the configuration of a dictionary, as YAML or JSON give it.
+
+        Raises:
+            ConfigError: there is no option of that name, or its value cannot work.
+        """
         if not isinstance(options, Mapping):
             raise ConfigError(f"a {type(options).__name__}; expected a mapping of options")
         unknown = sorted(set(map(str, options)) - set(cls.names()))
@@ -271,48 +246,18 @@ class CompressorConfig:
         return cls(**options)
 
     def with_environment(self, environ: Mapping[str, str] | None = None) -> CompressorConfig:
-        """Return the configuration, completed from the environment."""
+        """Return this configuration, completed by the environment where nothing was given."""
         environ = os.environ if environ is None else environ
         url = self.store_url or environ.get(STORE_VARIABLE) or None
         key = self.store_key or environ.get(KEY_VARIABLE) or None
         return replace(self, store_url=url, store_key=key)
 
 
-@dataclass(frozen=True)
-class Event:
-    """One thing that happened in a session.
-
-    `name` is one of "started", "model_called", "model_answered", "part_summarized", "fell_back",
-    "committed", "abandoned", "skipped", "failed", "redacted"; `data` carries the numbers (tokens,
-    messages, seconds, model, reason). Each "started" is ended by one "committed" or "abandoned",
-    each "model_called" by one "model_answered", which has its cost or its `error`. "skipped"
-    has in `reason` why something is not done: "cooldown" (that model rests after a failure), "no
-    gain" (a compression is due and would free less than `min_gain_ratio`), "fixed part" (what
-    cannot be dropped is above the trigger), "veto" (a hook refused). "no gain" and "veto" are
-    emitted once until the next compression, "fixed part" once.
-    """
-
-    name: str
-    session_id: str
-    data: Mapping[str, Any] = field(default_factory=dict)
+def _takes_none(name: str, default: Any) -> bool:
+    return default is None or name == "summary_target_tokens"
 
 
-Listener = Callable[[Event], None]
-
-Hook = Callable[[Event], Any]
-"""Called before a compression, with its "started" event, before that event is emitted. It may be
-async. False refuses the compression; a text is added to the request for the summary; None does
-nothing."""
-
-
-_SWITCHES = (
-    "keep_tool_steps",
-    "recall",
-    "background",
-    "summarize_on_prefix",
-    "redact_secrets",
-    "redact_archive",
-)
+# -------------------------------------------------------------- names and values of a call
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
@@ -338,60 +283,7 @@ def whole(name: str, value: Any, least: int = -MOST) -> int:
     except (TypeError, ValueError, OverflowError):
         pass
     span = f"up to {MOST:,}" if least < 0 else f"from {least:,} to {MOST:,}"
-    raise ConfigError(f"{name}={_shown(value)}: expected a whole number {span}")
-
-
-def _is_whole(value: Any, least: int = 0) -> bool:
-    return bool(int(value) == value and least <= value <= MOST)
-
-
-def _shown(value: Any) -> str:
-    try:
-        text = repr(value)
-    except ValueError:  # Python prints no number of more than 4,300 digits
-        return f"a {type(value).__name__} too large to print"
-    return text if len(text) <= 60 else f"{text[:60]}…"
-
-
-def _policies(given: Any) -> dict[str, str]:
-    """Check the policies; return them as a dictionary."""
-    for_all = {"keep_all": {"*": "keep"}, "keep_none": {"*": "mask"}}
-    if isinstance(given, str) and given in for_all:
-        return for_all[given]
-    known = ("mask", "summarize", "keep")
-    if not isinstance(given, Mapping) or any(value not in known for value in given.values()):
-        raise ConfigError(
-            f"tool_policies={given!r}: expected a mapping of tool names or patterns to "
-            '"mask", "summarize" or "keep", or one of "keep_all", "keep_none"'
-        )
-    return {str(name): value for name, value in given.items()}
-
-
-def _check_prompt(given: Any) -> None:
-    """Refuse a request template with a missing or unknown field.
-
-    Without a field, earlier summaries would be lost or an option would do nothing.
-    """
-    if given is None:
-        return
-    fields = " ".join(f"{{{name}}}" for name in PROMPT_FIELDS)
-    try:
-        found = {name for _, name, _, _ in string.Formatter().parse(given) if name is not None}
-        wrong = [f"no field {{{name}}}" for name in PROMPT_FIELDS if name not in found]
-        wrong += [f"unknown field {{{name}}}" for name in sorted(found - {*PROMPT_FIELDS})]
-        if not wrong:
-            given.format(**dict.fromkeys(PROMPT_FIELDS, ""))
-            return
-    except (TypeError, ValueError, LookupError) as error:
-        wrong = [str(error)]
-    raise ConfigError(
-        f"summary_prompt: {wrong[0]}; it must have {fields}, braces of its own doubled"
-    )
-
-
-STORES = "sqlite:///path, postgresql://user@host/database, or a path"
-STORE_KINDS = ("sqlite", "sqlite+pysqlite", "postgres", "postgresql", "postgresql+psycopg")
-"""What a store's URL may have before its `://`."""
+    raise ConfigError(f"{name}={shown(value)}: expected a whole number {span}")
 
 
 def check_store(url: str | None) -> None:
@@ -403,11 +295,3 @@ def check_store(url: str | None) -> None:
     kind, named, _ = str(url or "").partition("://")
     if named and kind not in STORE_KINDS:
         raise ConfigError(f"store_url: a store of the kind {kind!r}; expected {STORES}")
-
-
-def _texts(name: str, given: Any) -> tuple[str, ...]:
-    """Check a list of texts: one text would be read by letters."""
-    sound = isinstance(given, (list, tuple)) and all(isinstance(p, str) and p for p in given)
-    if not sound:
-        raise ConfigError(f"{name}={given!r}: expected a list of texts that are not empty")
-    return tuple(given)

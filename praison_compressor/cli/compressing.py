@@ -9,7 +9,8 @@ from typing import Annotated, Any
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
-from ..config import CompressorConfig, Event
+from ..config import CompressorConfig
+from ..events import Event
 from ..ledger.memory import MemoryStore
 from ..messages import text_of, tool_calls_of
 from ..messages.display import excerpt, one_line

@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from ..config import CompressorConfig, Event, Hook, Listener, whole
+from ..config import CompressorConfig, whole
+from ..events import Event, Hook, Listener
 from ..errors import CompressorError, ConfigError, LedgerError
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall

@@ -15,7 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..config import CompressorConfig, Event, Hook
+from ..config import CompressorConfig
+from ..events import Event, Hook
 from ..errors import BudgetTooSmall, LedgerConflict
 from ..ledger.segments import Session, Store, Usage, in_force
 from ..messages import digest

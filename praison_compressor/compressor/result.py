@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..config import Event
+from ..events import Event
 from ..ledger.segments import Segment, Usage
 from ..ledger.tools import SCHEMAS
 from ..messages import Message

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..config import Event
+from ..events import Event
 from ..messages.forks import renewed
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import Literal
 
-from ..config import Event, Hook
+from ..events import Event, Hook
 from ..ledger.segments import Segment, Usage
 from ..messages import Message
 from ..summaries.prompts import rendering

@@ -18,7 +18,8 @@ from praisonaiagents.config.feature_configs import DEFAULT_TOOL_OUTPUT_LIMIT
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
-from ..config import CompressorConfig, Event, Listener
+from ..config import CompressorConfig
+from ..events import Event, Listener
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.segments import Segment, Store
 from ..ledger.sql.store import SqlStore

@@ -19,7 +19,7 @@ from typing import Any
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
-from ..config import Event, Listener
+from ..events import Event, Listener
 from ..ledger.segments import Segment
 from ..messages import Message, is_system
 from ..messages.display import one_line

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..config import Event
+from ..events import Event
 from ..errors import SummarizerUnavailable, SummaryError
 from ..messages import Message, steps
 from ..quotes import telling_line

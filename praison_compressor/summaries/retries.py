@@ -16,7 +16,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
-from ..config import CompressorConfig, Event
+from ..config import CompressorConfig
+from ..events import Event
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from ..ledger.segments import Usage
 from ..messages import Message

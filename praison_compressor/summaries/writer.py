@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from ..config import CompressorConfig, Event
+from ..config import CompressorConfig
+from ..events import Event
 from ..errors import SummaryError, SummaryRejected
 from ..ledger.outlines import outline
 from ..ledger.segments import Usage

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-from ...config import Event
+from ...events import Event
 from ...ledger.recall import SEARCH
 from ...messages import Message, text_of, tool_calls_of
 from ...summaries.prompts import INSTRUCTIONS

@@ -15,7 +15,8 @@ from urllib.parse import parse_qs, quote, urlsplit
 from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
 
 from ...compressor.context_compressor import ContextCompressor
-from ...config import CompressorConfig, Listener
+from ...config import CompressorConfig
+from ...events import Listener
 from ...errors import ConfigError
 from ...ledger.segments import Segment, Store
 from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Items
