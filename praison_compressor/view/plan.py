@@ -296,22 +296,24 @@ class _Summaries:
         """
         enough = _oldest(self.view, min(self._asked, self._share(goal)))
         ways = (FOLD, ALL) if self._old == 0 or self._is_full() else (BESIDE, FOLD, ALL)
-        found = [self._longest(goal, way) for way in ways]
-        for split in found:
-            if split.start <= enough and split.fits(goal) and self._has_room(goal, split.way):
+        found = [self._longest(goal, way, self._reserve(goal, way)) for way in ways]
+        roomy = [s for s in found if s.fits(goal) and self._has_room(goal, s.way)]
+        for split in roomy:
+            if split.start <= enough:
                 return split
+        if roomy:
+            return min(roomy, key=lambda split: split.start)
+        found.append(self._longest(goal, ALL, 0))  # the texts get what is left
         fitting = [split for split in found if split.fits(goal)]
         if not fitting:
             return min(found, key=lambda split: split.kept + split.texts)
-        roomy = [split for split in fitting if self._has_room(goal, split.way)]
-        return min(roomy or fitting, key=lambda split: split.start)
+        return min(fitting, key=lambda split: split.start)
 
-    def _longest(self, goal: int, way: Way) -> _Split:
-        """Return the split with the longest tail that is asked for and fits."""
+    def _longest(self, goal: int, way: Way, reserve: int) -> _Split:
+        """Return the split with the longest tail beside `reserve` tokens of texts."""
         view, starts, asked = self.view, _starts(self.view), self._asked
         if not starts:
             return self._split(len(view.tokens), way, 0)
-        reserve = self._reserve(goal, way)
         at = bisect_left(
             starts, True, key=lambda start: self._split(start, way, reserve).fits(goal)
         )
@@ -397,10 +399,9 @@ class _Summaries:
         return goal - size_without(self.view, runs) + _tail(self.view, starts[-1])
 
     def _reserve(self, goal: int, way: Way) -> int:
-        """Return the tokens that the tail leaves to texts; none where only the limit counts."""
-        if way is ALL and goal >= self.budget.limit:
-            return 0
-        most = self._besides_tail(self._free(goal, way), goal)
+        """Return the tokens that the tail leaves to texts; it keeps the newest step."""
+        free, newest = self._free(goal, way), _tail(self.view, _starts(self.view)[-1])
+        most = min(self._besides_tail(free, goal), free - newest)
         return max(0, min(self._due(goal, way, self.budget.most_quotes), most))
 
     def _has_room(self, goal: int, way: Way) -> bool:
