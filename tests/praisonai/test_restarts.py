@@ -171,7 +171,7 @@ def test_what_the_hosts_store_cut_is_taken_from_the_ledger(host: LocalProvider) 
     memory = MemoryConfig(session_id=SESSION)
     chat(agent(host, OPENAI, context(host), memory=memory), [*map(turn, range(14))])
     calls = len(host.for_model("aux"))
-    assert len(store.get_chat_history(SESSION)) == 12
+    assert len(store.get_working_history(SESSION)) == 12
     restarted = agent(host, OPENAI, context(host), memory=memory)
     chat(restarted, ["Go on."])
     said = [message["content"] for message in restarted.chat_history if message["role"] == "user"]
