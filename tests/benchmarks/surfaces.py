@@ -170,6 +170,8 @@ class Run:
                 before = len(self.host.requests)
                 os.write(leader, prompt.encode() + b"\r")
                 self._answered(leader, before, 0 if prompt.startswith("/") else 30)
+                if process.poll() is not None:
+                    break
             process.kill()
         os.close(follower)
         os.close(leader)
@@ -179,8 +181,8 @@ class Run:
         end = time.monotonic() + patience
         while time.monotonic() < end and len(self.host.requests) == before:
             _drained(leader, 0.2)
-        quiet = 0.0
-        while quiet < 1.0:
+        quiet, end = 0.0, time.monotonic() + 60
+        while quiet < 1.0 and time.monotonic() < end:
             open_now = any(r.ended_at is None for r in self.host.requests)
             count = len(self.host.requests)
             _drained(leader, 0.25)
