@@ -14,7 +14,6 @@ In the order in which a turn passes them:
 - `engines`: one `ContextCompressor` per model, and the agent's own model as summarizer
 - `sessions`: where the ledger is, and compressions in the host's session store
 - `notices`: hooks, stream, display and status
-- `evaluation`: what a compressed agent still knows, for the host's `EvalSuite`
 - `realtime`: voice conversations
 """
 

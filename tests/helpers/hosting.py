@@ -16,7 +16,7 @@ import pytest
 from praisonaiagents import Agent
 
 from praison_compressor import install, uninstall
-from praison_compressor.ledger.recall import READ, SEARCH
+from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.praisonai import CompressorContext
 from praison_compressor.testing import LocalProvider
 from tests.helpers.provider import strict_provider
