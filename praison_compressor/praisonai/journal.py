@@ -195,7 +195,8 @@ class Journal:
 
 
 def _names(seen: Sequence[Seen]) -> tuple[str, ...]:
-    return tuple(each.digest for each in seen)
+    # Of everything in a message: a call read from an answer may have more than the host sends.
+    return tuple(each.content_digest for each in seen)
 
 
 def _unmasked(
