@@ -85,6 +85,12 @@ class Carried:
         return list(_seen(self.exchanges))
 
     @property
+    def record(self) -> list[Seen]:
+        """All messages that a record needs: a doubtful front may come back."""
+        exchanges = _whole(self.exchanges, self.doubtful) if self.exchanges else ()
+        return [*_seen(self.doubtful), *_seen(exchanges)]
+
+    @property
     def messages(self) -> list[Message]:
         """All messages, which nobody may edit."""
         return [each.plain for each in self.seen]

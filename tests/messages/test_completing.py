@@ -290,6 +290,20 @@ def test_a_host_that_names_its_bound_loses_nothing(most: int) -> None:
     assert growing(host, 60, bound=most) == growing(whole, 60)
 
 
+@pytest.mark.parametrize("most", [40, 41])
+def test_a_restart_at_the_first_cut_loses_no_front(most: int) -> None:
+    """What may have slid out is recorded until that is known."""
+    host = Host(most)
+    growing(host, most // 2 + 2)
+    record = [seen.plain for seen in host.carried.record]
+    assert record[0] == user("q0")
+    host.carried = carried_in(record, host._cache)
+    growing(host, 3, first=most // 2 + 2)
+    whole = Host()
+    growing(whole, most // 2 + 5)
+    assert host.carried.messages == whole.carried.messages
+
+
 def test_a_deleted_front_stays_away() -> None:
     """A user who deletes the first exchange does not see it again, also in a long list."""
     host = Host()
