@@ -11,6 +11,7 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 - `cleaning`: repair of one message
 - `parsing`: calls paired with results; a list as a `Transcript`
 - `responses`: items of OpenAI's Responses API as messages, and back
+- `completing`: what a host left out of a request, put back in its place
 - `secrets`: keys and passwords masked
 - `display`: a message as text for a person
 - `forks`: locks and lazy values that work in a forked process
