@@ -7,7 +7,7 @@ In the order in which a turn passes them:
 - `options`: what an agent asks for by `context=`
 - `agents`: which agents asked, and whose turn is running; the host's own management, out of the way
 - `commands`: slash commands; every other prompt begins a turn
-- `wire`, `requests`, `answers`: every request on its way out, as messages and back; an answer's calls
+- `wire`, `requests`, `answers`: every request on its way out and back; the calls of an answer
 - `selector`: the same where the host has context selectors, and nothing of it is replaced
 - `agent_compressor`: `agent.context_compressor`, the view of each request
 - `conversations`, `journal`: whose a request is; what the conversation carried, steps included
