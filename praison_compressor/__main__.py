@@ -1,4 +1,4 @@
-"""`python -m praison_compressor` is the command `praison-compressor`."""
+"""Run the command `praison-compressor` by `python -m praison_compressor`."""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
-"""Every option, its unit, its default and why; the only reader of the environment. Beside them what
-every room knows: `Event`.
+"""Define every option with its unit, its default and its check; read the environment.
+
+Nothing else reads the environment. `Event` is here because every room emits it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from typing import Any
 from .errors import ConfigError
 
 MOST = 10**12
-"""Tokens of a window or a target: a larger number is a mistake, and ratios of it would overflow."""
+"""Tokens: a larger window or target is a mistake, and ratios of it would overflow."""
 
 STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
 
@@ -31,7 +32,7 @@ OTHER_ACTIONS = ("command", "search", "fetch", "none")
 _MAY_BE_NONE = ("summary_target_tokens", "large_result_share")
 
 PROMPT_FIELDS = ("transcript", "earlier", "instructions", "words")
-"""What a `summary_prompt` says its part of each request by."""
+"""Fields that a `summary_prompt` must have."""
 
 
 @dataclass(frozen=True)
@@ -263,12 +264,12 @@ class CompressorConfig:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        """The names of all options."""
+        """Return the names of all options."""
         return tuple(field.name for field in fields(cls))
 
     @classmethod
     def meanings(cls) -> dict[str, str]:
-        """What each option means: the text below it, on one line."""
+        """Return the text below each option, on one line."""
         (tree,) = ast.parse(inspect.getsource(CompressorConfig)).body
         found: dict[str, str] = {}
         for option, text in itertools.pairwise(getattr(tree, "body", ())):
@@ -278,7 +279,7 @@ class CompressorConfig:
 
     @classmethod
     def from_mapping(cls, options: Mapping[str, Any]) -> CompressorConfig:
-        """A configuration from a dictionary, YAML or JSON; an unknown name is an error."""
+        """Make a configuration of a dictionary; refuse an unknown name."""
         if not isinstance(options, Mapping):
             raise ConfigError(f"a {type(options).__name__}; expected a mapping of options")
         unknown = sorted(set(map(str, options)) - set(cls.names()))
@@ -290,7 +291,7 @@ class CompressorConfig:
         return cls(**options)
 
     def with_environment(self, environ: Mapping[str, str] | None = None) -> CompressorConfig:
-        """This configuration with what the environment adds where nothing was given."""
+        """Return the configuration, completed from the environment."""
         environ = os.environ if environ is None else environ
         url = self.store_url or environ.get(STORE_VARIABLE) or None
         key = self.store_key or environ.get(KEY_VARIABLE) or None
@@ -304,11 +305,11 @@ class Event:
     `name` is one of "started", "model_called", "model_answered", "part_summarized", "fell_back",
     "committed", "abandoned", "skipped", "failed", "redacted"; `data` carries the numbers (tokens,
     messages, seconds, model, reason). Each "started" is ended by one "committed" or "abandoned",
-    each "model_called" by one "model_answered", which has what it cost or its `error`. "skipped"
-    says in `reason` why something is not done: "cooldown" (that model rests after a failure), "no
-    gain" (a compression is due and would free less than `min_gain_ratio`; told once until there is
-    one), "fixed part" (what cannot be dropped is above the trigger; told once), "veto" (a hook said
-    no; told once until there is a compression).
+    each "model_called" by one "model_answered", which has its cost or its `error`. "skipped"
+    has in `reason` why something is not done: "cooldown" (that model rests after a failure), "no
+    gain" (a compression is due and would free less than `min_gain_ratio`), "fixed part" (what
+    cannot be dropped is above the trigger), "veto" (a hook refused). "no gain" and "veto" are
+    emitted once until the next compression, "fixed part" once.
     """
 
     name: str
@@ -319,8 +320,9 @@ class Event:
 Listener = Callable[[Event], None]
 
 Hook = Callable[[Event], Any]
-"""Asked before a compression, with its "started" event, which nobody has heard yet: False refuses
-it, a text is added to the request for the summary, None lets it be. It may be async."""
+"""Called before a compression, with its "started" event, before that event is emitted. It may be
+async. False refuses the compression; a text is added to the request for the summary; None does
+nothing."""
 
 
 _SWITCHES = (
@@ -334,21 +336,21 @@ _SWITCHES = (
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant; None where none is near."""
+    """Return the known name nearest to a name, or None."""
     return next(iter(get_close_matches(name.lower(), list(known), 1, cutoff=0.75)), None)
 
 
 def no_such(kind: str, name: str, known: Iterable[str]) -> str:
-    """Say that there is none of that name, and which was probably meant."""
+    """Return an error's text for an unknown name, with the nearest one."""
     meant = nearest(name, known)
     return f"no {kind} {name!r}" + (f" (did you mean {meant!r}?)" if meant else "")
 
 
 def whole(name: str, value: Any, least: int = -MOST) -> int:
-    """The value of an option of a call that is a whole number, `least` at least.
+    """Return an option of a call as a whole number.
 
     Raises:
-        ConfigError: it is none, or absurd.
+        ConfigError: the value is no whole number, or out of range.
     """
     try:
         if not isinstance(value, bool) and _is_whole(value, least):
@@ -372,7 +374,7 @@ def _shown(value: Any) -> str:
 
 
 def _policies(given: Any) -> dict[str, str]:
-    """The policies as a dictionary, checked."""
+    """Check the policies; return them as a dictionary."""
     for_all = {"keep_all": {"*": "keep"}, "keep_none": {"*": "mask"}}
     if isinstance(given, str) and given in for_all:
         return for_all[given]
@@ -386,7 +388,7 @@ def _policies(given: Any) -> dict[str, str]:
 
 
 def _fact_tools(given: Any) -> dict[str, str]:
-    """What tools do, as a dictionary, checked."""
+    """Check what tools do; return it as a dictionary."""
     known = (*FILE_ACTIONS, *OTHER_ACTIONS)
     sound = isinstance(given, Mapping) and all(
         isinstance(rule, str) and rule.partition(":")[0] in known and not rule.endswith(":")
@@ -415,9 +417,9 @@ def _fact_patterns(given: Any) -> dict[str, str]:
 
 
 def _check_prompt(given: Any) -> None:
-    """Pass a template of a summary's request that has each field and no other, or None.
+    """Refuse a request template with a missing or unknown field.
 
-    All are wanted: without one, earlier summaries would be lost or an option would do nothing.
+    Without a field, earlier summaries would be lost or an option would do nothing.
     """
     if given is None:
         return
@@ -438,14 +440,14 @@ def _check_prompt(given: Any) -> None:
 
 STORES = "sqlite:///path, postgresql://user@host/database, or a path"
 STORE_KINDS = ("sqlite", "sqlite+pysqlite", "postgres", "postgresql", "postgresql+psycopg")
-"""How a store's URL may begin, before its `://`."""
+"""What a store's URL may have before its `://`."""
 
 
 def check_store(url: str | None) -> None:
-    """Pass the place of a store that there is a database for, or None.
+    """Refuse a store's URL of a kind that is not supported.
 
     Raises:
-        ConfigError: another kind. The place may hold a password, and is not repeated.
+        ConfigError: its text leaves the URL out, which may hold a password.
     """
     kind, named, _ = str(url or "").partition("://")
     if named and kind not in STORE_KINDS:
@@ -453,7 +455,7 @@ def check_store(url: str | None) -> None:
 
 
 def _texts(name: str, given: Any) -> tuple[str, ...]:
-    """The texts of an option, checked: a text alone would be read letter by letter."""
+    """Check a list of texts: one text would be read by letters."""
     sound = isinstance(given, (list, tuple)) and all(isinstance(p, str) and p for p in given)
     if not sound:
         raise ConfigError(f"{name}={given!r}: expected a list of texts that are not empty")

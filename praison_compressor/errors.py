@@ -1,10 +1,10 @@
-"""What can go wrong, in one tree; each message says the fact, the numbers and the remedy.
+"""All errors of the package; each message has the fact, the numbers and the remedy.
 
 CompressorError
 ├ ConfigError(ValueError)
 ├ InvalidMessages(ValueError)    index, what is wrong, what was expected
 ├ BudgetTooSmall                 what cannot be dropped exceeds the budget
-├ HostMoved                      a place of praisonaiagents that we build on is gone
+├ HostMoved                      a name of praisonaiagents that we build on is gone
 ├ NothingShorter                 a provider refuses the shortest view there is
 ├ SummaryError
 │ ├ SummarizerUnavailable        timeout, refusal by the provider, network
@@ -22,7 +22,7 @@ from importlib.metadata import version
 
 
 class CompressorError(Exception):
-    """Everything this package raises on purpose."""
+    """Any error that this package raises on purpose."""
 
 
 class ConfigError(CompressorError, ValueError):
@@ -30,7 +30,7 @@ class ConfigError(CompressorError, ValueError):
 
 
 class InvalidMessages(CompressorError, ValueError):
-    """The transcript is not a list of chat messages and cannot be repaired.
+    """The transcript is no list of chat messages, and cannot be repaired.
 
     `index` is the position of the offending message, or None when the list itself is at fault.
     """
@@ -46,7 +46,7 @@ class InvalidMessages(CompressorError, ValueError):
 class BudgetTooSmall(CompressorError):
     """What cannot be dropped needs more tokens than there are.
 
-    `needed` and `budget` are tokens; `culprit` names the largest message of it.
+    `needed` and `budget` are tokens; `culprit` names the largest message that must stay.
     """
 
     def __init__(
@@ -63,9 +63,9 @@ class BudgetTooSmall(CompressorError):
 
 
 class HostMoved(CompressorError):
-    """A place of praisonaiagents that we build on is gone or has another shape.
+    """A name of praisonaiagents that we need is gone or different.
 
-    `seam` is its dotted name. Raised by `install()`, before any agent runs.
+    `seam` is that dotted name. `install()` raises this before any agent runs.
     """
 
     def __init__(self, seam: str, wanted: str) -> None:
@@ -77,10 +77,10 @@ class HostMoved(CompressorError):
 
 
 class NothingShorter(CompressorError):
-    """The provider refuses the shortest view there is as too long.
+    """The provider refuses the shortest view as too long.
 
-    The host must not know that refusal as one: it would cut the transcript in our place, or begin
-    the turn anew, whose tools would run again.
+    The host must not recognise the provider's own error: it would cut the transcript itself, or
+    repeat the turn with its tools.
     """
 
     def __init__(self) -> None:
@@ -97,8 +97,8 @@ class SummaryError(CompressorError):
 class SummarizerUnavailable(SummaryError):
     """The auxiliary model did not answer.
 
-    `kind` is one of "timeout", "auth", "quota", "context", "network", "refused", "provider";
-    `retry_after` is the number of seconds that the provider asked us to wait, if it did.
+    `kind` is one of "timeout", "auth", "quota", "context", "network", "refused", "provider".
+    `retry_after` is the wait in seconds that the provider asked for, or None.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class SummarizerUnavailable(SummaryError):
 
 
 class SummaryRejected(SummaryError):
-    """A text came back that must not stand for the messages.
+    """The model answered with a text that is no usable summary.
 
     `reason` is one of "empty", "refusal", "echo", "cut off", "error text", "tool call",
     "not smaller", "unrelated", "repetition".

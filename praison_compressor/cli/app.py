@@ -1,4 +1,4 @@
-"""The entry point of `praison-compressor`: its list of commands, and the log on stderr."""
+"""List the commands of `praison-compressor`, and run them with the library's log on stderr."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from logging.handlers import MemoryHandler
 from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
-from .archives import export, forget, import_, new, restore, resume, verify
+from .archives import forget, restore, verify
 from .compressing import compress, inspect
 from .demo import demo
 from .doctor import doctor
-from .evaluating import eval_
 from .report import report
-from .sessions import lineage, rules, search, sessions, show
-from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, complain
+from .sessions import lineage, search, sessions, show
+from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, complain, errors_in_a_line
 
 NAME = "praison-compressor"
 
 COMMANDS: tuple[Callable[..., None], ...] = (
-    *(compress, inspect, report, eval_, demo, doctor),
-    *(sessions, lineage, show, search, rules),
-    *(restore, resume, new, verify, forget, export, import_),
+    *(compress, inspect, report, demo, doctor),
+    *(sessions, lineage, show, search),
+    *(restore, verify, forget),
 )
 
 
@@ -38,14 +38,32 @@ def main() -> None:
             # A terminal that cannot show a character must not end the command.
             reconfigure(errors="replace")
     with _warnings_on_stderr():
-        # Also under `python -m praison_compressor`: help and completion name the command.
+        # Under `python -m praison_compressor` too, help and completion name the command.
         build(rich=sys.stdout.isatty())(prog_name=NAME)
 
 
+class _Group(TyperGroup):
+    """The commands; an error becomes one line and an exit code."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        with errors_in_a_line():
+            return super().invoke(ctx)
+
+
+class _Command(TyperCommand):
+    """A command whose usage names FILE, not {FILE}."""
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the parts of the usage line."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+
 def build(*, rich: bool = False) -> typer.Typer:
-    """The application; `rich` draws its help in colour."""
+    """Make the application; `rich` draws its help in colour."""
     app = typer.Typer(
         name=NAME,
+        cls=_Group,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         rich_markup_mode="rich" if rich else None,
@@ -53,9 +71,8 @@ def build(*, rich: bool = False) -> typer.Typer:
     )
     app.callback()(_common)
     for command in COMMANDS:
-        name = command.__name__.rstrip("_")  # `eval` and `import` are words of Python's
         text, _, example = cleandoc(command.__doc__ or "").rpartition("\n\n$ ")
-        app.command(name, help=text, epilog=f"$ {example}")(command)
+        app.command(command.__name__, cls=_Command, help=text, epilog=f"$ {example}")(command)
     return app
 
 
@@ -79,9 +96,9 @@ def _common(version: Annotated[bool, typer.Option("--version", **_VERSION)] = Fa
 
 @contextlib.contextmanager
 def _warnings_on_stderr() -> Iterator[None]:
-    """Print the library's warnings when the command is over, unless it ended with an error.
+    """Print the library's warnings when the command is over, unless it failed.
 
-    An error is one line: what the library warned of on the way is in it.
+    The one line of an error has what the library warned of before it.
     """
     logger = logging.getLogger("praison_compressor")
     handler = MemoryHandler(1_000)

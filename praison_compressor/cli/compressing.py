@@ -2,160 +2,153 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
-from ..config import Event
-from ..facts import Coverage, coverage
+from ..config import CompressorConfig, Event
 from ..ledger.memory import MemoryStore
 from ..messages import text_of, tool_calls_of
-from ..messages.display import excerpt, kind_in_words, one_line
+from ..messages.display import excerpt, one_line
 from ..view.frame import is_framed, unframe
-from .options import OfFile, Out, Reading, command, flag
-from .terminal import Answer, Piece, Table, money, number, titled
+from . import options as opt
+from .terminal import Piece, Table, answer, counted, money, number, titled
 from .transcripts import read_one, writable, write
 
 # ---------------------------------------------------------------- compress
 
 
-@command
 def compress(
-    given: Reading,
-    config: OfFile,
-    out: Out = None,
-    show: Annotated[bool, flag("--show", "Print the text of the summaries too.")] = False,
-) -> Answer:
-    """Compress a transcript: head and tail stay verbatim, the middle becomes a summary.
+    file: opt.File,
+    out: opt.Out = None,
+    show: Annotated[bool, opt.flag("--show", "Print the summaries too.")] = False,
+    target: opt.Target = None,
+    force: opt.Force = False,
+    model: opt.Model = None,
+    window: opt.Window = None,
+    keep_tokens: opt.KeepTokens = None,
+    auxiliary_model: opt.AuxiliaryModel = None,
+    pin: opt.Pin = None,
+    settings: opt.Setting = None,
+    conversation: opt.Conversation = None,
+    session: opt.InSession = None,
+    store: opt.StoreUrl = None,
+    namespace: opt.Namespace = opt.DEFAULT,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Compress a transcript.
+
+    Head and tail stay verbatim, the middle becomes a summary.
 
     Reads a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line
-    or one conversation a line. The file itself is never changed. `--tool-policies keep_none` turns
-    old tool outputs into one line each, and asks for no summary while that is enough for --target.
+    or one conversation a line. The file itself is never changed. `--set tool_policies=keep_none`
+    turns old tool outputs into one line each; where that is enough, no summary is written.
 
     $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
-    messages = read_one(given.file, given.conversation)
+    messages = read_one(file, conversation)
     if out is not None:
-        writable(out, source=given.file)
-    failures, hear = listener()
-    config = given.configured(config)
-    compressor = ContextCompressor(config, on_event=hear)
-    result = compressor.compress_sync(messages, **given.call)
-    # What it has just become: nothing is asked or written for that.
-    seen = compressor.preview(messages, session_id=given.session)
-    parts = [(part, _held(part, result)) for part in seen.parts]
+        writable(out, source=file)
+    config = opt.configured(
+        store, namespace, settings, model, window, auxiliary_model, keep_tokens, pin
+    )
+    failures: list[str] = []
+    compressor = ContextCompressor(
+        opt.with_window(config), on_event=lambda event: failures.extend(_failure(event))
+    )
+    result = compressor.compress_sync(
+        messages, session_id=session, target_tokens=target, force=force
+    )
+    # The preview of what was just compressed writes nothing and asks no model.
+    seen = compressor.preview(messages, session_id=session)
     if out is not None:
-        write(out, result.messages, source=given.file)
+        write(out, result.messages, source=file)
     names = (
         "session_id parent_session_id context_status summary_method tokens_before tokens_after "
         "tokens_saved masked_secrets cost_saved cost_saved_cached usage"
     )
     value = {
-        "file": given.file,
+        "file": file,
         **{name: getattr(result, name) for name in names.split()},
-        "unverified": [doubt._asdict() for doubt in result.unverified],
         "failures": failures,
-        "parts": [{**_part_json(part), "facts": _facts_json(held)} for part, held in parts],
+        "parts": list(map(_part_json, seen.parts)),
         "messages": None if out else result.messages,
     }
 
     def shown() -> Iterator[Piece]:
-        what = [_what(part, held) for part, held in parts]
-        yield _parts_table(seen, what, len(result.messages))
-        yield from _method(result, given, config.auxiliary_model)
+        yield _parts_table(seen, len(result.messages))
+        yield _method(result, config.auxiliary_model, asked=force or target is not None)
         yield from (f"  {failure}" for failure in failures)
-        yield from _kept(given.session, result.session_id, config.store_url)
+        yield from _savings(result)
+        yield from _place(session, result.session_id, config)
         if config.store_url is None and any(map(is_framed, messages)):
             yield (
-                "It holds a summary already: without the store of that (--store) it is text like "
-                "any other, and the rules in it bind no more."
+                "The file holds a summary already. Without its store (--store) that summary is "
+                "text like any other."
             )
-        for part, held in parts:
-            if held is not None and held.total:
-                kinds = (f"{kind_in_words(k)} {a:,}/{b:,}" for k, (a, b) in held.by_kind.items())
-                yield f"Of {part.name} the view holds: {', '.join(kinds)}."
         for segment in result.segments if show else ():
             yield from titled("summary", unframe(segment.rendered))
         if out not in (None, "-"):
             yield f"Written to {out}"
 
-    return Answer(value, shown(), on_stderr=out == "-")
+    answer(value, shown(), as_json, file=sys.stderr if out == "-" else None)
 
 
-def listener() -> tuple[list[str], Callable[[Event], None]]:
-    """What a compressor's `on_event` hears of a model whose text was not taken: a list of reasons,
-    and the function that fills it."""
-    failures: list[str] = []
-
-    def hear(event: Event) -> None:
-        if event.name == "fell_back":
-            failures.append(one_line(str(event.data.get("reason", ""))))
-
-    return failures, hear
+def _failure(event: Event) -> Iterator[str]:
+    """Yield why a model's text was not taken."""
+    if event.name == "fell_back":
+        yield one_line(str(event.data.get("reason", "")))
 
 
-def _kept(session: str | None, epoch: str, store: str | None) -> Iterator[str]:
-    """Under which name the session is found again."""
-    if store is not None and session is None:
+def _place(session: str | None, epoch: str, config: CompressorConfig) -> Iterator[str]:
+    """Yield where the session is kept, and under which name."""
+    if config.store_url is not None and session is None:
         yield f"Kept as session {epoch}; --session names it yourself."
-    elif store is None and session is not None:
+    elif config.store_url is None and session is not None:
         yield f"Session {session} is kept nowhere; --store names a place for it."
 
 
-def _held(part: Part, result: CompressResult) -> Coverage | None:
-    """The facts that the view holds of what a new summary stands for; None for an earlier one."""
-    rendered = part.segment and part.segment.rendered
-    new = next((written for written in result.written if written.message == rendered), None)
-    return None if new is None else result.coverage_in_view(new)
-
-
-def _what(part: Part, held: Coverage | None) -> str:
-    if part.segment is None or held is None:
-        return part.why
-    facts = f"; the view holds {held.covered:,} of its {held.total:,} facts" if held.total else ""
-    return part.segment.method + facts
-
-
-def _parts_table(seen: Preview, what: Sequence[str], view_messages: int) -> Table:
-    """The parts with what is said of each, under it the whole with what frames every request."""
+def _parts_table(seen: Preview, view_messages: int) -> Table:
+    """Return a row for each part of a view, and the total."""
     parts = seen.parts
     before = sum(part.tokens_before for part in parts) + seen.opening
     after = sum(part.tokens_after for part in parts) + seen.opening
     saved = f"{100 * (before - after) / before:.0f} % saved" if after < before else ""
     rows: list[tuple[str | int, ...]] = [
-        (part.name, part.messages, part.tokens_before, part.tokens_after, said)
-        for part, said in zip(parts, what, strict=True)
+        (part.name, part.messages, part.tokens_before, part.tokens_after, part.why)
+        for part in parts
     ]
     rows.append(("total", f"{len(seen.messages):,} -> {view_messages:,}", before, after, saved))
     styles = ["yellow" if part.segment or part.to_write else "" for part in parts]
-    return Table(("part", "messages#", "tokens before#", "tokens after#", "what"), rows, styles)
+    columns = ("part", "messages#", "tokens before#", "tokens after#", "what")
+    return Table(columns, rows, styles, spare=("messages#",))
 
 
-def _method(result: CompressResult, given: Reading, model: str | None) -> Iterator[str]:
-    """How the view came about and what it saves, in sentences."""
+def _method(result: CompressResult, model: str | None, *, asked: bool) -> str:
+    """Return how the view came about, in a sentence."""
     used = result.usage
     if result.summary_method is None and result.context_status == "masked":
-        yield "Method: masks; no summary was needed, no model was asked."
-    elif result.summary_method is None:
-        asked = given.force or given.target_tokens is not None
-        tried = "nothing to gain" if asked else "it fits, so nothing was compressed"
-        yield f"Method: none; {tried}. --target or --window ask for less, --force for it anyway."
-    elif result.summary_method == "reused":
-        yield "Method: reused from the store; nothing was written anew."
-    elif result.summary_method == "model":
+        return "Method: masks; no summary was needed, no model was asked."
+    if result.summary_method is None:
+        why = "nothing to gain" if asked else "it fits, so nothing was compressed"
+        return f"Method: none; {why}. --target or --window ask for less, --force for it anyway."
+    if result.summary_method == "reused":
+        return "Method: reused from the store; nothing was written."
+    if result.summary_method == "model":
         cost = "" if used.cost is None else f", {money(used.cost)}"
         numbers = f"{number(used.prompt_tokens)} tokens read, {number(used.completion_tokens)}"
-        yield f"Method: model ({model}: {numbers} written{cost})."
-    elif model is None:
-        yield "Method: static (no model was given; --auxiliary-model has one write the summary)."
-    else:
-        yield f"Method: static, because {model} gave no usable summary."
-    for doubt in result.unverified:
-        yield f"Marked: {doubt.told()}"
+        return f"Method: model ({model}: {numbers} written{cost})."
+    if model is None:
+        return "Method: static (no model was given; --auxiliary-model has one write the summary)."
+    return f"Method: static, because {model} gave no usable summary."
+
+
+def _savings(result: CompressResult) -> Iterator[str]:
     if result.masked_secrets:
-        yield f"Keys and tokens masked in the archive: {number(result.masked_secrets)}."
+        yield f"Masked in the archive: {counted(result.masked_secrets, 'secret')}."
     if result.cost_saved:
         cached = result.cost_saved_cached
         least = f"; {money(cached)} where its cache would have served them" if cached else ""
@@ -171,70 +164,76 @@ def _part_json(part: Part) -> dict[str, Any]:
     return {**{name: getattr(part, name) for name in names.split()}, "summary": summary}
 
 
-def _facts_json(held: Coverage | None) -> dict[str, Any] | None:
-    if held is None:
-        return None
-    kinds = {kind: {"held": a, "found": b} for kind, (a, b) in held.by_kind.items()}
-    return {"held": held.covered, "found": held.total, "by_kind": kinds}
-
-
 # ---------------------------------------------------------------- inspect
 
 
-@command
 def inspect(
-    given: Reading,
-    config: OfFile,
-    messages: Annotated[bool, flag("--messages", "A line for each message.")] = False,
-) -> Answer:
-    """Show what would be kept, masked and summarized, and why, without doing it.
+    file: opt.File,
+    messages: Annotated[bool, opt.flag("--messages", "Print a line for each message.")] = False,
+    target: opt.Target = None,
+    force: opt.Force = False,
+    model: opt.Model = None,
+    window: opt.Window = None,
+    keep_tokens: opt.KeepTokens = None,
+    auxiliary_model: opt.AuxiliaryModel = None,
+    pin: opt.Pin = None,
+    settings: opt.Setting = None,
+    conversation: opt.Conversation = None,
+    session: opt.InSession = None,
+    store: opt.StoreUrl = None,
+    namespace: opt.Namespace = opt.DEFAULT,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show what would be kept, masked and summarized, and why.
 
-    Asks no model and writes nothing. Takes the options of `compress`.
+    Changes nothing: asks no model, writes nothing. Takes the options of `compress`.
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
-    transcript = read_one(given.file, given.conversation)
-    assumed = config.model is None and config.context_window is None
-    config = given.configured(config)
-    absent = given.absent()
-    # A store that was not made yet is not made for a look at it.
-    compressor = ContextCompressor(config, store=MemoryStore() if absent else None)
-    seen, tokens = compressor.preview(transcript, **given.call), compressor.tokens
-    # The facts that matter, by kind: as `compress` counts them when it says how many it holds.
-    found = coverage(seen.facts, "").by_kind if seen.facts is not None else None
-    facts = None if found is None else {kind: total for kind, (_, total) in found.items()}
+    transcript = read_one(file, conversation)
+    config = opt.configured(
+        store, namespace, settings, model, window, auxiliary_model, keep_tokens, pin
+    )
+    is_assumed = config.model is None and config.context_window is None
+    absent = _absent(config.store_url)
+    # A look at a store that is not there yet does not make it.
+    compressor = ContextCompressor(opt.with_window(config), store=MemoryStore() if absent else None)
+    seen = compressor.preview(transcript, session_id=session, target_tokens=target, force=force)
+    tokens = compressor.tokens
     fates, columns = list(_fates(seen)), ("index", "role", "fate", "tokens")
     value = {
-        "file": given.file,
+        "file": file,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
         **{name: getattr(seen, name) for name in ("limits", "budget", "tokens")},
         **{name: getattr(seen, name) for name in ("would_compress", "repaired")},
         "parts": list(map(_part_json, seen.parts)),
-        "facts": facts,
         "messages": [dict(zip(columns, fate, strict=False)) for fate in fates],
     }
 
     def shown() -> Iterator[Piece]:
-        parts = seen.parts
-        yield _budget_line(seen, assumed)
+        yield _budget_line(seen, assumed=is_assumed)
         if absent:
             yield f"There is no {absent} yet: no segment is found again."
         yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
-        sent = sum(1 if part.segment or part.to_write else part.messages for part in parts)
-        yield _parts_table(seen, [part.why for part in parts], sent)
+        kept = (1 if part.segment or part.to_write else part.messages for part in seen.parts)
+        yield _parts_table(seen, sum(kept))
         yield _verdict(seen)
-        if facts is not None:
-            said = ", ".join(f"{kind_in_words(kind)} {count:,}" for kind, count in facts.items())
-            yield f"Facts found there, for the summary to hold: {said or 'none'}."
         if messages:
-            styles = [{"keep": "", "mask": "cyan"}.get(fate[2], "yellow") for fate in fates]
-            yield Table((*columns[:3], "tokens#", "begins"), fates, styles)
+            yield _messages_table(fates)
 
-    return Answer(value, shown())
+    answer(value, shown(), as_json)
+
+
+def _absent(url: str | None) -> str | None:
+    """Return the place of a missing store, or None."""
+    if url is None:
+        return None
+    with opt.ledger(url, new=True) as store:
+        return None if store.is_there() else store.place
 
 
 def _fates(seen: Preview) -> Iterator[tuple[int, str, str, int, str]]:
-    """What becomes of each message, and how it begins."""
+    """Yield of each message its index, role, fate, tokens and beginning."""
     for index, fate in seen.fates():
         message = seen.messages[index]
         calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
@@ -242,7 +241,12 @@ def _fates(seen: Preview) -> Iterator[tuple[int, str, str, int, str]]:
         yield index, str(message.get("role")), fate, seen.message_tokens[index], begins
 
 
-def _budget_line(seen: Preview, assumed: bool) -> str:
+def _messages_table(fates: Sequence[tuple[int, str, str, int, str]]) -> Table:
+    styles = [{"keep": "", "mask": "cyan"}.get(fate[2], "yellow") for fate in fates]
+    return Table(("index#", "role", "fate", "tokens#", "begins"), fates, styles)
+
+
+def _budget_line(seen: Preview, *, assumed: bool) -> str:
     budget = seen.budget
     if budget.limit == budget.trigger:
         return f"Target {number(budget.target + seen.opening)} tokens, whatever the window."
@@ -261,6 +265,5 @@ def _verdict(seen: Preview) -> str:
     if not seen.would_compress:
         return "Nothing would be done: a compression would not gain enough to be worth it."
     if seen.new_masks:
-        return f"Masking alone is enough: {seen.new_masks} tool outputs, no model call."
-    jobs = seen.would_write
-    return f"{jobs} {'summary' if jobs == 1 else 'summaries'} would be written."
+        return f"Masking alone is enough: {counted(seen.new_masks, 'tool output')}, no model call."
+    return f"{counted(seen.would_write, 'summary', 'summaries')} would be written."

@@ -1,39 +1,54 @@
-"""`doctor`: what can be wrong with an installation, each thing tried, and what to do about it."""
+"""`doctor`: try each part of an installation, and say what to do about what fails."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import platform
 import subprocess
 import sys
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, entry_points, version
-from typing import Annotated, Any
+from typing import Any
+
+import typer
 
 from ..config import KEY_VARIABLE, STORE_VARIABLE, CompressorConfig
 from ..errors import CompressorError
 from ..messages.display import one_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
-from .options import Place, command
-from .terminal import FOUND_FAULT, Answer, Table, number, unlogged
+from . import options as opt
+from .terminal import FOUND_FAULT, Line, answer, counted, number, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
 
 STYLES = {OK: "green", NOTE: "yellow", FAIL: "red"}
 
 
-@command
+@dataclass(frozen=True)
+class Check:
+    """What was found of one part of the installation."""
+
+    state: str
+    """ "ok", "note" (works, but worth knowing) or "fail"."""
+    found: str
+    remedy: str = ""
+
+
 def doctor(
-    place: Place,
-    config: Annotated[
-        CompressorConfig,
-        ("model", "context_window", "auxiliary_model", "auxiliary_api_base", "timeout_seconds"),
-    ],
-) -> Answer:
-    """Check the host and its configuration, the window, the store, the model that writes summaries.
+    model: opt.Model = None,
+    window: opt.Window = None,
+    auxiliary_model: opt.AuxiliaryModel = None,
+    settings: opt.Setting = None,
+    store: opt.StoreUrl = None,
+    namespace: opt.Namespace = opt.DEFAULT,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Check the host, its configuration, the window, the store, the models.
 
     Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does and checks the options that
     an agent gets by them; those given here count first. Says which agents are compressed and from
@@ -42,53 +57,38 @@ def doctor(
 
     $ praison-compressor doctor --window 32k
     """
-    given = replace(config, store_url=place.store, namespace=place.namespace)
-    with unlogged():  # what a check finds is in its line
-        config, told = _in_force(given)
-        checks = {"options": told} | {name: check(config) for name, check in CHECKS.items()}
+    given = opt.configured(store, namespace, settings, model, window, auxiliary_model)
+    with unlogged():  # the line of a check has what it found
+        config, sources = _in_force(given)
+        checks = {"options": sources} | {name: check(config) for name, check in CHECKS.items()}
     works = all(check.state != FAIL for check in checks.values())
-    rows = [
-        (name, check.state, check.found + (f" -> {check.remedy}" if check.remedy else ""))
-        for name, check in checks.items()
-    ]
-    table = Table(("", "", "found"), rows, [STYLES[check.state] for check in checks.values()])
     found = [{"name": name, **vars(check)} for name, check in checks.items()]
-    value = {"works": works, "checks": found}
-    return Answer(value, [table], code=0 if works else FOUND_FAULT)
+    answer({"works": works, "checks": found}, _lines(checks), as_json)
+    if not works:
+        raise typer.Exit(FOUND_FAULT)
 
 
-@dataclass(frozen=True)
-class Check:
-    """One thing looked at: what was found, and what to do about it."""
+def _lines(checks: Mapping[str, Check]) -> Iterator[Line]:
+    for name, check in checks.items():
+        remedy = f" -> {check.remedy}" if check.remedy else ""
+        yield Line(f"{check.state:<5}{name}: {check.found}{remedy}", STYLES[check.state])
 
-    state: str
-    """ "ok", "note" (works, but worth knowing) or "fail"."""
-    found: str
-    remedy: str = ""
+
+# ---------------------------------------------------------------- which options hold
 
 
 def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
-    """The options that an agent gets which says nothing, and where each comes from: those given
-    here count before those of the host's files, and these before the environment."""
-    plain = vars(CompressorConfig())
+    """Return the options in force, and where each comes from.
+
+    The command line counts before the host's files, these before the environment.
+    """
+    plain = vars(CompressorConfig().with_environment())
     options = {name: value for name, value in vars(given).items() if value != plain[name]}
     sources = dict.fromkeys(options, "the command line")
-    try:
-        from ..praisonai.options import usable
-        from ..praisonai.plugin import IN_FILES, asked, file_of
-
-        asks = asked()
-    except (ImportError, AttributeError):  # the checks of the host and the plugin say so
-        config = given.with_environment()
-    else:
-        more = dict(asks.options) if asks.on else {}
-        places: dict[str, tuple[str, ...]] = {name: (*IN_FILES, name) for name in more}
-        if asks.model:
-            more["model"], places["model"] = asks.model, ("defaults", "model")
-        new = {name: more[name] for name in places if name not in options}
-        options, _ = usable({**options, **new})  # what is wrong, the check of the plugin says
-        sources |= {name: file_of(*places[name]) for name in new if name in options}
-        config = CompressorConfig(**options).with_environment()
+    with contextlib.suppress(ImportError, AttributeError):  # the check of the plugin reports it
+        options, files = _of_host(options)
+        sources |= files
+    config = CompressorConfig(**options).with_environment()
     for name, variable in (("store_url", STORE_VARIABLE), ("store_key", KEY_VARIABLE)):
         if getattr(config, name) is not None:
             sources.setdefault(name, variable)
@@ -99,23 +99,40 @@ def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
     return config, Check(OK, found or "the defaults")
 
 
+def _of_host(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+    """Add the options of the host's files; return each one's file."""
+    from ..praisonai.options import usable
+    from ..praisonai.plugin import IN_FILES, asked, file_of
+
+    asks = asked()
+    more = dict(asks.options) if asks.on else {}
+    places: dict[str, tuple[str, ...]] = {name: (*IN_FILES, name) for name in more}
+    if asks.model:
+        more["model"], places["model"] = asks.model, ("defaults", "model")
+    new = {name: more[name] for name in places if name not in options}
+    merged, _ = usable({**options, **new})  # the check of the plugin reports what is wrong
+    return merged, {name: file_of(*places[name]) for name in new if name in merged}
+
+
+# ---------------------------------------------------------------- package, host, plugin
+
+
 def _package(config: CompressorConfig) -> Check:
     from .. import __version__
 
     python, litellm = platform.python_version(), version("litellm")
-    found = f"praison-compressor {__version__}, litellm {litellm}, Python {python}"
-    return Check(OK, found)
+    return Check(OK, f"praison-compressor {__version__}, litellm {litellm}, Python {python}")
 
 
 def _host(config: CompressorConfig) -> Check:
-    """Every place of the host that is built on, by replacing it and putting it back."""
+    """Replace every name of the host that we replace; restore it."""
     try:
         found = f"praisonaiagents {version('praisonaiagents')}"
         from ..praisonai import install, installed, uninstall
 
         before = installed()
         made = install()
-        seams = len(made.patches)
+        count = len(made.patches)  # `uninstall` empties them
         if before is None:
             uninstall()
     except PackageNotFoundError:
@@ -126,19 +143,19 @@ def _host(config: CompressorConfig) -> Check:
         parts = "; ".join(f"{part} ({reason})" for part, reason in made.lacking.items())
         remedy = "the rest works; pip install --upgrade praison-compressor"
         return Check(NOTE, f"{found}: left out: {parts}", remedy)
-    return Check(OK, f"{found}: all {seams} places that are replaced are there")
+    return Check(OK, f"{found}: all {count} places that are replaced are there")
 
 
 def _plugin(config: CompressorConfig) -> Check:
-    """What the host's configuration asks of the plugin, and what of that does nothing."""
+    """Read what the host's configuration asks of the plugin."""
     try:
         from ..praisonai.plugin import NAME, asked
 
         asks = asked()
     except (ImportError, AttributeError) as error:
         return Check(FAIL, f"the host's configuration cannot be read: {error}")
-    said = os.environ.get("PRAISONAI_PLUGINS")
-    read = f"PRAISONAI_PLUGINS={said}" if said else "no PRAISONAI_PLUGINS"
+    names = os.environ.get("PRAISONAI_PLUGINS")
+    read = f"PRAISONAI_PLUGINS={names}" if names else "no PRAISONAI_PLUGINS"
     read = ", ".join([read, *(asks.files or ["no .praisonai/config.yaml"])])
     if asks.faults:
         return Check(FAIL, f"{'; '.join(asks.faults)} ({read})")
@@ -151,46 +168,52 @@ def _plugin(config: CompressorConfig) -> Check:
     return Check(OK, f"{found} ({read})")
 
 
+# ---------------------------------------------------------------- agents
+
+
 def _agents(config: CompressorConfig) -> Check:
-    """Which agents are compressed, and one of them that outgrows its window."""
+    """Find which agents are compressed, and have one outgrow its window."""
     try:
         from ..praisonai.options import STRATEGY_VARIABLE
         from ..praisonai.plugin import asked
 
-        told, is_on = _tried(config), asked().on
+        tried, is_on = _tried(config), asked().on
     except (ImportError, AttributeError, ValueError) as error:
         return Check(FAIL, f"no agent could be tried: {one_line(str(error))}")
     who = "every Agent() that names no other strategy is compressed"
-    if not told["plain"]:
+    if not tried["plain"]:
         who = "an Agent() is compressed where it asks, by context=CompressorContext()"
     found = (
-        f"{who}: by {told['model']} above {number(told['trigger'])} tokens, of a window of "
-        f"{number(told['window'])} ({told['source']}). Tried: a conversation of "
-        f"{number(told['tokens'])} was sent as {number(told['sent'])}. {_steps(config)}"
+        f"{who}: by {tried['model']} above {number(tried['trigger'])} tokens, of a window of "
+        f"{number(tried['window'])} ({tried['source']}). Tried: a conversation of "
+        f"{number(tried['tokens'])} was sent as {number(tried['sent'])}. {_steps(config)}"
     )
-    if told["sent"] >= told["tokens"] or told["sent"] > told["window"]:
+    if tried["sent"] >= tried["tokens"] or tried["sent"] > tried["window"]:
         return Check(FAIL, found, "report it, with this output")
-    if told["plain"]:
+    if tried["plain"]:
         return Check(OK, found)
     strategy = os.environ.get(STRATEGY_VARIABLE)
     if is_on and strategy:
         return Check(NOTE, found, f"unset {STRATEGY_VARIABLE}={strategy} for all others")
     if is_on:
-        return Check(FAIL, f"{found}; the host did not load the plugin", told["said"])
+        return Check(FAIL, f"{found}; the host did not load the plugin", tried["last_line"])
     return Check(NOTE, found, "PRAISONAI_PLUGINS=praison-compressor adds every other")
 
 
 def _steps(config: CompressorConfig) -> str:
+    """Return whether tool steps outlive a turn, in words."""
     if config.keep_tool_steps:
         return "Tool steps are kept between turns"
     return "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
 
 
 def _tried(config: CompressorConfig) -> Any:
-    """What `trial` finds, in a process of its own: the host reads its configuration once in each.
+    """Run `trial` in a process of its own.
+
+    The host reads its configuration once in each process.
 
     Raises:
-        ValueError: it ended otherwise; with its last word.
+        ValueError: the process failed; with its last line.
     """
     from .demo.agent import OFFLINE
 
@@ -200,21 +223,21 @@ def _tried(config: CompressorConfig) -> Any:
     environment.pop(STORE_VARIABLE, None)
     command = [sys.executable, "-c", code, given]
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    last = one_line((done.stderr.strip().splitlines() or ["it said nothing"])[-1])
+    last = one_line((done.stderr.strip().splitlines() or ["no output"])[-1])
     if done.returncode:
         raise ValueError(last)
-    return {**json.loads(done.stdout.strip().splitlines()[-1]), "said": last}
+    return {**json.loads(done.stdout.strip().splitlines()[-1]), "last_line": last}
 
 
 ORDERS = "You keep the books."
 
 
 def trial() -> None:
-    """Have an agent outgrow its window in one request, and print as JSON what came of it.
+    """Have an agent outgrow its window; print the result as JSON.
 
-    The arguments are its model and its window as JSON; null: what is configured. The agent is as
-    the host's configuration makes it, but for what would reach out of this process: addresses,
-    keys, memory, the store, the model that writes summaries.
+    The command line has its model and its window as JSON; null means the configured one. The agent
+    is as the host's configuration makes it, but for what would reach out of this process:
+    addresses, keys, memory, the store, the model that writes summaries.
     """
     from praisonaiagents import Agent
     from praisonaiagents.config import loader
@@ -236,40 +259,43 @@ def trial() -> None:
     limits = model_limits(ours.config.model, window or ours.config.context_window)
     budget = Budget.of(ours.config, limits.window)
 
-    def answer(asked: Asked) -> str:
+    def reply(asked: Asked) -> str:
         is_agents = ORDERS in str(asked.messages[0].get("content"))
         return "Noted." if is_agents else Summarizer(r"Ledger \d+").summary(asked)
 
-    with LocalProvider(answer, window=sys.maxsize) as provider:
+    with LocalProvider(reply, window=sys.maxsize) as provider:
         here = {"base_url": provider.base_url, "api_key": "local"}
         install({**install().defaults, **NOWHERE_ELSE, "context_window": limits.window})
         agent = Agent(model="openai/local", **here, **settings)
         agent.chat_history = _longer_than(limits.window)
         agent.chat("Which ledger is next?")
         tokens = TokenCounter("openai/local").messages(agent.chat_history)
-        sent = [r.prompt_tokens for r in provider.requests if answer(r) == "Noted."]
-    told = {"plain": is_plain, "model": ours.config.model, "source": limits.source}
-    told |= {"window": limits.window, "trigger": budget.trigger, "tokens": tokens}
-    print(json.dumps({**told, "sent": sent[-1] if sent else tokens}))
+        sent = [r.prompt_tokens for r in provider.requests if reply(r) == "Noted."]
+    found = {"plain": is_plain, "model": ours.config.model, "source": limits.source}
+    found |= {"window": limits.window, "trigger": budget.trigger, "tokens": tokens}
+    print(json.dumps({**found, "sent": sent[-1] if sent else tokens}))
 
 
 NOWHERE_ELSE = {
     **dict.fromkeys(("auxiliary_model", "auxiliary_api_base", "auxiliary_api_key", "store_url")),
     "fallback_models": (),
 }
-"""Options by which a trial stays in its own process."""
+"""Options that keep a trial in its own process."""
 
 
 def _longer_than(window: int) -> list[dict[str, str]]:
-    """A conversation of somewhat more tokens."""
+    """Return a conversation of somewhat more tokens."""
     talk = []
-    for ledger in range(40):
+    for book in range(40):
         rows = " ".join(f"row {n} holds {n * 7} boxes," for n in range(window // 320 + 1))
         talk += [
-            {"role": "user", "content": f"Ledger {ledger}: {rows}"},
+            {"role": "user", "content": f"Ledger {book}: {rows}"},
             {"role": "assistant", "content": "Noted."},
         ]
     return talk
+
+
+# ---------------------------------------------------------------- tokens, store, summaries
 
 
 def _tokens(config: CompressorConfig) -> Check:
@@ -282,28 +308,29 @@ def _tokens(config: CompressorConfig) -> Check:
     if tokens.exact:
         return Check(OK, f"{model}: counted with {tokens.source}")
     corrected = "counts are corrected by what the provider reports"
-    remedy = corrected if config.model else "--model names it"
-    return Check(NOTE, f"{model}: {tokens.source}", remedy)
+    return Check(NOTE, f"{model}: {tokens.source}", corrected if config.model else _NAME_IT)
+
+
+_NAME_IT = "--model names it"
 
 
 def _window(config: CompressorConfig) -> Check:
     limits = model_limits(config.model, config.context_window)
     found = f"{number(limits.window)} tokens ({limits.source})"
     if limits.guessed:
-        remedy = "set context_window" if config.model else "--model names the model"
-        return Check(NOTE, found, remedy)
+        return Check(NOTE, found, "set context_window" if config.model else _NAME_IT)
     return Check(OK, found)
 
 
 def _store(config: CompressorConfig) -> Check:
     before = "" if config.store_url else "memory; of an agent whose host keeps its session: "
     try:
-        with Place(store=config.store_url).open(new=True) as store:
+        with opt.ledger(config.store_url, new=True) as store:
             other = "" if config.store_url else " (--store URL for another)"
             found = f"{store.place}, not made yet{other}"
             if store.is_there():  # a look makes none
-                count = number(len(store.sessions(config.namespace)))
-                found = f"{store.place}: {count} sessions in namespace {config.namespace!r}"
+                count = counted(len(store.sessions(config.namespace)), "session")
+                found = f"{store.place}: {count} in namespace {config.namespace!r}"
     except (CompressorError, ImportError) as error:
         remedy = "mend it, move the file away, or start the database"
         return Check(FAIL, before + one_line(str(error)), remedy)
@@ -311,13 +338,11 @@ def _store(config: CompressorConfig) -> Check:
 
 
 def _auxiliary(config: CompressorConfig) -> Check:
-    """One small question to the model, as a summary would be asked for."""
+    """Ask the model one small question, as for a summary."""
     model = config.auxiliary_model
     if model is None:
-        found = (
-            "static outside an agent; in one its own model writes them (--auxiliary-model tries)"
-        )
-        return Check(OK, found)
+        usual = "static outside an agent; in one its own model writes them"
+        return Check(OK, f"{usual} (--auxiliary-model tries one)")
     from ..summaries.litellm_client import LiteLLMSummarizer
     from ..summaries.threads import run
 
@@ -341,12 +366,12 @@ _REMEDIES = {
     "auth": "set the provider's key in the environment, such as OPENAI_API_KEY",
     "quota": "wait, or see to the account; until then summaries are static",
     "timeout": "a faster model, or a longer timeout_seconds",
-    "network": "is --api-base right, and the network there?",
+    "network": "is auxiliary_api_base right, and the network there?",
     "context": "a model with a larger window",
-    **dict.fromkeys(("refused", "provider"), "is the model's name right, and --api-base?"),
+    **dict.fromkeys(("refused", "provider"), "is the model's name right, and auxiliary_api_base?"),
 }
 
-CHECKS = {
+CHECKS: dict[str, Callable[[CompressorConfig], Check]] = {
     "package": _package,
     "host": _host,
     "plugin": _plugin,
@@ -356,4 +381,4 @@ CHECKS = {
     "store": _store,
     "summaries": _auxiliary,
 }
-"""In the order in which one leans on the other."""
+"""Checks by name; a later one needs those before it."""

@@ -1,9 +1,9 @@
-"""The commands that look into a store: sessions, their lineage, segments, words and rules."""
+"""The commands that look into a store: sessions, their lineage, their segments, their words."""
 
 from __future__ import annotations
 
 import functools
-import os
+import itertools
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
@@ -11,49 +11,46 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..config import CompressorConfig
-from ..facts import Domain, rules_in
 from ..ledger.passages import lines_of, passages, terms
 from ..ledger.recall import Recall
 from ..ledger.references import HOW, Reference, parse
-from ..ledger.segments import Entry, Epoch, Session, in_force
+from ..ledger.segments import FORGOTTEN, Entry, Epoch, in_force
 from ..ledger.words import Hit
-from ..messages import read, text_of
+from ..messages import text_of
 from ..messages.display import excerpt, in_words, one_line, when
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
 from ..view.frame import unframe
-from .options import STORED_WHEN, Conversation, Place, SessionId, command, flag, option
-from .terminal import Answer, Line, Piece, Table, Unusable, number, titled
-from .transcripts import read_one
+from . import options as opt
+from .terminal import Line, Piece, Table, Unusable, answer, counted, number, titled
 
 if TYPE_CHECKING:
     from ..ledger.sql.reading import SessionInfo
-    from ..ledger.sql.store import SqlStore
 
 
-@command
-def sessions(place: Place) -> Answer:
+def sessions(
+    store: opt.StoreUrl = None, namespace: opt.Namespace = opt.DEFAULT, as_json: opt.AsJson = False
+) -> None:
     """List the sessions of a store, the last used first.
 
     $ praison-compressor sessions --store ledger.db
     """
-    with place.open() as store:
-        found = store.sessions(place.namespace)
-        where, others = store.place, [] if found else store.namespaces()
-    if not found:
-        none = f"No sessions in namespace {place.namespace!r} of {where}."
-        elsewhere = f"There are some in: {', '.join(others)} (--namespace NAME)."
-        return Answer([], [none, elsewhere if others else STORED_WHEN])
+    with opt.ledger(store) as opened:
+        found = opened.sessions(namespace)
+        place, others = opened.place, [] if found else opened.namespaces()
     rows = [
-        (info.id, info.parent_id, _counted(info), info.messages, when(info.updated) or "-")
+        (info.id, info.parent_id, _compressions(info), info.messages, when(info.updated) or "-")
         for info in found
     ]
     columns = ("session", "parent", "compressions#", "archived#", "last used")
-    return Answer(found, [Table(columns, rows)])
+    table = Table(columns, rows, spare=("parent", "archived#"))
+    elsewhere = f"There are some in: {', '.join(others)} (--namespace NAME)."
+    none = [f"No sessions in namespace {namespace!r} of {place}."]
+    none.append(elsewhere if others else opt.STORED_WHEN)
+    answer(found, [table] if found else none, as_json)
 
 
-def _counted(info: SessionInfo) -> str:
+def _compressions(info: SessionInfo) -> str:
     back = f", {number(info.taken_back)} taken back" if info.taken_back else ""
     return number(info.compressions) + back
 
@@ -61,29 +58,35 @@ def _counted(info: SessionInfo) -> str:
 # ---------------------------------------------------------------- lineage
 
 
-@command
 def lineage(
-    session: SessionId,
-    place: Place,
-    forks: Annotated[bool, flag("--forks", "With what was forked from it.")] = False,
-) -> Answer:
-    """Show a session's chain of epochs, root first: each compression, or taking back, opened one.
+    session: opt.SessionId,
+    forks: Annotated[bool, opt.flag("--forks", "Include its forks.")] = False,
+    store: opt.StoreUrl = None,
+    namespace: opt.Namespace = opt.DEFAULT,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Show a session's chain of epochs, root first.
+
+    Each compression or undo opened one.
 
     $ praison-compressor lineage audit --forks --store ledger.db
     """
-    with place.open() as store:
-        read = store.tree if forks else store.lineage
-        epochs = read(place.namespace, session)
+    with opt.ledger(store) as opened:
+        opt.existing(opened, namespace, session)
+        epochs = (opened.tree if forks else opened.lineage)(namespace, session)
     drawn = (
         f"{'    ' * depth}{epoch.id}  ({how} {when(epoch.created) or '-'})"
         for depth, how, epoch in family(epochs)
     )
-    return Answer(epochs, drawn)
+    answer(epochs, drawn, as_json)
 
 
 def family(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
-    """The epochs in their order, each after its parent: how far it is moved in, as a fork is, and
-    how it came about ("began", "compressed", "took one back" or "fork")."""
+    """Yield depth, origin and epoch for each epoch, in order.
+
+    A fork is one deeper than its parent. The origin is "began", "compressed", "took one back" or
+    "fork".
+    """
     depth: dict[str, int] = {}
     last: dict[str, str] = {}
     for epoch in epochs:
@@ -99,130 +102,183 @@ def family(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 # ---------------------------------------------------------------- show
 
 
-@command
 def show(
-    session: SessionId,
-    place: Place,
+    session: opt.SessionId,
     reference: Annotated[
         str | None,
         typer.Argument(
-            metavar="[REFERENCE]",
+            metavar="REFERENCE",
             help="s2 (an outline), s2.14 (a message), s2.14:900-940 (lines of it).",
         ),
     ] = None,
-    full: Annotated[bool, flag("--full", "With s2: its text, and all that it stands for.")] = False,
-) -> Answer:
-    """Show what a session's ledger holds: its segments, or what a reference names, word for word.
+    full: Annotated[bool, opt.flag("--full", "With s2: its text and all its originals.")] = False,
+    summaries: Annotated[bool, opt.flag("--summaries", "List no masks.")] = False,
+    live: Annotated[bool, opt.flag("--live", "List only what is in the view now.")] = False,
+    store: opt.StoreUrl = None,
+    namespace: opt.Namespace = opt.DEFAULT,
+    as_json: opt.AsJson = False,
+) -> None:
+    """List a session's segments, or show what a reference names.
 
     References are those that summaries, `search` and `report` print. A long message comes in
     parts, each with the reference to go on by; `s2 --full` has everything at once.
 
     $ praison-compressor show audit s1.2 --store ledger.db
     """
-    with place.open() as store:
-        found = existing(store, place.namespace, session)
+    with opt.ledger(store) as opened:
+        found = opt.existing(opened, namespace, session)
         entries = found.entries
         if reference is None:
             if full:
-                raise Unusable("--full: of which segment? Name it, as s2")
-            return _segments(session, entries)
+                raise Unusable("--full needs a segment, such as s2")
+            _list_segments(session, entries, summaries=summaries, live=live, as_json=as_json)
+            return
         named = _named(session, reference, entries)
         entry = entries[named.segment - 1]
         if entry.forgotten or (full and named.message is None):
-            return _segment(named.segment, entry, store.originals(found, entry))
+            _show_segment(named.segment, entry, opened.originals(found, entry), as_json)
+            return
         if full:
-            raise Unusable(f"{reference} --full: it goes with a segment, s{named.segment}")
-        tokens = TokenCounter(None)
-        reading = functools.partial(_reading, session, place)
-        recall = Recall(
-            lambda: store, lambda: found, tokens.text, turn_tokens=None, reading=reading
-        )
+            raise Unusable(f"{reference} --full: expected a segment, such as s{named.segment}")
+        reading = functools.partial(_reading, session, store, namespace)
+        count = TokenCounter(None).text
+        recall = Recall(lambda: opened, lambda: found, count, turn_tokens=None, reading=reading)
         text = recall.read(reference, 2_000)
-    return Answer({"session": session, "reference": str(named), "text": text}, [text])
+    answer({"session": session, "reference": str(named), "text": text}, [text], as_json)
 
 
-def _reading(session: str, place: Place, reference: str) -> str:
-    """How this command reads on at a reference; a store that may have a password is not named."""
+def _reading(session: str, store: str | None, namespace: str, reference: str) -> str:
+    """Return the command that reads on at a reference, without any password."""
     words = ["praison-compressor", "show", session, reference]
-    if place.store is not None and "@" not in place.store:
-        words += ["--store", place.store]
-    if place.namespace != CompressorConfig.namespace:
-        words += ["--namespace", place.namespace]
+    if store is not None and "@" not in store:
+        words += ["--store", store]
+    if namespace != opt.DEFAULT:
+        words += ["--namespace", namespace]
     return shlex.join(words)
 
 
 def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
-    """What a reference names, where the session has it."""
+    """Parse a reference that the session has.
+
+    Raises:
+        Unusable: it is no reference, or the session has no such segment or message.
+    """
     named = parse(reference)
     if named is None:
         raise Unusable(f"{one_line(reference)!r} is no reference; {HOW}")
     if not 1 <= named.segment <= len(entries):
-        raise Unusable(f"{session}: no segment s{named.segment}, there are {len(entries)}")
+        there = counted(len(entries), "segment")
+        raise Unusable(f"{session}: no segment s{named.segment}, there are {there}")
     entry = entries[named.segment - 1]
-    first, count = named.message, len(entry.segment.run)
-    if first is None or entry.forgotten:
-        return named
-    if not 1 <= first <= count:
-        raise Unusable(f"{session}: no message {named}, s{named.segment} has {count}")
+    count = len(entry.segment.run)
+    if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
+        there = counted(count, "message")
+        raise Unusable(f"{session}: no message {named}, s{named.segment} has {there}")
     return named
 
 
-def existing(store: SqlStore, namespace: str, session: str) -> Session:
-    """The session as it stands."""
-    store.lineage(namespace, session)  # opening a name that nobody has would not be an error
-    return store.open(namespace, session)
+def in_view(entries: Sequence[Entry]) -> list[bool]:
+    """Return which entries are in the view: not undone, not folded."""
+    later: list[frozenset[str]] = []
+    found: list[bool] = []
+    for segment in reversed(in_force(entries)):
+        run = frozenset(segment.run)
+        is_gone = segment.kind == FORGOTTEN.kind or any(run <= other for other in later)
+        found.append(not is_gone)
+        later += [run] if run else []
+    return found[::-1]
 
 
-def _segments(session: str, entries: Sequence[Entry]) -> Answer:
-    rows: list[tuple[str | int | None, ...]] = []
-    for n, (entry, stands) in enumerate(zip(entries, in_force(entries), strict=True), 1):
-        if entry.forgotten:
-            rows.append((f"s{n}", "forgotten", None, None, None, None, ""))
-            continue
-        found = entry.segment
-        text = unframe(found.rendered) or text_of(found.rendered)
-        by, begins = found.model or found.method, excerpt(text, 60)
-        numbers = (len(found.run), found.source_tokens, found.tokens)
-        kind = found.kind if stands is found or by == "undo" else f"{found.kind}, taken back"
-        rows.append((f"s{n}", kind, by, *numbers, begins))
+def _list_segments(
+    session: str, entries: Sequence[Entry], *, summaries: bool, live: bool, as_json: bool
+) -> None:
+    listed = [
+        (n, entry, standing)
+        for n, (entry, standing) in enumerate(zip(entries, in_view(entries), strict=True), 1)
+        if (standing or not live) and (entry.segment.kind == "summary" or not summaries)
+    ]
+    value = [{**_segment_json(n, entry), "in_view": standing} for n, entry, standing in listed]
+    rows = [
+        _row([(n, entry) for n, entry, _ in run], kind)
+        for kind, group in itertools.groupby(listed, _kind)
+        for run in (_runs(list(group), kind))
+    ]
     columns = ("reference", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
-    table = Table(columns, rows) if rows else f"{session}: nothing was compressed yet."
-    return Answer([_segment_json(n, entry) for n, entry in enumerate(entries, 1)], [table])
+    table = Table(columns, rows, spare=("by", "messages#", "tokens before#", "tokens after#"))
+    answer(value, [table if rows else f"{session}: nothing was compressed yet."], as_json)
+
+
+Listed = tuple[int, Entry, bool]
+
+
+def _kind(listed: Listed) -> str:
+    """Return the kind of a segment, and what became of it."""
+    _, entry, standing = listed
+    if entry.forgotten:
+        return "forgotten"
+    kind = entry.segment.kind
+    return kind if standing or kind == "undo" else f"{kind}, gone"
+
+
+def _runs(group: list[Listed], kind: str) -> list[list[Listed]]:
+    """Return the rows of neighbours of a kind: masks share one."""
+    return [group] if kind.startswith(("mask", "excerpt")) else [[each] for each in group]
+
+
+def _row(run: Sequence[tuple[int, Entry]], kind: str) -> tuple[str | int | None, ...]:
+    (first, entry), (last, _) = run[0], run[-1]
+    name = f"s{first}" if first == last else f"s{first} to s{last}"
+    if entry.forgotten:
+        return name, kind, None, None, None, None, ""
+    segments = [each.segment for _, each in run]
+    text = unframe(entry.segment.rendered) or text_of(entry.segment.rendered)
+    return (
+        name,
+        kind,
+        entry.segment.model or entry.segment.method,
+        sum(len(segment.run) for segment in segments),
+        sum(segment.source_tokens for segment in segments),
+        sum(segment.tokens for segment in segments),
+        excerpt(text, 60),
+    )
 
 
 def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
-    told = {
+    known = {
         "reference": f"s{n}",
         "epoch": entry.epoch,
         "hash": entry.hash,
         "forgotten": entry.forgotten,
     }
-    return told if entry.forgotten else told | asdict(entry.segment)
+    return known if entry.forgotten else known | asdict(entry.segment)
 
 
-def _segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Answer:
+def _show_segment(n: int, entry: Entry, messages: Sequence[Any] | None, as_json: bool) -> None:
     value = {**_segment_json(n, entry), "originals": messages}
     if entry.forgotten:
-        return Answer(value, [f"Segment s{n} was forgotten; only its link in the chain is left."])
+        gone = f"Segment s{n} was forgotten; only its link in the chain is left."
+        answer(value, [gone], as_json)
+        return
     found = entry.segment
-    title = f"s{n}: {number(len(found.run))} messages, {found.model or found.method}"
+    title = f"s{n}: {counted(len(found.run), 'message')}, {found.model or found.method}"
     shown = [*titled(title, text_of(found.rendered))]
     if messages is not None:
         originals = "\n\n".join(rendering(messages))
-        shown += titled(f"the {number(len(messages))} originals", originals)
-    return Answer(value, shown)
+        shown += titled(f"the {counted(len(messages), 'original')}", originals)
+    answer(value, shown, as_json)
 
 
 # ---------------------------------------------------------------- search
 
 
-@command
 def search(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to find.")],
-    place: Place,
-    session: Annotated[str | None, option("--session", "ID", "Only in this session.")] = None,
-    limit: Annotated[int, option("--limit", "N", "At most so many.")] = 10,
-) -> Answer:
+    session: Annotated[str | None, opt.value("ID", "Only in this session.")] = None,
+    limit: Annotated[int, opt.count("N", "At most N hits.")] = 10,
+    store: opt.StoreUrl = None,
+    namespace: opt.Namespace = opt.DEFAULT,
+    as_json: opt.AsJson = False,
+) -> None:
     """Find messages of stored sessions by their words, best first.
 
     Each with the reference that `show SESSION REFERENCE` reads, and the digest that `forget` takes;
@@ -230,10 +286,12 @@ def search(
 
     $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
-    with place.open() as store:
-        hits = store.search(place.namespace, query, session, limit)
+    with opt.ledger(store) as opened:
+        if session is not None:
+            opt.existing(opened, namespace, session)
+        hits = opened.search(namespace, query, session, limit)
         names = {hit.session_id for hit in hits if hit.entry}
-        entries = {name: store.open(place.namespace, name).entries for name in names}
+        entries = {name: opened.open(namespace, name).entries for name in names}
     shown: list[Piece] = []
     value = []
     for hit in hits:
@@ -242,56 +300,17 @@ def search(
         title = f"{hit.session_id} {where or '(not compressed)'}"
         shown.append(Line(f"{title}  {hit.message.get('role')}", "bold"))
         shown += [f"    {hit.snippet}", Line(f"    {hit.digest}", "dim")]
-    return Answer(value, shown or ["Nothing found."])
+    answer(value, shown or ["Nothing found."], as_json)
 
 
 def _where(hit: Hit, entries: Sequence[Entry], query: str) -> str | None:
-    """The reference of a hit, with the lines that match best where it has more."""
-    number = next((n for n, entry in enumerate(entries, 1) if entry.hash == hit.entry), None)
-    if number is None:
+    """Return the reference of a hit, with its best lines, or None."""
+    segment = next((n for n, entry in enumerate(entries, 1) if entry.hash == hit.entry), None)
+    if segment is None:
         return None
-    found = Reference(number, hit.ordinal + 1)
+    found = Reference(segment, hit.ordinal + 1)
     lines = lines_of(in_words(hit.message))
     best = next(iter(passages(lines, terms(query), 1)), None)
     if best is None or best.last - best.first + 1 == len(lines):
         return str(found)
     return str(found.lines(best.first, best.last))
-
-
-# ---------------------------------------------------------------- rules
-
-
-@command
-def rules(
-    what: Annotated[
-        str, typer.Argument(metavar="SESSION|FILE", help="A session of the store, or a transcript.")
-    ],
-    place: Place,
-    config: Annotated[CompressorConfig, ("host_prefixes", "rule_sources")],
-    conversation: Conversation = None,
-) -> Answer:
-    """List the rules that bind the agent, who said each and where, and what lifted the others.
-
-    Read from what the user said, and from documents that the agent loaded as instructions.
-
-    $ praison-compressor rules talk.jsonl
-    """
-    if os.path.isfile(what):
-        messages: Sequence[Any] = read(read_one(what, conversation)).messages
-    else:
-        with place.open() as store:
-            messages = store.transcript(existing(store, place.namespace, what))
-    found = rules_in(messages, domain=Domain.of(config))
-    if not found:
-        return Answer([], [f"{what}: no rules."])
-    rows = [
-        (rule.kind, rule.source, rule.since + 1, "" if rule.holds else "lifted", rule.text)
-        for rule in found
-    ]
-    columns = ("kind", "who said it", "message#", "", "words")
-    lifted = [
-        f'Message {rule.until + 1} lifted "{one_line(rule.text)}": {one_line(rule.lifted_by)}'
-        for rule in found
-        if rule.until is not None
-    ]
-    return Answer([asdict(rule) for rule in found], [Table(columns, rows), *lifted])

@@ -1,8 +1,7 @@
-"""What a command prints: lines and tables for a person, JSON for a program, one for errors.
+"""Print what a command found, and turn errors into one line and an exit code.
 
-Every text from a transcript passes `clean`, and no text is read as markup. Output is coloured in a
-terminal and plain when piped. An error of the library is one line on stderr and an exit code; a
-bug keeps its traceback.
+Text of a transcript passes `clean`; none is read as markup. Output is coloured in a terminal and
+plain when piped. A bug keeps its traceback.
 """
 
 from __future__ import annotations
@@ -11,27 +10,26 @@ import contextlib
 import itertools
 import json
 import logging
-import re
+import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, is_dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import IO, Any
 
 import typer
-from rich import box
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.table import Table as RichTable
 from rich.text import Text
 
 from ..errors import BudgetTooSmall, CompressorError, ConfigError, InvalidMessages, LedgerError
 from ..messages.display import clean, one_line
 
-# ---------------------------------------------------------------- what a command has to say
+# ---------------------------------------------------------------- pieces of an answer
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of text in a style of rich's."""
+    """Text with a style of rich's."""
 
     text: str
     style: str = ""
@@ -39,53 +37,69 @@ class Line:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows under columns; a column whose name ends in `#` holds numbers, the mark is not shown."""
+    """Rows under columns, one line a row.
+
+    A column whose name ends in `#` holds numbers; the mark is not shown.
+    """
 
     columns: Sequence[str]
     rows: Sequence[Sequence[str | int | None]]
     styles: Sequence[str] = ()
-    """Of the rows, in their order."""
+    """Styles of the rows, in their order."""
+    spare: Sequence[str] = ()
+    """Columns that a narrow terminal leaves out, the first one first."""
 
 
 Piece = str | Line | Table
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a command found: a value for a program, and the same for a person."""
+def answer(
+    value: Any, shown: Iterable[Piece], as_json: bool, *, file: IO[str] | None = None
+) -> None:
+    """Print the value as JSON, or the pieces for a person."""
+    file = file or sys.stdout
+    if as_json:
+        # ASCII: a terminal obeys nothing in it.
+        file.write(json.dumps(value, indent=2, default=_plain) + "\n")
+    else:
+        show(shown, file)
 
-    value: Any
-    """What `--json` prints, or a function that makes it."""
-    shown: Iterable[Piece]
-    code: int = 0
-    """The exit code."""
-    on_stderr: bool = False
-    """Standard output is the transcript itself."""
 
-    def print(self, *, as_json: bool) -> None:
-        """Print it for whoever asked."""
-        file = sys.stderr if self.on_stderr else sys.stdout
-        if as_json:
-            # Escaped to ASCII, so that no terminal obeys it either.
-            value = self.value() if callable(self.value) else self.value
-            file.write(json.dumps(value, indent=2, default=_plain) + "\n")
+def show(pieces: Iterable[Piece], file: IO[str]) -> None:
+    """Print each piece as it comes, in colour in a terminal."""
+    console = Console(file=file, markup=False, highlight=False, emoji=False)
+    width = console.width if console.is_terminal else None
+    for piece in pieces:
+        if isinstance(piece, Table):
+            lines = [*_laid_out(piece, width)]
         else:
-            show(self.shown, file)
+            line = piece if isinstance(piece, Line) else Line(piece)
+            lines = [replace(line, text=clean(line.text))]
+        for line in lines:
+            if width is None:
+                file.write(f"{line.text}\n")  # rich would end with code 1 at a closed pipe
+            else:
+                console.print(Text(line.text, line.style), soft_wrap=isinstance(piece, Table))
 
 
-# ---------------------------------------------------------------- printing
-
-PIPED_WIDTH = 10_000
-"""Wide enough that nothing wraps: a line of a piped table is a row."""
+def titled(title: str, text: str) -> Iterator[Line]:
+    """Yield a text of several lines under its title."""
+    yield Line(f"--- {title}", "bold")
+    yield Line(text, "yellow")
 
 
 def number(value: int | None) -> str:
-    """A count for a person."""
+    """Return a count as a person reads it."""
     return "-" if value is None else f"{value:,}"
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun: "1 summary", "2 summaries"."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
 def money(value: float | None) -> str:
-    """An amount of dollars for a person."""
+    """Return an amount of dollars as a person reads it."""
     if value is None:
         return "-"
     if 0 < value < 0.0001:
@@ -93,51 +107,54 @@ def money(value: float | None) -> str:
     return f"${value:,.2f}" if value >= 1 else f"${value:.4f}"
 
 
-def show(pieces: Iterable[Piece], file: IO[str]) -> None:
-    """Print each piece as it comes."""
-    console = Console(file=file, markup=False, highlight=False, emoji=False)
-    if not console.is_terminal:
-        console.width = PIPED_WIDTH
-    for piece in pieces:
-        if isinstance(piece, Table) and console.is_terminal:
-            console.print(_drawn(piece, boxed=True))
-        elif isinstance(piece, Table):
-            with console.capture() as drawn:
-                console.print(_drawn(piece, boxed=False))
-            file.writelines(f"{line.rstrip()}\n" for line in drawn.get().splitlines())
-        else:
-            line = piece if isinstance(piece, Line) else Line(piece)
-            console.print(Text(clean(line.text), line.style), soft_wrap=not console.is_terminal)
-
-
-def titled(title: str, text: str) -> Iterator[Line]:
-    """A text of several lines under its title."""
-    yield Line(f"--- {title}", "bold")
-    yield Line(text, "yellow")
-
-
-def _drawn(table: Table, *, boxed: bool) -> RichTable:
-    drawn = RichTable(box=box.SIMPLE_HEAD if boxed else None, pad_edge=False)
-    for column in table.columns:
-        is_number = column.endswith("#")
-        drawn.add_column(
-            column.rstrip("#"),
-            justify="right" if is_number else "left",
-            no_wrap=is_number,
-            overflow="fold",  # a name cut short names nothing
-        )
-    for row, style in itertools.zip_longest(table.rows, table.styles):
-        drawn.add_row(*map(_cell, row), style=style)
-    return drawn
-
-
-def _cell(value: str | int | None) -> Text:
-    return Text(clean(value if isinstance(value, str) else number(value)))
-
-
 def _plain(value: Any) -> Any:
     is_value = is_dataclass(value) and not isinstance(value, type)
     return asdict(value) if is_value else str(value)
+
+
+# ---------------------------------------------------------------- tables
+
+GAP = "  "
+LEAST_TEXT = 20
+"""Cells that the last column keeps before another column is left out."""
+
+
+def _laid_out(table: Table, width: int | None) -> Iterator[Line]:
+    """Lay out a table within a width; None for any width."""
+    heads = [[name.rstrip("#") for name in table.columns]]
+    rows = [*heads, *([_cell(value) for value in row] for row in table.rows)]
+    widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
+    shown = _columns(table, widths, width)
+    if width is not None and len(shown) > 1:
+        rest = sum(widths[place] + len(GAP) for place in shown[:-1])
+        widths[shown[-1]] = min(widths[shown[-1]], max(LEAST_TEXT, width - rest))
+    for row, style in itertools.zip_longest(rows, ["bold", *table.styles], fillvalue=""):
+        cells = (
+            _fitted(row[place], widths[place], table.columns[place].endswith("#"))
+            for place in shown
+        )
+        yield Line(GAP.join(cells).rstrip(), style)
+
+
+def _columns(table: Table, widths: Sequence[int], width: int | None) -> list[int]:
+    """Return the places of the columns that fit."""
+    shown = list(range(len(widths)))
+    for name in table.spare if width is not None else ():
+        needed = sum(widths[place] + len(GAP) for place in shown[:-1])
+        if needed + min(widths[shown[-1]], LEAST_TEXT) > (width or 0):
+            shown.remove(list(table.columns).index(name))
+    return shown
+
+
+def _cell(value: str | int | None) -> str:
+    return one_line(value) if isinstance(value, str) else number(value)
+
+
+def _fitted(text: str, width: int, to_the_right: bool) -> str:
+    if cell_len(text) > width:
+        text = set_cell_size(text, width - 1) + "…"
+    padding = " " * (width - cell_len(text))
+    return padding + text if to_the_right else text + padding
 
 
 # ---------------------------------------------------------------- errors and exit codes
@@ -152,7 +169,7 @@ EXIT_CODES = {
     LEDGER: "the store: not reachable, no such session, damaged, or changed by another",
     INTERRUPTED: "interrupted",
 }
-"""Of every command; the documentation's table is made from it."""
+"""Exit codes of every command; the table of the documentation is made from them."""
 
 
 class Unusable(CompressorError):
@@ -160,46 +177,34 @@ class Unusable(CompressorError):
 
 
 def complain(text: str, *, kind: str = "") -> None:
-    """Print one line on stderr, whatever is in the text."""
+    """Print one line on stderr."""
     print(one_line(f"praison-compressor: {kind}{text}"), file=sys.stderr)
 
 
 @contextlib.contextmanager
-def errors_in_a_line(flags: Mapping[str, str]) -> Iterator[None]:
-    """Turn an error of the library or the system into one line on stderr and an exit code.
-
-    Options in it are named as they are on the command line: `flags`, by their names in Python.
-    """
+def errors_in_a_line() -> Iterator[None]:
+    """Turn an expected error into one line and an exit code."""
     try:
         yield
+        sys.stdout.flush()
     except CompressorError as error:
-        complain(_as_flags(str(error), flags))
+        complain(str(error))
         raise typer.Exit(_code(error)) from error
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("praison_compressor"):
             raise
         complain(f"{error.name} is not installed; pip install {error.name}")
         raise typer.Exit(FOUND_FAULT) from error
-    except BrokenPipeError:
-        raise  # whoever reads the output has seen enough: click ends without a word
+    except BrokenPipeError as error:
+        # `| head` has read enough. Python would complain at exit when it flushes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(DONE) from error
     except OSError as error:
         complain(f"{error.filename or 'output'}: {error.strerror or error}")
         raise typer.Exit(FOUND_FAULT) from error
     except KeyboardInterrupt as error:
         complain("interrupted")
         raise typer.Exit(INTERRUPTED) from error
-
-
-def _as_flags(text: str, flags: Mapping[str, str]) -> str:
-    """The text with "output_reserve" as "--output-reserve", and "limit=0" as "--limit 0"."""
-
-    def flag(found: re.Match[str]) -> str:
-        name, equals = found.groups()
-        is_option = name in flags and (equals or "_" in name)
-        return flags[name] + " " * len(equals) if is_option else found[0]
-
-    # Not within a path or a URL.
-    return re.sub(r"(?<![\w?&/.-])([a-z_]+)\b(?![/.-]\w)(=?)", flag, text)
 
 
 def _code(error: CompressorError) -> int:
@@ -212,7 +217,7 @@ def _code(error: CompressorError) -> int:
 
 @contextlib.contextmanager
 def unlogged() -> Iterator[None]:
-    """Keep warnings out of the log where the command says the same in its own words."""
+    """Disable warnings of the log where the command itself reports the same."""
     before = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:

@@ -1,13 +1,12 @@
-"""Transcripts in files: what is read as one, and how a view is written.
-
-What cannot be read or written raises `Unusable`.
-"""
+"""Read transcripts from files, and write views; what cannot be done raises `Unusable`."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ ACCEPTED = (
 
 
 def read_one(path: str, which: int | None = None) -> list[Any]:
-    """The messages of the one conversation in a file, or of the chosen one, counted from 1."""
-    found = read_all(path)
+    """Return the only conversation in a file, or the chosen one."""
+    found = _read_all(path)
     if which is None and len(found) > 1:
         raise Unusable(
             f"{path}: {len(found)} conversations; choose one with --conversation 1 to {len(found)}"
@@ -33,8 +32,7 @@ def read_one(path: str, which: int | None = None) -> list[Any]:
     return found[(which or 1) - 1]
 
 
-def read_all(path: str) -> list[list[Any]]:
-    """The conversations in a file (`-`: standard input), each a list of messages."""
+def _read_all(path: str) -> list[list[Any]]:
     try:
         found = [_messages(value) for value in _values(_text(path))]
     except (ValueError, RecursionError) as error:
@@ -44,35 +42,24 @@ def read_all(path: str) -> list[list[Any]]:
     return found
 
 
-def read_json(path: str) -> Any:
-    """The one JSON value in a file (`-`: standard input)."""
-    try:
-        return json.loads(_text(path))
-    except (ValueError, RecursionError) as error:
-        raise Unusable(f"{path}: not JSON ({error})") from error
-
-
 def _text(path: str) -> str:
-    try:
+    with _usable(path):
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
+    try:
         return raw.decode("utf-8-sig")
-    except OSError as error:
-        raise Unusable(f"{path}: {error.strerror or error}") from error
     except ValueError as error:
         raise Unusable(f"{path}: not a text in UTF-8: {error}") from error
 
 
 def _values(text: str) -> list[Any]:
-    """What should be the conversations in the text."""
+    """Return what should be the conversations in the text."""
     try:
         whole = json.loads(text)
     except ValueError as error:
         whole = _lines(text, error)
-        if not all(map(_is_message, whole)):
-            return whole
-    if isinstance(whole, list) and whole and not any(map(_is_message, whole)):
-        return whole
-    return [[whole] if _is_message(whole) else whole]
+    several = whole if isinstance(whole, list) else [whole]
+    # A list with one message in it is a list of messages: the error names those that are none.
+    return [several] if any(map(_is_message, several)) or not several else several
 
 
 def _lines(text: str, no_value: ValueError) -> list[Any]:
@@ -110,7 +97,7 @@ def _kind(value: Any) -> str:
 
 
 def write(path: str, messages: Sequence[Any], *, source: str) -> None:
-    """Write a view: JSON Lines where the name ends in .jsonl, else a JSON list; `-` is stdout."""
+    """Write messages as JSON, or as JSON Lines to a `.jsonl` file."""
     by_line = path.endswith(".jsonl")
     values, indent = (messages, None) if by_line else ([messages], 2)
     lines = [json.dumps(value, ensure_ascii=False, indent=indent) for value in values]
@@ -118,28 +105,43 @@ def write(path: str, messages: Sequence[Any], *, source: str) -> None:
 
 
 def put(path: str, text: str, *, source: str = "-") -> None:
-    """Write a file (`-`: stdout), neither over the transcript it was made from nor a ledger."""
+    """Write a file that only its owner reads; `-` is stdout.
+
+    Neither the transcript that the text was made from nor a ledger is written over.
+    """
     if path == "-":
         sys.stdout.write(text)
         return
     writable(path, source=source)
-    try:
-        Path(path).write_bytes(text.encode("utf-8"))
-    except (OSError, ValueError) as error:
-        raise Unusable(f"{path}: {getattr(error, 'strerror', None) or error}") from error
+    with _usable(path), open(path, "wb", opener=_private) as file:
+        file.write(text.encode("utf-8"))
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def writable(path: str, *, source: str = "-") -> None:
-    """Refuse a place that cannot be written to before anything is done for it."""
+    """Refuse a place that cannot be written to."""
     target = Path(path)
-    try:
+    with _usable(path):
         if not target.absolute().parent.is_dir():
             raise Unusable(f"{path}: there is no folder {target.parent}")
         if source != "-" and target.exists() and target.samefile(source):
             raise Unusable(f"{path}: is the transcript itself; its originals would be lost")
-        if target.is_file():
-            with target.open("rb") as file:
-                if file.read(15) == b"SQLite format 3":
-                    raise Unusable(f"{path}: is a database; the sessions in it would be lost")
+        if target.is_file() and _is_database(target):
+            raise Unusable(f"{path}: is a database; the sessions in it would be lost")
+
+
+def _is_database(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(15) == b"SQLite format 3"
+
+
+@contextlib.contextmanager
+def _usable(path: str) -> Iterator[None]:
+    """Raise `Unusable` where the system refuses a path."""
+    try:
+        yield
     except (OSError, ValueError) as error:
         raise Unusable(f"{path}: {getattr(error, 'strerror', None) or error}") from error

@@ -11,3 +11,32 @@
 - `recall`: search and read a session's archive within a budget
 - `tools`: the agent's two recall functions
 """
+
+from __future__ import annotations
+
+from .memory import MemoryStore
+from .recall import READ, SEARCH, TURN_TOKENS, Recall
+from .references import Reference, parse
+from .segments import DROPPED, FORGOTTEN, GENESIS, Entry, Epoch, Segment, Session, Store, Usage
+from .tools import SCHEMAS, recall_tools
+
+__all__ = [
+    "DROPPED",
+    "FORGOTTEN",
+    "GENESIS",
+    "READ",
+    "SCHEMAS",
+    "SEARCH",
+    "TURN_TOKENS",
+    "Entry",
+    "Epoch",
+    "MemoryStore",
+    "Recall",
+    "Reference",
+    "Segment",
+    "Session",
+    "Store",
+    "Usage",
+    "parse",
+    "recall_tools",
+]

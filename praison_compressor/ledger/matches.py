@@ -67,7 +67,7 @@ class _Match:
 
     @property
     def where(self) -> Reference:
-        """Reference of the passage, or of the message if that is no larger."""
+        """Reference of the passage, or of a message that is no larger."""
         whole = Reference(self.segment, self.ordinal + 1)
         first, last = self.passage.first, self.passage.last
         return whole.lines(first, last) if last - first + 1 < len(self.lines) else whole
@@ -116,7 +116,7 @@ def _ranked(found: Sequence[Found], wanted: Sequence[Term]) -> list[_Match]:
 
 
 def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
-    """Return distinct matches, and older ones that are much like one of these.
+    """Return distinct matches, and older ones much like one of these.
 
     An agent reads a file again after an edit; a message is archived masked and again folded.
     """
@@ -186,7 +186,7 @@ def _results(
 
 
 def _calls_in(match: _Match, message: Message, wanted: Sequence[Term]) -> set[str]:
-    """Return the ids of a passage's calls; of matching ones alone if any match."""
+    """Return the ids of a passage's calls, matching ones alone if any."""
     said = result_text(message)
     first = len(lines_of(said)) + 1 if said else 1
     found, holding = set(), set()
@@ -202,7 +202,7 @@ def _calls_in(match: _Match, message: Message, wanted: Sequence[Term]) -> set[st
 
 
 def _shortened(text: str, keep: int) -> str:
-    """Return a text on one line, long ones as two ends: paths end with the file's name."""
+    """Return a text on one line, a long one as two ends."""
     line = one_line(text)
     return line if len(line) <= keep + SAVED_CHARS else ends_of(line, keep)
 

@@ -46,7 +46,7 @@ MOST_SESSIONS = 1_024
 
 
 class _Original:
-    """An archived message, shared by all entries of its namespace that hold it."""
+    """An archived message, shared by the entries of its namespace."""
 
     __slots__ = ("__weakref__", "message", "name", "size")
 
@@ -62,7 +62,7 @@ def _messages(entry: Entry) -> list[Message]:
 
 @dataclass(frozen=True)
 class _Kept:
-    """One session in memory; replaced whole, so that a process's fork finds it whole."""
+    """One session in memory, replaced whole: a fork may happen any time."""
 
     session: Session
     epochs: tuple[Epoch, ...]
@@ -93,7 +93,6 @@ class MemoryStore:
     """Limit of a namespace's originals if the configuration has none."""
 
     def __init__(self) -> None:
-        """Start empty."""
         self._lock = renewed(threading.RLock())
         self._sessions: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
         # Namespace -> content digest -> original, oldest first.
@@ -117,7 +116,7 @@ class MemoryStore:
             return self._put(kept or self._new(namespace, session_id, parent_session_id))
 
     def _find(self, namespace: str, name: str) -> _Kept | None:
-        """Return the session with this id, or the one that opened this epoch."""
+        """Return the session with this id, or that opened this epoch."""
         kept = self._sessions.get((namespace, name))
         if kept is not None:
             return kept

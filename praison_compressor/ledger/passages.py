@@ -112,7 +112,7 @@ def passages(
 
 
 def _around(number: int, lines: Sequence[str]) -> tuple[int, int]:
-    """Return the first and last line to show for a match at this index.
+    """Return the first and last line to show for a match.
 
     Long lines have fewer lines beside them. No empty line stands at an end.
     """
@@ -129,7 +129,7 @@ def _around(number: int, lines: Sequence[str]) -> tuple[int, int]:
 
 
 def lines_of(text: str) -> list[str]:
-    """Return the lines of a text as references count them, long ones wrapped."""
+    """Return a text's lines as references count them, long ones wrapped."""
     found: list[str] = []
     for line in text.split("\n"):
         start = 0

@@ -72,7 +72,7 @@ class Recall:
         )
 
     def read(self, reference: str = "", budget: int = ANSWER_TOKENS, about: str = "") -> str:
-        """Return the text at a reference, within the budget; "" lists the segments.
+        """Return the text at a reference; "" lists the segments.
 
         With `about`, long messages are cut to the passages that match, where there are any.
         """
@@ -245,7 +245,7 @@ class Recall:
         return answer + ending
 
     def _share(self, texts: Sequence[str], room: int) -> int:
-        """Return the tokens that each message may take, so that all are shown.
+        """Return the tokens that each message may take.
 
         Long messages share what short ones leave. Where a share would be of no use, each message
         may take the whole room.

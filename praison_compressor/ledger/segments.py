@@ -20,7 +20,7 @@ GENESIS = "sha256:" + "0" * 64
 
 @dataclass(frozen=True)
 class Usage:
-    """What auxiliary calls cost: tokens, and US dollars where the price is known."""
+    """Cost of auxiliary calls: tokens, and US dollars of known prices."""
 
     prompt_tokens: int = 0
     completion_tokens: int = 0
@@ -42,7 +42,7 @@ class Usage:
 
 @dataclass(frozen=True)
 class Segment:
-    """A run of messages and the one message that replaces it in the view."""
+    """A run of messages and the message that replaces it."""
 
     kind: str
     """"summary" (of a run of steps), "mask" (a tool result as one line), "excerpt" (a tool result's
@@ -115,9 +115,9 @@ K = TypeVar("K")
 
 
 def beyond_limit(sizes: Mapping[K, int], most: int) -> list[K]:
-    """Return what to drop so that the rest takes at most `most`; `sizes` oldest first.
+    """Return what to drop so that the rest is at most `most`.
 
-    Larger than average goes first: the user's words take little room.
+    `sizes` has the oldest first. Larger than average goes first: the user's words are small.
     """
     left = sum(sizes.values())
     if left <= most:
@@ -190,7 +190,7 @@ def _hash(*parts: str) -> str:
 # ---------------------------------------------------------------- sessions
 @dataclass(frozen=True)
 class Epoch:
-    """A session's state after a compression: a child session with a parent pointer."""
+    """A session's state after a compression, with a parent pointer."""
 
     id: str
     parent_id: str | None
@@ -202,7 +202,7 @@ class Epoch:
 
 @dataclass(frozen=True)
 class Session:
-    """A snapshot of a session: stable id, newest epoch, entries of its lineage."""
+    """A session's snapshot: stable id, newest epoch, entries of its lineage."""
 
     namespace: str
     id: str
@@ -240,7 +240,7 @@ def in_force(entries: Sequence[Entry]) -> list[Segment]:
 
 
 def undoing(entries: Sequence[Entry]) -> Segment | None:
-    """Return the segment that undoes the newest compression, or None if none is left.
+    """Return the segment that undoes the newest compression, or None.
 
     Summaries and masks of its epoch are undone together. Excerpts stay: the next turn would excerpt
     the same oversized result again.
@@ -325,7 +325,7 @@ class Store(Protocol):
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
-        """Return the session that a stable or epoch's id names, a new one if none does."""
+        """Return the session of a stable or epoch's id, perhaps new."""
 
     def commit(
         self,
@@ -370,7 +370,9 @@ class Store(Protocol):
         """Return which of these content digests name dropped originals."""
 
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
-        """Return the epochs up to the named one (stable id: the newest), root first.
+        """Return the epochs up to the named one, root first.
+
+        A stable id names the newest.
 
         Raises:
             SessionNotFound: no such session in this namespace.

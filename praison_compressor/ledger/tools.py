@@ -51,7 +51,7 @@ def recall_tools(
 
 
 def _documented(function: dict[str, Any]) -> str:
-    """Return the schema as a docstring, one line a parameter: hosts parse docstrings."""
+    """Return the schema as a docstring, which hosts parse."""
     parameters = function["parameters"]["properties"].items()
     lines = "\n".join(f"    {name}: {each['description']}" for name, each in parameters)
     return f"{function['description']}\n\nArgs:\n{lines}\n"
@@ -101,7 +101,7 @@ SCHEMAS = (
 
 
 def _number(given: Any, otherwise: int) -> int:
-    """Return the number that a model wrote, perhaps as text, else the default."""
+    """Return the number that a model wrote, else the default."""
     try:
         return int(given)
     except (TypeError, ValueError, OverflowError):

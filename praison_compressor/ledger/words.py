@@ -62,7 +62,7 @@ def hits(
 
 
 def words(text: str) -> list[str]:
-    """Return the distinct words of a text in order, without case and underscores."""
+    """Return a text's distinct words in order, without case and underscores."""
     spaced = _UNSPACED.sub(r" \g<0> ", _fold(text))
     return list(dict.fromkeys(word[:_LONGEST] for word in _WORD.findall(spaced)))
 

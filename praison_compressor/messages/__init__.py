@@ -1,17 +1,20 @@
-"""Chat messages as they really come: read once, repaired only in the view, grouped, digested.
+"""Chat messages as data: read once, repaired only in the view, grouped, digested.
 
-A *step* is one atom that is never split: an assistant message with its tool calls and all their
-results; every other message is a step alone. A *turn* starts with a user message.
+A *step* is never split: an assistant message with its tool calls and all their results; every
+other message is a step alone. A *turn* starts with a user message.
 
-Calls and results come beside the content, as in OpenAI's chat completions (`tool_calls`, role
-`tool`), or as blocks of it, as in Anthropic's API (`tool_use`, `tool_result`). Both are read, and
-each stays in its shape.
+Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`), or are blocks of it
+(Anthropic's `tool_use`, `tool_result`). Both are read, and each keeps its shape.
 
-`shapes` reads one message, `digests` tells two apart, `cleaning` mends one message, and `parsing`
-brings calls and results together and makes of a whole list a `Transcript`. `responses` makes
-messages of the items of OpenAI's Responses API, and items of messages. `secrets` masks keys and
-passwords, `display` writes a message for a person's eyes, `forks` keeps locks and lazy values
-usable in a forked process.
+- `shapes`: one message's text, calls and plain copy
+- `digests`: canonical and content digests; the cache of messages
+- `cleaning`: repair of one message
+- `parsing`: calls paired with results; a list as a `Transcript`
+- `responses`: items of OpenAI's Responses API as messages, and back
+- `completing`: what a host left out of a request, put back in its place
+- `secrets`: keys and passwords masked
+- `display`: a message as text for a person
+- `forks`: locks and lazy values that work in a forked process
 """
 
 from __future__ import annotations

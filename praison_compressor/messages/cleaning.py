@@ -1,4 +1,4 @@
-"""Clean each message by itself: as a provider takes it, in a copy where it has to be mended."""
+"""Repair one message: as a provider accepts it, in a copy."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from .shapes import (
 EMPTY = "(empty)"
 
 AGAIN = "--again"
-"""Marks the second of two calls that came with one id in one message."""
+"""Marks the second of two calls with one id in one message."""
 
 CONVERTED = (
     "praison_compressor.messages.responses: to_messages(instructions, items), to_items(view)"
 )
-"""Who makes chat messages of the items of OpenAI's Responses API, and items of a view."""
+"""Named in the error for items of OpenAI's Responses API."""
 
 ROLES = ("assistant", "developer", "function", "system", "tool", "user")
 
 
 def cleaned(index: int, message: Any) -> Message:
-    """The message itself where it can be sent as it is, else a repaired copy.
+    """Return the message if it can be sent, else a repaired copy.
 
     Raises:
-        InvalidMessages: no mapping, an unknown role, or nested too deep.
+        InvalidMessages: it is no mapping, has an unknown role, or is nested too deep.
     """
     if _only_says(message):
         return message
@@ -62,7 +62,7 @@ def cleaned(index: int, message: Any) -> Message:
 
 
 def _only_says(message: Any) -> TypeGuard[Message]:
-    """Whether it is one of the many that only say something: no more need be looked at."""
+    """Return whether a message is plain text, which needs no other check."""
     if not is_bare(message):
         return False
     role, content = message.get("role"), message.get("content", "")
@@ -72,10 +72,9 @@ def _only_says(message: Any) -> TypeGuard[Message]:
 
 
 def _mended(plain: Message) -> Message:
-    """A plain message of our own as a provider takes it.
+    """Return a plain message as a provider accepts it.
 
-    The older shape of a call, `function_call` and its result in the role `function`, becomes the
-    newer one.
+    The older shape of a call (`function_call`, role `function`) becomes the newer one.
     """
     mended = {key: value for key, value in plain.items() if not key.startswith("_")}
     calls, older = mended.pop("tool_calls", None), mended.pop("function_call", None)
@@ -104,13 +103,13 @@ def _mended_call(call: Any) -> Message:
     kept = call if isinstance(call, dict) else {}
     if kept.get("type") == "custom" and kept.get("id") and isinstance(kept.get("custom"), dict):
         return kept
-    told = read_call(call)
-    arguments = _arguments(told.arguments)
-    name = told.name or "unnamed"
+    found = read_call(call)
+    arguments = _arguments(found.arguments)
+    name = found.name or "unnamed"
     function = kept.get("function")
     return {
         **kept,
-        "id": told.id or _made_id(name, arguments),
+        "id": found.id or _made_id(name, arguments),
         "type": "function",
         "function": {
             **(function if isinstance(function, dict) else {}),
@@ -121,16 +120,16 @@ def _mended_call(call: Any) -> Message:
 
 
 def _mended_block(block: Message) -> Message:
-    """The id, name and input of a call in Anthropic's shape as its API takes them."""
-    told, given = read_call(block), block.get("input")
+    """Return an Anthropic call's id, name and input as its API accepts."""
+    found, given = read_call(block), block.get("input")
     if not isinstance(given, dict):
-        given = json.loads(_arguments(told.arguments))
-    name = told.name or "unnamed"
-    return {"id": told.id or _made_id(name, given), "name": name, "input": given}
+        given = json.loads(_arguments(found.arguments))
+    name = found.name or "unnamed"
+    return {"id": found.id or _made_id(name, given), "name": name, "input": given}
 
 
 def _tell_apart(calls: Sequence[Message]) -> None:
-    """Give each of a message's calls an id of its own."""
+    """Make the ids of a message's calls distinct."""
     seen: Counter[str] = Counter()
     for call in calls:
         id = call["id"]
@@ -144,7 +143,7 @@ def _made_id(name: str, arguments: Any) -> str:
 
 
 def _arguments(text: str) -> str:
-    """The arguments as a JSON object: what a model cut off or misquoted is kept as a string."""
+    """Return arguments as a JSON object, broken JSON as a string."""
     try:
         if isinstance(plain_value(json.loads(text)), dict):
             return text
@@ -161,7 +160,7 @@ def _mended_content(content: Any) -> Any:
 
 
 def _mended_part(part: Any) -> Message | None:
-    """What no provider takes for a part, as text; None where it says nothing."""
+    """Return a part, an invalid one as text, None if empty."""
     kind = part.get("type") if isinstance(part, dict) else None
     if kind == "text" and not part.get("text"):
         return None
@@ -172,9 +171,9 @@ def _mended_part(part: Any) -> Message | None:
 
 
 def _is_empty(message: Message) -> bool:
-    """Whether the message says nothing: no call, no text, no picture."""
+    """Return whether a message has no call, no text and no picture."""
     content = message.get("content")
     if makes_calls(message) or (content == "" and is_result(message)):
-        return False  # a tool that says nothing is taken by every provider
+        return False  # every provider accepts an empty result
     others = content if isinstance(content, list) else ()
     return not text_of(message).strip() and all(part["type"] == "text" for part in others)

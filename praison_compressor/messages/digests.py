@@ -1,9 +1,8 @@
-"""Digests of messages (one finds a message again, one archives it), and the cache of what is known
-of each message.
+"""Digests of messages, and the cache of a message's digests and token counts.
 
-A transcript comes back whole at every turn. Found by identity first (one comparison in C against
-a private copy, about 0.2 µs), else by content (about 0.6 µs, for hosts that rebuild their
-dictionaries); an edit in place, at any depth, of any old message is noticed in both ways.
+The whole transcript is looked up at every turn: first by identity, with one comparison in C against
+a private copy (about 0.2 µs), else by content (about 0.6 µs, for hosts that rebuild their
+dictionaries). Both notice an edit in place, at any depth.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ _BARE = frozenset({"role", "content", "name", "tool_call_id"})
 
 
 def canonical(message: Mapping[str, Any]) -> Message:
-    """What a provider is sent of the message: the part that makes two messages the same.
+    """Return the part of a message that makes two messages equal.
 
-    Left out: private `_` keys, cache markers, ids and timestamps of the message itself, and keys
-    without a value. Text alone is the same as a list with one text part.
+    Left out are private `_` keys, cache markers, the message's own ids and timestamps, and keys
+    without a value. A list with one text part equals its text.
     """
     named = ((str(key), value) for key, value in message.items())
     kept = {
@@ -39,8 +38,8 @@ def canonical(message: Mapping[str, Any]) -> Message:
     }
     content = kept.pop("content", None)
     calls = kept.pop("tool_calls", None)
-    told = ((key, value) for key, value in kept.items() if value not in (None, [], {}))
-    result: Message = {key: unmarked(value) for key, value in told}
+    valued = ((key, value) for key, value in kept.items() if value not in (None, [], {}))
+    result: Message = {key: unmarked(value) for key, value in valued}
     if content is not None:
         result["content"] = _canonical_content(content)
     if calls:
@@ -60,7 +59,7 @@ def _canonical_content(content: Any) -> Any:
 
 
 def unmarked(value: Any) -> Any:
-    """The value without cache markers, at any depth."""
+    """Return the value without cache markers, at any depth."""
     if isinstance(value, dict):
         return {k: unmarked(v) for k, v in value.items() if k != "cache_control"}
     if isinstance(value, list):
@@ -69,57 +68,56 @@ def unmarked(value: Any) -> Any:
 
 
 def digest(message: Mapping[str, Any]) -> str:
-    """The canonical digest, by which a message is found again: `sha256:` and 64 hex digits."""
+    """Return the canonical digest, which matches messages: `sha256:` and 64 hex digits."""
     return sha256_of(message if is_bare(message) else canonical(message))
 
 
 def content_digest(message: Mapping[str, Any]) -> str:
-    """The digest of everything in the dictionary, by which the original is archived."""
+    """Return the digest of the whole dictionary, which names the archived original."""
     return sha256_of(message if is_bare(message) else plain_value(message))
 
 
 def is_bare(message: Any) -> bool:
-    """Whether the message is its own canonical form, so that its two digests are one: plain text
-    and whose it is. Most messages are."""
+    """Return whether a message is its own canonical form, as most are."""
     if type(message) is not dict:
         return False
     return message.keys() <= _BARE and set(map(type, message.values())) == {str}
 
 
 def sha256_of(value: Any) -> str:
-    """The digest of a plain JSON value."""
+    """Return the digest of a plain JSON value."""
     return "sha256:" + hashlib.sha256(_json(value).encode("ascii")).hexdigest()
 
 
 _json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
 
-# -------------------------------------------------------------- what is known of each message
+# -------------------------------------------------------------- the cache
 
 _PLAIN = 2
-"""A version of Python's own format that has no references: equal contents are equal bytes."""
+"""A version of Python's format without references: equal contents are equal bytes."""
 
 SPARE = 256
-"""Objects that are known beside two for each content."""
+"""Objects known beside two for each content."""
 
 
 class Seen:
-    """One message's content and what is known of it; shared by all messages of equal content."""
+    """A message's copy, digests and token counts, shared by equal messages."""
 
     __slots__ = ("_content_digest", "_digest", "comparable", "plain", "tokens")
 
     def __init__(self, plain: Message, comparable: bool) -> None:
+        """Take a private plain copy, and whether `==` finds every edit."""
         self.plain = plain
-        """A private copy in plain JSON values: it outlives edits of the original."""
         self.comparable = comparable
-        """Whether `==` finds every edit: not with numbers in it, since 1 == True == 1.0."""
+        """False for messages with numbers, since 1 == True == 1.0."""
         self.tokens: dict[str, int] = {}
-        """Token counts by the rules that made them."""
+        """Counting rules -> token count."""
         self._digest = self._content_digest = ""
 
     # Not `cached_property`: until Python 3.12 it takes a lock for every message.
     @property
     def digest(self) -> str:
-        """The canonical digest, by which the message is matched."""
+        """Canonical digest, which matches messages."""
         if not self._digest:
             self._digest = digest(self.plain)
             if is_bare(self.plain):
@@ -128,14 +126,14 @@ class Seen:
 
     @property
     def content_digest(self) -> str:
-        """The digest of everything in the dictionary, by which it is archived."""
+        """Digest of the whole dictionary, which names the archived original."""
         if not self._content_digest:
             self._content_digest = content_digest(self.plain)
         return self._content_digest
 
 
 class Originals(Sequence[Message]):
-    """Private copies of messages, which nobody edits, with what is known of them."""
+    """Private copies of messages, which nobody edits, with their digests."""
 
     def __init__(self, seen: Sequence[Seen]) -> None:
         self._seen = seen
@@ -151,20 +149,20 @@ class Originals(Sequence[Message]):
         return Originals(self._seen[at]) if isinstance(at, slice) else self._seen[at].plain
 
     def at(self, indices: Iterable[int]) -> Originals:
-        """Those of them, in that order."""
+        """Return the messages at these indices, in this order."""
         return Originals([self._seen[index] for index in indices])
 
     def content_digests(self) -> list[str]:
-        """By which they are archived."""
+        """Return the content digests, in order."""
         return [seen.content_digest for seen in self._seen]
 
 
 class MessageCache:
-    """A bounded cache of `Seen`, in two generations: a hit costs no bookkeeping.
+    """A bounded cache of `Seen`: a hit costs no bookkeeping.
 
-    When the young generation is full it becomes the old one, and what the old one still holds
-    is dropped. So at most twice the bounds are held. The bound in messages is no less than the
-    longest transcript: one that did not fit would be read anew, whole, at every look.
+    A full young generation becomes the old one, and the old one is dropped: at most twice the
+    bounds are held. The bound in messages grows to the longest transcript, which would otherwise be
+    read whole at every look-up.
     """
 
     def __init__(self, max_messages: int = 65_536, max_chars: int = 64 * 1024 * 1024) -> None:
@@ -174,23 +172,23 @@ class MessageCache:
         self._chars = 0
         self._young: dict[Hashable, Seen] = {}
         self._old: dict[Hashable, Seen] = {}
-        # The message is held too, so that its id cannot come to mean another object.
+        # The message is held, so that no other object gets its id.
         self._by_id: dict[int, tuple[Seen, Any]] = {}
 
     @property
     def size(self) -> int:
-        """Messages held. Not `__len__`: an empty cache is a cache, and must not be falsy."""
+        """Messages held; no `__len__`, since an empty cache must not be falsy."""
         return len(self._young) + len(self._old)
 
     def __call__(self, message: Mapping[str, Any]) -> Seen:
-        """What is known of this message as it is now."""
+        """Return the entry of a message in its present state."""
         hit = self._by_id.get(id(message))
         if hit is not None and hit[0].plain == message:
             return hit[0]
         return self._find(message)
 
     def all(self, messages: Iterable[Mapping[str, Any]]) -> list[Seen]:
-        """The same for a list; the loop is the whole cost of a quiet turn."""
+        """Return the entries of messages: the cost of a quiet turn."""
         self._max_messages = max(self._max_messages, length_hint(messages))
         known, find = self._by_id.get, self._find
         found = []
@@ -213,7 +211,7 @@ class MessageCache:
             return seen
         try:
             data, plain = marshal.dumps(dict(message), _PLAIN), message
-        except ValueError:  # objects inside: only a plain copy of it can be compared
+        except ValueError:  # objects inside: only a plain copy can be compared
             plain = to_plain(message)
             data = marshal.dumps(plain, _PLAIN)
         key = hashlib.blake2b(data).digest()
@@ -235,8 +233,8 @@ class MessageCache:
             return self._young.setdefault(key, seen)
 
     def _know(self, message: Mapping[str, Any], seen: Seen) -> None:
-        # Without the lock: each step is whole, and an entry lost to a race is only read again.
-        # Who makes new objects of old contents for each request would leave them all here.
+        # No lock: each step is atomic, and an entry lost to a race is only read again. The bound
+        # is for hosts that make new objects of old contents for each request.
         if len(self._by_id) >= min(self._max_messages, 2 * self.size + SPARE):
             self._by_id = {}
         self._by_id[id(message)] = (seen, message)

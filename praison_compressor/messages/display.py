@@ -1,4 +1,4 @@
-"""Messages in words for a person's eyes: nothing in them is obeyed by what shows it."""
+"""Messages as text for a person, without anything that a terminal would obey."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from datetime import datetime, timezone
 from .shapes import Message, ToolCall, media_in, result_text, tool_calls_of
 
 _SEQUENCES = re.compile(
-    # Strings for the terminal (titles, clipboard, links), only where they end: an unclosed one
-    # must not swallow the text after it. Then CSI and the short escapes.
+    # Strings for the terminal (titles, clipboard, links) where they end: an unclosed one must not
+    # swallow the text after it. Then CSI and the short escapes.
     r"(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|\x1b[ -/]*[0-~]"
@@ -18,7 +18,7 @@ _SEQUENCES = re.compile(
 
 _LINES = re.compile(r"\r\n?|[\x0b\x0c\x85\u2028\u2029]")
 
-# Control characters, marks that reorder what is read, and halves of characters.
+# Control characters, and marks that reorder text.
 _UNSEEN = re.compile(r"[\x00-\x08\x0e-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 _HALVES = re.compile(r"[\ud800-\udfff]")
@@ -27,35 +27,31 @@ _UNSAFE = re.compile(rf"{_UNSEEN.pattern}|{_HALVES.pattern}|[\u2028\u2029]")
 
 
 def clean(text: str) -> str:
-    """The text without anything that a terminal would obey; line breaks and tabs stay."""
+    """Return the text without terminal sequences; line breaks and tabs stay."""
     text = _SEQUENCES.sub("", text)
     text = _LINES.sub("\n", text)
     return _HALVES.sub("\ufffd", _UNSEEN.sub("", text))
 
 
 def escaped(json_text: str) -> str:
-    """JSON of the same value, with what a terminal would obey or UTF-8 cannot hold escaped."""
+    """Return equal JSON, control characters and halves of characters escaped."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
 
 def one_line(text: str) -> str:
-    """The text, clean, on one line."""
+    """Return the clean text on one line."""
     return " ".join(clean(text).split())
 
 
 def excerpt(text: str, width: int) -> str:
-    """The beginning of a text on one line of at most `width` characters."""
+    """Return a text's beginning on one line of at most `width`."""
     # Cutting first: a message may have megabytes.
     line = one_line(text[: 8 * width + 4_096])
     return line if len(line) <= width else line[: width - 1].rstrip() + "…"
 
 
-_KINDS = {"user": "said by the user", "todos": "to-do list"}
-"""Kinds of facts whose own names say too little."""
-
-
 def in_words(message: Message) -> str:
-    """A message's text, the calls it makes, how much of it is no text."""
+    """Return a message's text, its calls, and the number of other parts."""
     lines = [result_text(message)]
     lines += map(call_in_words, tool_calls_of(message))
     others = media_in(message)
@@ -65,7 +61,7 @@ def in_words(message: Message) -> str:
 
 
 def call_in_words(call: ToolCall) -> str:
-    """A call with its arguments; texts of several lines below it, as the lines they are."""
+    """Return a call with its arguments, those of several lines below it."""
     try:
         given = json.loads(call.arguments)
     except (ValueError, RecursionError):
@@ -76,17 +72,12 @@ def call_in_words(call: ToolCall) -> str:
     if not texts:
         return f"-> {call.name}({call.arguments})"
     rest = {name: value for name, value in given.items() if name not in texts}
-    told = [f"{name}:\n{text}" for name, text in texts.items()]
-    return "\n".join([f"-> {call.name}({json.dumps(rest, ensure_ascii=False)})", *told])
-
-
-def kind_in_words(kind: str) -> str:
-    """What a kind of facts, as `Coverage.by_kind` has it, is called."""
-    return _KINDS.get(kind, kind.replace("_", " "))
+    below = [f"{name}:\n{text}" for name, text in texts.items()]
+    return "\n".join([f"-> {call.name}({json.dumps(rest, ensure_ascii=False)})", *below])
 
 
 def when(seconds: float) -> str:
-    """A time in UTC; "" for none, and for one outside the calendar, as an import may have it."""
+    """Return a time in UTC, or "" if invalid."""
     try:
         found = datetime.fromtimestamp(seconds, timezone.utc)
     except (OverflowError, ValueError, OSError):

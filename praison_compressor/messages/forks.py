@@ -1,8 +1,8 @@
-"""Locks, lazy values and connections that survive a fork: a child hangs on nothing of its parent.
+"""Locks, lazy values and connections that work in a forked process.
 
-The threads of a parent are not in its child: a lock that one of them held is never released there.
-A library's own locks cannot be renewed, so a fork waits until nobody is in SQLite, and finds no
-connection open.
+A parent's threads are not in its child: a lock that a thread held is never released there. A
+library's own locks cannot be renewed, so a fork waits until no thread is inside SQLite, and closes
+connections.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ T = TypeVar("T")
 
 
 PATIENCE_SECONDS = 5.0
-"""How long a fork waits; then the child may hang, which is better than a parent that does."""
+"""How long a fork waits; after that the child may hang, rather than the parent."""
 
 
 _known: dict[int, weakref.ref[Any]] = {}
 
 
 def renewed(made: T) -> T:
-    """Have `_at_fork_reinit()` of this object called in every forked child, as long as it lives.
+    """Register an object: forked children call its `_at_fork_reinit()`.
 
-    Python's own locks have that method. Where there is an `_at_fork_close()`, the parent calls it
-    just before.
+    Python's own locks have that method. Before the fork the parent calls `_at_fork_close()`, where
+    the object has it.
     """
     key = id(made)
     _known[key] = weakref.ref(made, lambda _: _known.pop(key, None))
@@ -35,7 +35,7 @@ def renewed(made: T) -> T:
 
 
 class _Undivided:
-    """Work that no fork divides: a fork waits for those inside, and others wait for the fork."""
+    """Work that no fork divides: forks and threads wait for each other."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -45,7 +45,7 @@ class _Undivided:
     def __enter__(self) -> None:
         me = threading.get_ident()
         with self._changed:
-            # Whoever is inside goes on: the fork waits for that thread.
+            # A thread that is inside goes on: the fork waits for it.
             self._changed.wait_for(lambda: not self._forks or me in self._inside)
             self._inside[me] = self._inside.get(me, 0) + 1
 
@@ -58,12 +58,14 @@ class _Undivided:
                 self._changed.notify_all()
 
     def before_fork(self) -> None:
+        """Wait until no other thread is inside, and let none in."""
         me = threading.get_ident()
         with self._changed:
             self._forks += 1
             self._changed.wait_for(lambda: not self._inside.keys() - {me}, PATIENCE_SECONDS)
 
     def after_fork(self) -> None:
+        """Let threads in again."""
         with self._changed:
             self._forks -= 1
             self._changed.notify_all()
@@ -97,8 +99,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
 
 
 class lazy(Generic[T]):
-    """`functools.cached_property` without its lock (until Python 3.12), which all instances share
-    and hold while they compute."""
+    """`functools.cached_property` without the lock that all instances share (until 3.12)."""
 
     def __init__(self, work: Callable[[Any], T]) -> None:
         self._work = work
@@ -108,6 +109,7 @@ class lazy(Generic[T]):
         self._name = name
 
     def __get__(self, instance: Any, owner: type | None = None) -> T:
+        """Compute the value once; an instance attribute replaces this later."""
         if instance is None:
             return self  # type: ignore[return-value]
         value = instance.__dict__[self._name] = self._work(instance)

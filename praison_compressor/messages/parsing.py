@@ -1,9 +1,8 @@
-"""Parse a list of messages as it came into a transcript of steps and turns that may be sent.
+"""Parse a list of messages into a valid transcript of steps.
 
-Every call is paired with its results, in time linear in the messages. Results are messages of their
-own, or `tool_result` blocks of a user's message, as in Anthropic's API: there they stand in front
-of whatever else the message holds, and the message comes right after the one whose `tool_use`
-blocks they answer.
+Calls are paired with results in linear time. A result is a message, or a `tool_result` block of a
+user message (Anthropic's API). Such blocks stand first in their message, and the message directly
+follows the one with the `tool_use` blocks.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ from .shapes import (
 
 @dataclass(frozen=True)
 class Transcript:
-    """A list of messages read once: valid to send, with what it takes to find it again."""
+    """A valid list of messages, with its steps and its origins."""
 
     messages: tuple[Message, ...]
-    """What may be sent: the caller's own dictionaries, except where one had to be repaired."""
+    """The caller's own dictionaries, and copies of repaired ones."""
     origins: tuple[int | None, ...]
-    """For each message its index in the caller's list; None for a stub that repair put in."""
+    """Each message's index in the caller's list; None for an inserted stub."""
     steps: tuple[range, ...]
 
     @lazy
     def leading(self) -> int:
-        """How many system and developer messages stand in front."""
+        """Return the number of system and developer messages at the front."""
         count = 0
         while count < len(self.messages) and is_system(self.messages[count]):
             count += 1
@@ -52,7 +51,7 @@ class Transcript:
 
     @lazy
     def users(self) -> tuple[int, ...]:
-        """The indices of the user's messages; those that carry nothing but results are none."""
+        """Return the indices of user messages that carry more than results."""
         return tuple(
             index
             for index, message in enumerate(self.messages)
@@ -61,16 +60,16 @@ class Transcript:
 
     @property
     def repaired(self) -> int:
-        """How many stubs repair put in."""
+        """Number of inserted stubs."""
         return sum(origin is None for origin in self.origins)
 
 
 def read(messages: Any) -> Transcript:
-    """Read and, where a provider would refuse it, repair a list of chat messages.
+    """Read chat messages, repaired where a provider would refuse them.
 
-    Repaired in the result only, never in the caller's list: objects become dictionaries, private
-    keys go, empty content is named, arguments become JSON text, results move behind their calls,
-    a missing result gets a stub that says so, a result without a call becomes plain text.
+    The caller's list is never changed. Objects become dictionaries, private keys are dropped, empty
+    content is marked, arguments become JSON text, results move behind their calls, a missing result
+    becomes a stub, a result without a call becomes plain text.
 
     Raises:
         InvalidMessages: not a list, a message that is no mapping, or an unknown role.
@@ -85,17 +84,17 @@ def read(messages: Any) -> Transcript:
 
 
 def check(messages: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The places of what a provider would refuse, so that `read` repairs it; empty when nothing."""
+    """Return the places that `read` would repair."""
     got = read(messages)
     placed = enumerate(zip(got.origins, got.messages, strict=True))
     return [f"messages[{at}]" for at, (old, new) in placed if old != at or new != messages[at]]
 
 
 def as_list(messages: Any) -> Sequence[Any]:
-    """The messages as a sequence; an iterator is read here, once.
+    """Return the messages as a sequence; an iterator is read once.
 
     Raises:
-        InvalidMessages: something else than a list of messages.
+        InvalidMessages: it is no list of messages.
     """
     if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
         raise InvalidMessages(None, f"a {type(messages).__name__}", "a list of chat messages")
@@ -103,7 +102,7 @@ def as_list(messages: Any) -> Sequence[Any]:
 
 
 def steps(messages: Sequence[Mapping[str, Any]]) -> list[range]:
-    """The atoms of a valid list, as ranges of indices that together cover it in order."""
+    """Return the steps of a valid list, as ranges in order."""
     found: list[range] = []
     start = 0
     while start < len(messages):
@@ -127,15 +126,15 @@ NO_RESULT = "[no result was recorded for this tool call]"
 
 WHOLE = -1
 
-Place = tuple[int, int]
-"""Where a result stands: a message's index, and that of a part of it or WHOLE."""
+ResultPlace = tuple[int, int]
+"""Where a result stands: a message's index, and its part's index or WHOLE."""
 
 Placed = tuple["int | None", Message]
-"""A message and its index in the caller's list; None for a stub that repair put in."""
+"""A message and its index in the caller's list; None for an inserted stub."""
 
 
 def paired(clean: Sequence[Message]) -> Iterator[Placed]:
-    """Every call followed at once by its results, every other result turned into text."""
+    """Yield calls directly followed by their results, other results as text."""
     taken: set[int] = set()
     for index, message in enumerate(clean):
         if makes_calls(message):
@@ -157,7 +156,7 @@ def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Pla
         place = results.take(call)
         if place is not None:
             given.setdefault(place[0], {})[place[1]] = call.id
-    # In the order they came: a provider asks only that they follow at once.
+    # In their own order: a provider only requires that results directly follow.
     whole = sorted(at for at in given if WHOLE in given[at])
     brought = _brought(clean, index + 1, {at: given[at] for at in sorted(given.keys() - {*whole})})
     taken.update(whole, brought)
@@ -170,14 +169,14 @@ def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Pla
 
 
 class _Results:
-    """The results before the next message that makes calls; each is taken once.
+    """The results before the next message with calls; each is taken once.
 
-    In a queue for each id, or for each name where they carry no id: a search through all of them
-    for every call would make thousands of parallel calls quadratic.
+    One queue for each id, or each name without an id: a search through all results for every call
+    would be quadratic in thousands of parallel calls.
     """
 
     def __init__(self, clean: Sequence[Message], start: int) -> None:
-        self._queues: dict[Hashable, deque[Place]] = {}
+        self._queues: dict[Hashable, deque[ResultPlace]] = {}
         for index in range(start, len(clean)):
             message = clean[index]
             if makes_calls(message):
@@ -191,11 +190,11 @@ class _Results:
                     if is_answer_block(part):
                         self._add(str(part.get("tool_use_id") or ""), (index, at))
 
-    def _add(self, key: Hashable, place: Place) -> None:
+    def _add(self, key: Hashable, place: ResultPlace) -> None:
         self._queues.setdefault(key, deque()).append(place)
 
-    def take(self, call: ToolCall) -> Place | None:
-        """The place of the first result that can be this call's."""
+    def take(self, call: ToolCall) -> ResultPlace | None:
+        """Return the place of the first result that may answer the call."""
         keys = (call.id, call.id.partition(AGAIN)[0], (None,), (call.name,))
         queues = [queue for queue in map(self._queues.get, keys) if queue]
         return min(queues, key=lambda queue: queue[0]).popleft() if queues else None
@@ -204,10 +203,10 @@ class _Results:
 def _brought(
     clean: Sequence[Message], start: int, blocks: Mapping[int, Mapping[int, str]]
 ) -> list[int]:
-    """The users' messages that follow the calls with their results, in the order they may.
+    """Return the user messages with results that may directly follow the calls.
 
-    Text before a result is refused, so that of those which hold more than results one is taken,
-    and stands last; none whose words would come before others of the user's.
+    Providers refuse text before a result, so at most one message with text is taken, the last. It
+    is left where it would move the user's words before earlier ones.
     """
     whole = [at for at in blocks if len(blocks[at]) == len(clean[at]["content"])]
     mixed = [at for at in blocks if len(blocks[at]) < len(clean[at]["content"])][:1]
@@ -219,7 +218,7 @@ def _brought(
 
 
 def _stubs(message: Message, left: Sequence[ToolCall]) -> Iterator[Placed]:
-    """Results that say there is none, each in the shape of its call."""
+    """Yield stubs for missing results, each in the shape of its call."""
     beside = {call.id for call in calls_beside(message)}
     blocks = []
     for call in left:
@@ -242,7 +241,7 @@ def _orphan(message: Message) -> Message:
 
 
 def _in_order(message: Message, ids: Mapping[int, str]) -> Message:
-    """The results that answer a call in front, by its id; the others, as text, in their place."""
+    """Return the message with its results first, unmatched ones as text."""
     results: list[Any] = []
     rest: list[Any] = []
     for at, part in enumerate(message["content"]):
@@ -255,7 +254,7 @@ def _in_order(message: Message, ids: Mapping[int, str]) -> Message:
 
 
 def _as_text(block: Mapping[str, Any]) -> list[Any]:
-    """A result without a call: its words as text, its pictures as they are."""
+    """Return a result without a call as text, with its pictures."""
     inside = block.get("content")
     parts = inside if isinstance(inside, list) else ()
     media = [p for p in parts if isinstance(p, dict) and p.get("type") in ("image", "document")]

@@ -1,13 +1,12 @@
-"""The Responses API's `instructions` and `input` items as chat messages, and back: pure.
+"""The Responses API's `instructions` and `input` items as chat messages, and back. Pure.
 
 ```python
 result = compressor.compress_sync(to_messages(None, items))
 _, items = to_items(result.messages)
 ```
 
-A step of the chat model (text, reasoning and calls of one answer) is several items there. Read
-together and written together, they can never be split: a function call keeps the reasoning item
-that the API demands before it.
+One step (text, reasoning and calls of one answer) is several items there. The items become one
+message, so that a function call keeps the reasoning item that the API requires before it.
 """
 
 from __future__ import annotations
@@ -26,9 +25,9 @@ _TEXT = frozenset({"input_text", "output_text"})
 
 
 def to_messages(instructions: Any, items: Any) -> list[Message]:
-    """The chat messages of a request; equal words have equal digests on both APIs.
+    """Return a request's chat messages, digests equal on both APIs.
 
-    `items` are dictionaries, or the objects of a client: a response's `output` among them.
+    `items` are dictionaries, or a client's objects, as a response's `output`.
     """
     messages: list[Message] = []
     if instructions:
@@ -57,7 +56,7 @@ def _plain(item: Any) -> Mapping[str, Any]:
 
 
 def _belongs(answer: Message, kind: str) -> bool:
-    """Whether an item of that kind goes on with the answer: reasoning, then text, then calls."""
+    """Return whether an item continues the answer: reasoning, then text, then calls."""
     return kind == "function_call" or not (answer["content"] or answer.get("tool_calls"))
 
 
@@ -104,12 +103,12 @@ def _result(item: Mapping[str, Any]) -> Message:
         "tool_call_id": item.get("call_id", ""),
         "content": output if isinstance(output, (str, list)) else json.dumps(output),
     }
-    # `id` is not part of a message's digest; the status of a finished call says nothing.
+    # `id` is not part of a digest. The status of a finished call is dropped.
     return {**message, "id": item["id"]} if "id" in item else message
 
 
 def to_items(messages: Iterable[Message]) -> tuple[str | None, list[Message]]:
-    """`instructions` and `input` of a view: its leading system messages are the instructions."""
+    """Return `instructions` (leading system messages) and `input` of a view."""
     instructions: list[str] = []
     items: list[Message] = []
     for message in messages:

@@ -1,4 +1,4 @@
-"""Mask keys, tokens and passwords in messages: the same secret has the same mask every time."""
+"""Mask keys, tokens and passwords in messages; equal secrets have equal masks."""
 
 from __future__ import annotations
 
@@ -14,30 +14,31 @@ from .shapes import Message
 # -------------------------------------------------------------- secret shapes
 
 
-class Shape(NamedTuple):
-    """One kind of secret. The group `secret` is what is masked, else all that is found."""
+class SecretShape(NamedTuple):
+    """A kind of secret; its group `secret` is masked, else everything."""
 
     kind: str
     pattern: str
     hint: str = ""
-    """What stands in every text that has one: looking for it costs a hundredth of a search."""
+    """Text in every match: looking for it costs a hundredth of a search."""
 
 
-def _begins(kind: str, prefix: str, rest: str) -> Shape:
-    """A key of that beginning: not inside a word, but also after a line break escaped in JSON.
+def _begins(kind: str, prefix: str, rest: str) -> SecretShape:
+    """Return the shape of keys with a prefix, not inside a word.
 
-    The prefix comes first, so that a search passes over text without it at the speed of C.
+    An escaped line break may precede the prefix. The prefix comes first in the pattern: a search
+    skips other text at the speed of C.
     """
     begin = re.escape(prefix)
     pattern = rf"{begin}(?:(?<!\w{begin})|(?<=\\[bfnrt]{begin})){rest}"
-    return Shape(kind, pattern, prefix)
+    return SecretShape(kind, pattern, prefix)
 
 
 _PREFIXES = """
 AGE-SECRET-KEY-1 ATATT3 GOCSPX- NRAK- dapi dop_v1_ dp.pt. dp.st. figd_ gsk_ hf_ hvs. lin_api_ npm_
 ntn_ pplx- pscale_tkn_ r8_ sbp_ shpat_ shpss_ sntrys_ tvly- whsec_ xai- xapp- ya29.
 """.split()
-"""Of keys that need no kind of their own."""
+"""Prefixes of keys without a kind of their own."""
 
 _BY_ISSUER = (
     _begins("jwt", "eyJ", r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}"),
@@ -56,16 +57,16 @@ _BY_ISSUER = (
     _begins("square-oauth-secret", "sq0csp-", r"[\w-]{43}"),
     _begins("twilio-api-key", "AC", r"[a-z0-9]{32}\b"),
     _begins("twilio-api-key", "SK", r"[a-z0-9]{32}\b"),
-    Shape("telegram-bot-token", r"(?<!\w)\d{8,10}:[\w-]{35}(?!\w)", ":"),
-    Shape("mailchimp-access-key", r"(?<!\w)[0-9a-z]{32}-us\d{1,2}\b", "-us"),
-    Shape("discord-bot-token", r"(?<!\w)[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27}", "."),
-    Shape("slack-webhook", r"hooks\.slack\.com/(?P<secret>[\w/]{30,})", "hooks.slack.com"),
+    SecretShape("telegram-bot-token", r"(?<!\w)\d{8,10}:[\w-]{35}(?!\w)", ":"),
+    SecretShape("mailchimp-access-key", r"(?<!\w)[0-9a-z]{32}-us\d{1,2}\b", "-us"),
+    SecretShape("discord-bot-token", r"(?<!\w)[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27}", "."),
+    SecretShape("slack-webhook", r"hooks\.slack\.com/(?P<secret>[\w/]{30,})", "hooks.slack.com"),
     *(_begins("api-key", prefix, r"(?=[\w=-]{0,40}\d)[\w+/=-]{24,}") for prefix in _PREFIXES),
 )
 
-_PRIVATE_KEY = Shape(
+_PRIVATE_KEY = SecretShape(
     "private-key",
-    # Whatever headers it has; one whose end was cut off too.
+    # With any headers, and also with its end cut off.
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?:\s|\\{1,3}[nr]){0,4}[A-Z][\w-]{0,40}: [^\n\\]{0,200}){0,9}"
     r"(?:[A-Za-z0-9+/=]|\\{1,3}[nr]|\s){16,20000}(?:-----END [A-Z0-9 ]{0,40}-----)?",
@@ -80,7 +81,7 @@ NAMES = (
     r"|(?<=p)asswo?r?d|(?<=p)assphrase|(?<=t)oken|(?<=c)redentials?"
     rf"|(?<=e)ncryption{_KEY})"
 )
-"""How the name of a secret ends, behind its first letter."""
+"""The name of a secret behind its first letter."""
 
 _QUOTE = r"(?:\\{0,3}[\"']|&quot;|%22)?"
 
@@ -89,34 +90,34 @@ _HAS_DIGIT = r"(?=[^\s\"',;]{0,64}\d)"
 _VALUE = r"[A-Za-z0-9_/+.!@#$%^&*=~-]"
 
 _BY_NAME = (
-    Shape("bearer-token", r"[Bb](?<!\w[Bb])(?i:earer )(?P<secret>[\w.~+/=-]{20,})"),
-    Shape(
+    SecretShape("bearer-token", r"[Bb](?<!\w[Bb])(?i:earer )(?P<secret>[\w.~+/=-]{20,})"),
+    SecretShape(
         "authorization",
         rf"(?i:authorization){_QUOTE}\s{{0,4}}[:=]\s{{0,4}}{_QUOTE}(?i:basic|token|digest|apikey)"
         r"\s{1,4}(?P<secret>[\w.~+/=-]{12,})",
         "uthorization",
     ),
-    Shape("cookie", r"[Cc]ookie: {0,4}(?P<secret>[^\s=;]{1,64}=[^\n\"']{16,4000})", "ookie:"),
-    Shape("url-password", r"://[^\s:/@\"']{0,64}:(?P<secret>[^\s:/@\"']{1,128})@", "://"),
-    Shape(
+    SecretShape("cookie", r"[Cc]ookie: {0,4}(?P<secret>[^\s=;]{1,64}=[^\n\"']{16,4000})", "ookie:"),
+    SecretShape("url-password", r"://[^\s:/@\"']{0,64}:(?P<secret>[^\s:/@\"']{1,128})@", "://"),
+    SecretShape(
         "url-signature",
         r"[?&](?:sig|key|[Ss]ignature|X-(?:Amz|Goog)-Signature)=(?P<secret>[\w%.~+/=-]{32,})",
         "=",
     ),
-    Shape(
+    SecretShape(
         "command-password",
         r"curl\b[^\n|;]{0,100}? (?:-u|--user)[ =]{0,2}[\"']?[^\s:\"']{1,64}:"
         r"(?P<secret>[^\s\"']{4,128})",
         "curl",
     ),
     # A password is shorter than a key.
-    Shape(
+    SecretShape(
         "assigned-secret",
         rf"[pP](?i:(?<=p)(?:ass(?:wo?r?d|phrase)?|wd)){_QUOTE}\s{{0,4}}[:=]\s{{0,4}}{_QUOTE}"
         rf"(?P<secret>(?![/~]){_HAS_DIGIT}{_VALUE}{{6,200}})",
     ),
-    # JSON within JSON escapes its quotes.
-    Shape(
+    # JSON inside JSON has escaped quotes.
+    SecretShape(
         "assigned-secret",
         rf"[aAcCeEsSpPtT](?i:{NAMES}{_QUOTE}\s{{0,4}}(?:[:=]|%3[dD])\s{{0,4}}{_QUOTE})"
         rf"(?P<secret>{_HAS_DIGIT}{_VALUE}{{12,4000}})",
@@ -124,7 +125,7 @@ _BY_NAME = (
 )
 
 SHAPES = (_PRIVATE_KEY, *_BY_ISSUER, *_BY_NAME)
-"""Every shape, the surest first: what one has masked the next ones pass over."""
+"""All shapes, the surest first: later ones skip masks of earlier ones."""
 
 # -------------------------------------------------------------- redact
 
@@ -136,31 +137,31 @@ _MASK = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
 
 
 class Redacted(NamedTuple):
-    """Messages without their secrets, and how many there were."""
+    """Messages with masked secrets, and the number of these."""
 
     messages: tuple[Message, ...]
     secrets: int
 
 
 class Redactor:
-    """Masks secrets as `[secret:KIND:HASH]`: equal ones alike, within a namespace.
+    """Masks secrets as `[secret:KIND:HASH]`, equal ones equally within a namespace.
 
-    The hash is keyed by the namespace, so that a mask tells nothing to another tenant; it is too
-    short to give a secret back.
+    The hash is keyed by the namespace, so masks of two tenants cannot be compared. It is too short
+    to find the secret.
     """
 
     def __init__(self, namespace: str = "default") -> None:
         self._key = hashlib.blake2b(namespace.encode("utf-8", "replace")).digest()[:32]
 
     def text(self, text: str) -> tuple[str, int]:
-        """The text with every secret masked, and how many were found."""
+        """Return the text with secrets masked, and their number."""
         masked = self._masked(text)
         return masked, masks_in(masked) - masks_in(text)
 
     def _masked(self, text: str) -> str:
         for kind, pattern, hint in _patterns():
             if hint in text:
-                # Masks of others, and of an earlier time, are text no more: they are passed over.
+                # Existing masks are skipped.
                 parts = _MASK.split(text) if "[secret:" in text else [text]
                 mask = functools.partial(self._mask, kind)
                 parts[::2] = [pattern.sub(mask, part) for part in parts[::2]]
@@ -168,7 +169,7 @@ class Redactor:
         return text
 
     def messages(self, messages: Sequence[Message]) -> Redacted:
-        """The messages with secrets masked in what they say; those without any as they are."""
+        """Return the messages with secrets masked; others are the same objects."""
         done = [self._value(message) for message in messages]
         kept = [old if new == old else new for old, new in zip(messages, done, strict=True)]
         return Redacted(tuple(kept), masks_in(done) - masks_in(messages))
@@ -185,11 +186,11 @@ class Redactor:
             return {name: self._value(item, str(name)) for name, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self._value(item, key) for item in value]
-        # Names and ids pair calls with results; images are not read by these patterns.
+        # Names and ids pair calls with results. Images are not searched.
         if not isinstance(value, str) or key in _STRUCTURE or _IMAGE.match(value):
             return value
         if _TELLING.search(key) and not value.startswith("[secret:"):
-            # `{"password": "..."}` says by its name what it holds.
+            # In `{"password": "..."}` the key names the secret.
             return self._masked(f"{key}={value}").partition("=")[2]
         return self._masked(value)
 
@@ -200,12 +201,12 @@ _STRUCTURE = frozenset(
 
 
 def masks_secrets(store: object) -> bool:
-    """Whether a store writes to a disk, and masks what it writes."""
+    """Return whether a store writes to a disk, with secrets masked."""
     return bool(getattr(store, "mask_secrets", False))
 
 
 def masks_in(value: Any) -> int:
-    """How many secrets are masked in a text, in messages or in whatever holds them."""
+    """Return the number of masks in a text or a nested value."""
     if isinstance(value, str):
         return len(_MASK.findall(value)) if "[secret:" in value else 0
     inner = value.values() if isinstance(value, dict) else value
@@ -215,7 +216,7 @@ def masks_in(value: Any) -> int:
 def wants_redaction(
     config: CompressorConfig, model: str | None = None, *, on_disk: bool = False
 ) -> bool:
-    """Whether a summary is written from masked texts: by somebody else's model, or for a disk."""
+    """Return whether a summary goes to another model or a disk."""
     if config.redact_secrets is not None:
         return config.redact_secrets
     asked = model or config.auxiliary_model

@@ -1,4 +1,4 @@
-"""One chat message, whatever its shape: its text, its tool calls, its plain copy."""
+"""One chat message of any shape: its text, its tool calls, its plain copy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Message = dict[str, Any]
 T = TypeVar("T")
 
 DEEPEST = 100
-"""Levels of lists and mappings in one message; more is no chat message, and a cycle has no end."""
+"""Levels of lists and mappings in one message; a cycle has more."""
 
 TOO_DEEP = (f"nested deeper than {DEEPEST} levels", "content that a provider can read")
 
@@ -22,7 +22,7 @@ ORPHAN_OPENS = "[tool result whose call is not in this conversation]"
 
 
 class ToolCall(NamedTuple):
-    """One call an assistant message makes; `arguments` is always a JSON string."""
+    """A call of an assistant message; `arguments` is always a JSON string."""
 
     id: str
     name: str
@@ -30,8 +30,10 @@ class ToolCall(NamedTuple):
 
 
 def encodable(value: T) -> T:
-    """A plain value without half characters, with which no request can be sent: two that belong
-    together become one, the others U+FFFD."""
+    """Return a plain value without lone surrogates, which no request may hold.
+
+    Pairs become one character, lone ones U+FFFD.
+    """
     found: Any = value
     if isinstance(value, str) and not value.isascii():
         found = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -43,17 +45,17 @@ def encodable(value: T) -> T:
 
 
 def is_system(message: Mapping[str, Any]) -> bool:
-    """Whether the message is an instruction of the host (system or developer)."""
+    """Return whether the role is system or developer."""
     return message.get("role") in ("system", "developer")
 
 
 def is_result(message: Mapping[str, Any]) -> bool:
-    """Whether the message is, as a whole, the result of a tool or function call."""
+    """Return whether the whole message is the result of a call."""
     return message.get("role") in ("tool", "function")
 
 
 def call_blocks(message: Mapping[str, Any]) -> Sequence[Message]:
-    """The calls among the blocks of an assistant's message, where Anthropic's API has them."""
+    """Return the `tool_use` blocks of an assistant message."""
     content = message.get("content")
     if type(content) is not list or message.get("role") != "assistant":
         return ()
@@ -61,7 +63,7 @@ def call_blocks(message: Mapping[str, Any]) -> Sequence[Message]:
 
 
 def result_blocks(message: Mapping[str, Any]) -> Sequence[Message]:
-    """The results among the blocks of a user's message, where Anthropic's API has them."""
+    """Return the `tool_result` blocks of a user message."""
     content = message.get("content")
     if type(content) is not list or message.get("role") != "user":
         return ()
@@ -69,32 +71,32 @@ def result_blocks(message: Mapping[str, Any]) -> Sequence[Message]:
 
 
 def is_call_block(part: Any) -> bool:
-    """Whether a part of a content is a call in Anthropic's shape."""
+    """Return whether a content part is a `tool_use` block."""
     return _is_dict(part) and part.get("type") == "tool_use"
 
 
 def is_answer_block(part: Any) -> bool:
-    """Whether a part of a content is a result in Anthropic's shape."""
+    """Return whether a content part is a `tool_result` block."""
     return _is_dict(part) and part.get("type") == "tool_result"
 
 
 def _is_dict(value: Any) -> bool:
-    # `type` first: a check against an abstract class costs more than all the rest.
+    # `type` first: an abstract class's check costs more than everything else here.
     return type(value) is dict or isinstance(value, Mapping)
 
 
 def is_tools_text(message: Mapping[str, Any]) -> bool:
-    """Whether a message in the user's role carries a tool's words, perhaps beside the user's."""
+    """Return whether a user message carries a tool's words, perhaps among others."""
     return any(_are_tools(message))
 
 
 def is_spoken(message: Mapping[str, Any]) -> bool:
-    """Whether a message in the user's role carries anything that is not a tool's."""
+    """Return whether a user message carries anything that is not a tool's."""
     return not all(_are_tools(message))
 
 
 def _are_tools(message: Mapping[str, Any]) -> list[bool]:
-    """For each part of a content whether it is a tool's."""
+    """Return for each content part whether it is a tool's."""
     content = message.get("content")
     parts = content if isinstance(content, list) else [content]
     return [is_answer_block(part) or part_text(part).startswith(ORPHAN_OPENS) for part in parts]
@@ -102,14 +104,14 @@ def _are_tools(message: Mapping[str, Any]) -> list[bool]:
 
 # ---------------------------------------------------------------- reading one message
 def text_of(message: Mapping[str, Any]) -> str:
-    """The readable text of a message's content; images, audio and files are not text."""
+    """Return the text of a message's content, without images, audio and files."""
     return _content_text(message.get("content"))
 
 
 def result_text(message: Mapping[str, Any]) -> str:
-    """The text of a tool's result as the tool wrote it.
+    """Return the text of a result as the tool wrote it.
 
-    Hosts pass results on as JSON string literals: one long line, its breaks and quotes escaped.
+    Some hosts pass results on as JSON string literals, one long line with escapes.
     """
     text = text_of(message)
     if not (is_result(message) and len(text) > 1 and text[0] == text[-1] == '"'):
@@ -134,7 +136,7 @@ def _content_text(content: Any) -> str:
 
 
 def part_text(part: Any) -> str:
-    """The text of one part of a content; "" where it has none."""
+    """Return the text of a content part, or ""."""
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
@@ -147,7 +149,7 @@ def part_text(part: Any) -> str:
 
 
 def media_in(message: Mapping[str, Any]) -> int:
-    """How many parts of a content, or of a result in it, are images, audio or files."""
+    """Return the number of images, audio and files in a content."""
     content = message.get("content")
     parts = content if isinstance(content, list) else ()
     return sum(
@@ -161,9 +163,9 @@ _IN_WORDS = "text input_text output_text refusal tool_use thinking redacted_thin
 
 
 def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """The tool calls of a message, whatever their shape.
+    """Return a message's tool calls, of any shape.
 
-    A call that a client has both among the content's blocks and beside them is one.
+    A call both among the content's blocks and beside the content counts once.
     """
     beside, blocks = calls_beside(message), map(read_call, call_blocks(message))
     known = {call.id for call in beside}
@@ -171,24 +173,24 @@ def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
 
 def calls_beside(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """The calls that stand beside the content, as OpenAI's API has them."""
+    """Return the calls in `tool_calls`."""
     return tuple(map(read_call, calls_in(message.get("tool_calls"))))
 
 
 def makes_calls(message: Mapping[str, Any]) -> bool:
-    """Whether `tool_calls_of` finds any, without reading them."""
+    """Return whether a message has calls, without reading these."""
     return bool(calls_in(message.get("tool_calls")) or call_blocks(message))
 
 
 def calls_in(value: Any) -> Sequence[Any]:
-    """The value of `tool_calls` where it is a list; whatever else stands there calls nothing."""
+    """Return the value of `tool_calls` if it is a list, else ()."""
     return value if isinstance(value, (list, tuple)) else ()
 
 
 def read_call(call: Any) -> ToolCall:
-    """One entry of `tool_calls`, in whatever shape."""
+    """Return an entry of `tool_calls`, of any shape."""
     function = _field(call, "function") or _field(call, "custom")
-    # An object of ours or of a client without "function" carries name and arguments itself.
+    # Without "function" the entry carries name and arguments itself.
     source = function or call
     arguments = _field(source, "arguments")
     if arguments is None:
@@ -204,14 +206,14 @@ def _field(thing: Any, name: str) -> Any:
 
 
 def json_text(arguments: Any) -> str:
-    """A call's arguments as they are sent: a string as it is, anything else as JSON."""
+    """Return a call's arguments as sent: a string unchanged, else JSON."""
     if isinstance(arguments, str):
         return arguments
     return json.dumps(plain_value({} if arguments is None else arguments), ensure_ascii=False)
 
 
 def to_plain(message: Any) -> Message:
-    """The message as a dictionary of plain JSON values, sharing nothing with the original."""
+    """Return a deep copy of the message in plain JSON values."""
     if is_flat(message):
         return message.copy()
     plain = plain_value(message)
@@ -221,12 +223,12 @@ def to_plain(message: Any) -> Message:
 
 
 def is_flat(message: Any) -> TypeGuard[Message]:
-    """Whether it is a dictionary of strings alone, as most messages are."""
+    """Return whether a message has strings alone, as most have."""
     return type(message) is dict and set(map(type, chain(message, message.values()))) == {str}
 
 
 def plain_value(value: Any, room: int = DEEPEST) -> Any:
-    """The value in plain JSON types, sharing no list or dictionary with the original."""
+    """Return the value in plain JSON types, a deep copy."""
     if value is None or type(value) in (str, bool, int, float):
         return value
     if isinstance(value, str):
@@ -238,8 +240,7 @@ def plain_value(value: Any, room: int = DEEPEST) -> Any:
     if room < 0:
         raise InvalidMessages(None, *TOO_DEEP)
     room -= 1
-    # `type` first: a check against an abstract class costs more than all the rest.
-    if type(value) is dict or isinstance(value, Mapping):
+    if _is_dict(value):
         return {
             str(key): item if type(item) is str else plain_value(item, room)
             for key, item in value.items()

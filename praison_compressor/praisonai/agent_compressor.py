@@ -193,9 +193,7 @@ class AgentCompressor:
         finally:
             history = self._history()
             self._conversations.end(turn, self._seen(history), history)
-            if turn.conversation is not None:
-                journal, engine = turn.conversation.journal, self.engine()
-                journal.end(history or (), engine, has_failed=has_failed)
+            self._end(turn, history or (), has_failed=has_failed)
         if self._passed == before and "unseen" not in self._failures:
             self._failures.add("unseen")
             log.warning(
@@ -218,6 +216,15 @@ class AgentCompressor:
         self._uncompacted.context_compaction = False
 
     # ------------------------------------------------------------ requests
+
+    def _end(self, turn: Turn, history: Sequence[Any], *, has_failed: bool) -> None:
+        """Add a turn's answer to what its conversation carried; never raise."""
+        if turn.conversation is None:
+            return
+        try:
+            turn.conversation.journal.end(history, self.engine(), has_failed=has_failed)
+        except Exception:
+            log.exception("agent %s: the turn's answer is not remembered", self._name())
 
     def settle(self, turn: Turn) -> None:
         """Record a finished turn's answer where its conversation is recorded; never raise."""

@@ -25,8 +25,10 @@ assert len(provider.requests) >= 9  # eight calls and the answer; summaries are 
 assert not provider.refused  # as it refuses what has more than 8,000 tokens
 ```
 
-`server` listens, admits, counts and answers; `chat` is OpenAI's chat completions and `checks` what
-they refuse; `replies` are the values that go to and fro, and ready-made models.
+- `server`: `LocalProvider`, which admits, counts and answers requests
+- `chat`: OpenAI's chat completions
+- `checks`: what the API refuses
+- `replies`: requests, replies and ready-made models
 """
 
 from .checks import Refusal, Rules, check_messages

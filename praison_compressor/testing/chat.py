@@ -33,7 +33,7 @@ class ChatCompletions:
         return body["messages"], body.get("tools") or [], cap
 
     def overflow(self, window: int, prompt: int, completion: int) -> Refusal:
-        """Return the refusal of a request over the window; clients parse its words and numbers."""
+        """Return the refusal of a request over the window, for clients' parsers."""
         said = f"your messages resulted in {prompt} tokens"
         if prompt <= window:
             parts = f"{prompt} in the messages, {completion} in the completion"
@@ -119,11 +119,11 @@ def sse(payload: Mapping[str, Any], event: str | None = None) -> bytes:
 
 
 def pieces(text: str) -> Iterator[str]:
-    """Cut a text as a stream would: a few letters at a time, at most about 64 pieces."""
+    """Cut a text as a stream would, in at most 64 pieces."""
     size = max(12, -(-len(text) // 64))
     return (text[start : start + size] for start in range(0, len(text), size))
 
 
 def call_id(call: Call, asked: Asked, index: int) -> str:
-    """Return the call's own id, or one that no other request to this provider gets."""
+    """Return the call's own id, or a unique one."""
     return call.id or f"call_{asked.number:06d}_{index}"

@@ -13,7 +13,7 @@ from .replies import JSON, Failure
 
 @dataclass(frozen=True)
 class Rules:
-    """How strict the provider is where real ones differ; the defaults are OpenAI's."""
+    """Strictness where real providers differ; the defaults are OpenAI's."""
 
     alternate: bool = False
     """Refuse two user or two assistant messages in a row, as many chat templates do."""
@@ -23,7 +23,7 @@ class Rules:
 
 
 class Refusal(Exception):
-    """The request is refused: what the error body will say."""
+    """A refused request, with the error body's content."""
 
     def __init__(
         self,
@@ -41,18 +41,18 @@ class Refusal(Exception):
 COMMON = {"role", "content", "name"}
 KEYS = {
     **dict.fromkeys(("system", "developer", "user", "function"), COMMON),
-    # `annotations` is in every reply of the API, and its own examples append replies unchanged.
+    # `annotations` is in every reply, and OpenAI's examples append replies unchanged.
     "assistant": {*COMMON, *"refusal audio annotations tool_calls function_call".split()},
     "tool": {*COMMON, "tool_call_id"},
 }
-"""Of a message, by role."""
+"""Keys of a message, by role."""
 
 TEXT = {"text": {"type", "text"}}
 PARTS = {
     "user": {**TEXT, **{kind: {"type", kind} for kind in ("image_url", "input_audio", "file")}},
     "assistant": {**TEXT, "refusal": {"type", "refusal"}},
 }
-"""Keys of a content part, by its type; of other roles text alone."""
+"""Keys of a content part, by its type; other roles have text alone."""
 
 PARAMETERS = frozenset(
     "messages model audio frequency_penalty function_call functions logit_bias logprobs "
@@ -64,10 +64,10 @@ PARAMETERS = frozenset(
 
 
 def parse_body(raw: bytes) -> JSON:
-    """Return the JSON object of a request, or refuse what is no valid JSON on a real wire."""
+    """Return the JSON object of a request, or refuse invalid JSON."""
     try:
         body = json.loads(raw.decode("utf-8"))
-        # Half a surrogate pair survives Python's parser; no real API takes it.
+        # Python's parser accepts half a surrogate pair; no real API does.
         json.dumps(body, ensure_ascii=False).encode("utf-8")
         if not isinstance(body, dict):
             raise ValueError("expected an object")
@@ -79,7 +79,7 @@ def parse_body(raw: bytes) -> JSON:
 
 # ---------------------------------------------------------------- messages
 def check_messages(messages: Any, rules: Rules) -> None:
-    """Refuse a list of chat messages as the API would; a pure function, for tests without HTTP."""
+    """Refuse chat messages as the API would; pure, without HTTP."""
     for index, message in enumerate(an_array(messages, "messages")):
         _check_message(message, f"messages[{index}]", rules)
     _check_pairs(messages)
@@ -111,7 +111,7 @@ def _check_content(message: JSON, role: str, path: str) -> None:
         check_parts(content, PARTS.get(role, TEXT), f"{path}.content")
     elif not isinstance(content, str):
         wrong_type(f"{path}.content", "one of a string or array of objects", content)
-    elif role not in ("tool", "function"):  # a command without output is no mistake
+    elif role not in ("tool", "function"):  # a command may have no output
         filled(content, f"{path}.content")
 
 
@@ -143,19 +143,19 @@ def _check_calls(calls: Any, path: str) -> None:
 
 
 def _function_of(holder: JSON, path: str) -> JSON:
-    """Return what is under `function` of a tool or a call."""
+    """Return the `function` of a tool or a call, else refuse."""
     if a_string(holder, "type", path) != "function":
         bad_value(f"{path}.type", holder["type"], ["function"])
     return an_object(holder.get("function"), f"{path}.function")
 
 
 def _check_pairs(messages: Sequence[JSON]) -> None:
-    """Refuse results without a call, calls without a result, and results given twice."""
+    """Refuse orphan results, unanswered calls and doubled results."""
     waiting: list[str] = []
     for message in [*messages, {"role": "end"}]:
         if message["role"] == "tool":
             if message["tool_call_id"] not in waiting:
-                # "preceeding" is how the API spells it; clients match on these words.
+                # The API's own spelling, which clients match.
                 raise Refusal(
                     "Invalid parameter: messages with role 'tool' must be a response to a "
                     "preceeding message with 'tool_calls'.",
@@ -174,9 +174,9 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
 
 
 def check_alternation(messages: Sequence[JSON]) -> None:
-    """Refuse anything but user, assistant, user, assistant …, as chat templates do.
+    """Refuse roles that do not alternate, as chat templates do.
 
-    They leave tool traffic and system messages out of it.
+    Tool traffic and system messages do not count.
     """
     said = [m["role"] for m in messages if not m.get("tool_calls")]
     said = [role for role in said if role in ("user", "assistant")]
@@ -189,7 +189,7 @@ def check_alternation(messages: Sequence[JSON]) -> None:
 
 # ---------------------------------------------------------------- tools
 def check_tools(body: JSON) -> None:
-    """Refuse tools that are not declared as functions, and a choice among none."""
+    """Refuse tools that are no functions, and a choice without tools."""
     tools = body.get("tools")
     if tools is None and body.get("tool_choice") not in (None, "none"):
         said = "'tool_choice' is only allowed when 'tools' are specified."
@@ -212,7 +212,7 @@ def check_function(function: JSON, path: str) -> None:
 
 # ---------------------------------------------------------------- fields
 def missing(param: str) -> NoReturn:
-    """Refuse for want of a required parameter."""
+    """Refuse a missing parameter."""
     said = f"Missing required parameter: '{param}'."
     raise Refusal(said, param=param, code="missing_required_parameter")
 
@@ -248,7 +248,7 @@ def an_object(value: Any, path: str) -> JSON:
 
 
 def an_array(value: Any, path: str) -> list[Any]:
-    """Return the value if it is an array with something in it, else refuse."""
+    """Return the value if it is a filled array, else refuse."""
     if not isinstance(value, list):
         wrong_type(path, "an array of objects", value)
     filled(value, path)

@@ -1,6 +1,4 @@
-"""What the provider is asked, what it may answer and what it remembers, in no wire format; models
-that are ready to answer.
-"""
+"""Requests, replies and records in no wire format, and ready-made models."""
 
 from __future__ import annotations
 
@@ -18,17 +16,17 @@ JSON: TypeAlias = dict[str, Any]
 
 @dataclass(frozen=True)
 class Call:
-    """One tool call that the model makes."""
+    """A tool call of the model."""
 
     name: str
     arguments: Mapping[str, Any] | str = field(default_factory=dict)
-    """A mapping is sent as JSON; a string is sent as it is, so that bad JSON can be tried."""
+    """A mapping is sent as JSON; a string is sent unchanged, even bad JSON."""
 
     id: str | None = None
-    """Left out, the provider gives one that is unique in its lifetime."""
+    """None: the provider makes a unique one."""
 
     def encoded(self) -> str:
-        """Return the arguments as the wire carries them."""
+        """Return the arguments as sent."""
         if isinstance(self.arguments, str):
             return self.arguments
         return json.dumps(self.arguments, ensure_ascii=False)
@@ -41,23 +39,23 @@ class Reply:
     text: str | None = None
     calls: tuple[Call, ...] = ()
     thinking: str | None = None
-    """In a chat completion `reasoning_content`."""
+    """`reasoning_content` of a chat completion."""
 
     refusal: str | None = None
     finish: str | None = None
-    """The chat API's word (`stop`, `length`, `tool_calls`, `content_filter`); None: derived."""
+    """`stop`, `length`, `tool_calls` or `content_filter`; None: derived."""
 
     delay_seconds: float = 0.0
 
     @property
     def finish_reason(self) -> str:
-        """Return what ended the reply, in the chat API's words."""
+        """The reply's finish reason, in the chat API's words."""
         return self.finish or ("tool_calls" if self.calls else "stop")
 
 
 @dataclass(frozen=True)
 class Failure:
-    """An error that the provider answers instead of a reply."""
+    """An error instead of a reply."""
 
     status: int
     message: str
@@ -69,9 +67,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Broken:
-    """A reply that does not arrive: the connection is reset, or stalls after the head; its bytes
-    are no UTF-8, or a proxy's page stands in its place.
-    """
+    """A broken reply: reset, stalled, no UTF-8, or a proxy's page."""
 
     how: Literal["reset", "stall", "invalid_utf8", "not_json"]
     reply: Reply = field(default_factory=lambda: Reply("This reply never arrives."))
@@ -82,7 +78,7 @@ Answer: TypeAlias = Reply | Failure | Broken
 
 @dataclass
 class Asked:
-    """One request, in the chat API's shape whatever its protocol."""
+    """A request of any protocol, in the chat API's shape."""
 
     number: int
     """1 for the first request to this provider."""
@@ -93,16 +89,16 @@ class Asked:
     stream: bool = False
     max_tokens: int | None = None
     body: JSON = field(default_factory=dict)
-    """The request as it came, in its own protocol."""
+    """The request in its own protocol."""
 
     @property
     def text(self) -> str:
-        """Return all that the model is shown: contents, tool names and their arguments."""
+        """Contents, tool names and arguments: all that the model is shown."""
         return "\n".join(map(in_words, self.messages))
 
     @property
     def last_user(self) -> str:
-        """Return the newest user message's text, or an empty string."""
+        """Text of the newest user message, or ""."""
         users = [message for message in self.messages if message.get("role") == "user"]
         return text_of(users[-1]) if users else ""
 
@@ -112,44 +108,44 @@ Answerer: TypeAlias = Callable[[Asked], "Answer | str | Awaitable[Answer | str]"
 
 @dataclass
 class Recorded(Asked):
-    """One request, and what became of it; of one refused unread there is only the body."""
+    """A request with its outcome; one refused unread has only a body."""
 
     path: str = ""
     headers: dict[str, str] = field(default_factory=dict)
     ended_at: float | None = None
-    """Seconds since the provider was made; None while the answer is being made."""
+    """Seconds since the provider was made; None before the answer."""
 
     protocol: str = "chat"
     window: int = 0
-    """Of its model, in tokens."""
+    """The model's window in tokens."""
 
     status: int | None = None
-    """None while the answer is being made, and when none was sent (reset, cancelled)."""
+    """None before the answer, and without one (reset, cancelled)."""
 
     error: str | None = None
-    """The error's message; of a refusal, a planned failure or a mistake in a role."""
+    """Message of a refusal, a planned failure, or a fault in a test's model."""
 
     prompt_tokens: int = 0
-    """Messages and tools; 0 where the request was refused before it could be counted."""
+    """Messages and tools; 0 if the request was refused before the count."""
 
     completion_tokens: int = 0
     cached_tokens: int = 0
-    """Tokens of whole messages that begin an earlier request too: what a prompt cache would hit."""
+    """Tokens of the prefix shared with an earlier request: a prompt cache's hit."""
 
     answer: Answer | None = None
-    """What the model answered; None where the checks refused the request."""
+    """The model's answer; None if the checks refused the request."""
 
     cancelled: bool = False
-    """The client hung up, or the provider stopped, before the answer was whole."""
+    """Whether client or provider ended before the whole answer."""
 
     @property
     def refused(self) -> bool:
-        """Tell whether the checks refused it; planned failures of a role do not count."""
+        """Whether the checks refused it; planned failures do not count."""
         return self.status is not None and self.status >= 400 and self.answer is None
 
     @property
     def over_window(self) -> bool:
-        """Tell whether it had more tokens than its model takes."""
+        """Whether it had more tokens than its model's window."""
         return self.prompt_tokens > self.window
 
 
@@ -158,10 +154,10 @@ class Recorded(Asked):
 
 @dataclass
 class Worker:
-    """An agent's model: makes `calls` tool calls in each user turn, then answers.
+    """An agent's model: `calls` rounds of calls a turn, then an answer.
 
-    It reads how far it is from the newest tool result alone, so it finishes its turn whatever
-    became of the older messages. Without tools in the request it answers at once.
+    Only the newest tool result says which round it is, so older messages may be compressed. Without
+    tools in the request the model answers at once.
     """
 
     calls: int | Callable[[Asked], int] = 0
@@ -172,14 +168,15 @@ class Worker:
     """Calls in a round."""
 
     tool: str | None = None
-    """None takes them in turn."""
+    """None: all tools in turn."""
 
     arguments: Callable[[str, int], Mapping[str, Any]] | None = None
-    """For a tool and the number of the call in its turn; None fills the tool's schema."""
+    """Called with the tool and the call's number in its turn; None fills the schema."""
 
     answer: str | Callable[[Asked], str] = "Done."
 
     def __call__(self, asked: Asked) -> Reply:
+        """Return the next round of calls, or the answer."""
         done = _round_of(asked)
         rounds = self.calls if isinstance(self.calls, int) else self.calls(asked)
         if not asked.tools or done >= rounds:
@@ -198,10 +195,9 @@ class Worker:
 
 @dataclass
 class Summarizer:
-    """A summarizer's model: repeats the planted facts that it was shown.
+    """A summarizer's model: repeats planted facts of the request.
 
-    `facts` is a regular expression; each distinct match in the request comes back on a line of its
-    own.
+    `facts` is a regular expression. Each distinct match is returned on its own line.
     """
 
     facts: str | re.Pattern[str] | None = None
@@ -210,6 +206,7 @@ class Summarizer:
     delay_seconds: float = 0.0
 
     def __call__(self, asked: Asked) -> Answer:
+        """Return the summary as a reply."""
         return Reply(self.summary(asked), delay_seconds=self.delay_seconds)
 
     def summary(self, asked: Asked) -> str:
@@ -219,7 +216,7 @@ class Summarizer:
 
 
 def _round_of(asked: Asked) -> int:
-    """Return how many rounds of tool calls this turn had: the newest result's id says it."""
+    """Return the turn's number of rounds, from the newest result's id."""
     for message in reversed(asked.messages):
         if message.get("role") in ("system", "developer"):
             continue

@@ -1,4 +1,4 @@
-"""`LocalProvider`: a real HTTP server on a loopback port, in a thread of its own."""
+"""`LocalProvider`: a real HTTP server on a loopback port, in its own thread."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ Answers: TypeAlias = Answerer | Sequence[Answer | str]
 HOST = "127.0.0.1"
 
 LARGEST_BODY = 1 << 30
-"""Bytes; aiohttp's own limit of 1 MB would refuse long transcripts for the wrong reason."""
+"""Bytes; aiohttp's default limit of 1 MB would refuse long transcripts."""
 
 SMALLEST_HIT = 1_024
-"""Tokens; OpenAI and Anthropic cache nothing shorter."""
+"""Tokens; OpenAI and Anthropic cache no shorter prefix."""
 
 
 class LocalProvider:
     """A strict provider on a free loopback port, as a context manager.
 
-    It speaks OpenAI's chat completions, streamed or not, with and without `/v1`. `answer` is what
-    models say that no `route` names: a list of replies, consumed in order, or a callable that gets
-    the request (`Asked`) and returns a `Reply`, `Failure`, `Broken` or text; left out, it is a
-    `Worker`. Requests are counted with the model's own tokenizer and refused over its window:
-    `windows[model]`, else `window`.
+    It serves OpenAI's chat completions, streamed or not, with and without `/v1`. `answer` is for
+    all models without a `route`: a list of replies, used in order, or a callable that takes the
+    request (`Asked`) and returns a `Reply`, `Failure`, `Broken` or text. The default is a `Worker`.
+    Requests are counted with the model's own tokenizer and refused over its window
+    (`windows[model]`, else `window`).
     """
 
     def __init__(
@@ -54,15 +54,13 @@ class LocalProvider:
         counter: Callable[[str], TokenCounter] = TokenCounter,
         protocols: Iterable[ChatCompletions] = (),
     ) -> None:
-        """`counter`: for a model's name, what to count its tokens with; `protocols`: what is
-        spoken beside chat completions.
-        """
+        """Take answers, windows, strictness, token counters by model, and other protocols."""
         self._default = _answerer(Worker() if answer is None else answer)
         self._routes: list[tuple[Match, Answerer]] = []
         self._window = window
         self._windows = dict(windows or {})
         self._counter = functools.cache(counter)  # one for each model: it caches
-        self._begun: set[bytes] = set()  # digests of the beginnings of all requests
+        self._begun: set[bytes] = set()  # digests of all requests' prefixes
         self._protocols = (ChatCompletions(), *protocols)
         self._rules = rules or Rules()
         self._records: list[Recorded] = []
@@ -70,41 +68,41 @@ class LocalProvider:
         self._made_at = time.monotonic()
         self._port: int | None = None
 
-    # -- what it answers ---------------------------------------------------------------------------
+    # -- answers -----------------------------------------------------------------------------------
 
     def route(self, match: Match, answer: Answers) -> None:
-        """Give a model (its exact name), or the requests that `match` accepts, their own answers.
+        """Set answers for a model's name, or requests that `match` accepts.
 
-        The newest route that matches wins.
+        The newest matching route wins.
         """
         self._routes.append((match, _answerer(answer)))
 
     def answer_with(self, answer: Answers) -> None:
-        """Set the answers of every model that no route names."""
+        """Set the answers of all models without a route."""
         self._default = _answerer(answer)
 
     def set_window(self, tokens: int, model: str | None = None) -> None:
-        """Change the window of one model, or of all that have none of their own."""
+        """Change one model's window, or the default window."""
         if model is None:
             self._window = tokens
         else:
             self._windows[model] = tokens
 
-    # -- what it was asked -------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     @property
     def requests(self) -> list[Recorded]:
-        """Return every request so far, in order of arrival."""
+        """All requests so far, in order of arrival."""
         return list(self._records)
 
     @property
     def refused(self) -> list[Recorded]:
-        """Return the requests that the checks refused."""
+        """Requests that the checks refused."""
         return [record for record in self._records if record.refused]
 
     @property
     def over_window(self) -> list[Recorded]:
-        """Return the requests that had more tokens than their model takes."""
+        """Requests with more tokens than their model's window."""
         return [record for record in self._records if record.over_window]
 
     def for_model(self, name: str) -> list[Recorded]:
@@ -112,21 +110,21 @@ class LocalProvider:
         return [record for record in self._records if record.model == name]
 
     def forget(self) -> None:
-        """Empty the record; routes, scripts and numbers go on where they are."""
+        """Forget the requests so far; routes, scripts and numbers go on."""
         self._records.clear()
 
-    # -- its life ----------------------------------------------------------------------------------
+    # -- life cycle --------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
-        """Return the address without a path: what Anthropic's clients want."""
+        """Address without a path, for Anthropic's clients."""
         if self._port is None:
             raise RuntimeError("the provider is not running; use it as a context manager")
         return f"http://{HOST}:{self._port}"
 
     @property
     def base_url(self) -> str:
-        """Return the address that OpenAI's clients want, ending in `/v1`."""
+        """Address that ends in `/v1`, for OpenAI's clients."""
         return f"{self.url}/v1"
 
     def __enter__(self) -> LocalProvider:
@@ -138,6 +136,7 @@ class LocalProvider:
         return self
 
     def __exit__(self, *error: object) -> None:
+        """Stop the server; stalled answers end."""
         asyncio.run_coroutine_threadsafe(self._close(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -151,7 +150,7 @@ class LocalProvider:
             handler = functools.partial(self._handle, protocol)
             app.router.add_post(protocol.path, handler)
             app.router.add_post(f"/v1{protocol.path}", handler)
-        # A client that hangs up must be seen: tests ask whether a cancelled turn let go.
+        # Cancelled handlers show tests whether a cancelled turn closed its connection.
         options: Any = {"handler_cancellation": True, "shutdown_timeout": 0.2, "access_log": None}
         self._runner = web.AppRunner(app, **options)
         await self._runner.setup()
@@ -179,13 +178,13 @@ class LocalProvider:
             record.cancelled = True
             return _hung_up(request)
         except Exception:
-            # A mistake in a role or in this package: it must be seen, not look like a bad network.
+            # A fault in a test's model or here must not look like a bad network.
             return _failed(protocol, record, Failure(500, traceback.format_exc(), "bug"))
         finally:
             record.ended_at = time.monotonic() - self._made_at
 
     def _admit(self, protocol: ChatCompletions, record: Recorded, raw: bytes) -> None:
-        """Read, check and count a request; raise Refusal where a real provider would."""
+        """Read, check and count a request, or raise `Refusal`."""
         record.protocol = protocol.name
         body = record.body = parse_body(raw)
         record.model = str(body.get("model") or "")
@@ -195,8 +194,7 @@ class LocalProvider:
         record.messages, record.tools, record.max_tokens = protocol.read(body)
         counter = self._counter(record.model)
         record.prompt_tokens = counter.messages(record.messages) + counter.tools(record.tools)
-        # A cap that alone passes the window is taken as none: clients know larger windows than a
-        # test gives its models.
+        # A cap above the window counts as none: clients may know a larger window.
         cap = record.max_tokens or 0
         completion = cap if cap < record.window else 0
         if record.prompt_tokens + completion > record.window:
@@ -204,7 +202,7 @@ class LocalProvider:
         record.cached_tokens = self._cached(record)
 
     def _cached(self, asked: Asked) -> int:
-        """Return how many tokens begin an earlier request too, and remember this one."""
+        """Return the prefix shared with earlier requests, in tokens; remember this one."""
         prefixes = _prefixes(asked)
         shared = next((i for i, p in enumerate(prefixes) if p not in self._begun), len(prefixes))
         self._begun.update(prefixes)
@@ -215,7 +213,7 @@ class LocalProvider:
         return tokens if tokens >= SMALLEST_HIT else 0
 
     async def _answer(self, asked: Asked) -> Answer:
-        """Return what the model says."""
+        """Return the model's answer."""
         answers = (
             found
             for match, found in reversed(self._routes)
@@ -236,7 +234,7 @@ class LocalProvider:
         if reply.delay_seconds:
             with contextlib.suppress(asyncio.TimeoutError):
                 await asyncio.wait_for(self._closing.wait(), reply.delay_seconds)
-                raise ConnectionAbortedError("the provider stops: it must not answer early")
+                raise ConnectionAbortedError("the provider stopped before the answer")
         said = [reply.thinking or "", reply.text or "", reply.refusal or ""]
         said += [call.name + call.encoded() for call in reply.calls]
         record.completion_tokens = sum(map(self._counter(record.model).text, said))
@@ -266,7 +264,7 @@ class LocalProvider:
 
 
 def _answerer(answers: Answers) -> Answerer:
-    """Return what answers; a list in its order, then with a 500 that says so."""
+    """Return answers as a callable; a used list fails with 500."""
     if callable(answers):
         return answers
     left = iter(answers)
@@ -275,14 +273,14 @@ def _answerer(answers: Answers) -> Answerer:
 
 def _prefixes(asked: Asked) -> list[bytes]:
     choice = asked.body.get("tool_choice")
-    # Anthropic's cache serves no messages under another choice of tools than "auto".
+    # Anthropic caches no messages under a tool choice other than "auto".
     forced = choice if isinstance(choice, dict) and choice.get("type") != "auto" else None
     running = hashlib.sha256(json.dumps([asked.model, asked.tools, forced]).encode())
     digests = []
     for message in asked.messages:
-        # A model is shown neither the order of a message's keys nor one without a value.
-        told = {key: value for key, value in sorted(message.items()) if value is not None}
-        running.update(json.dumps(told).encode())
+        # The order of a message's keys, and keys without a value, do not reach a model.
+        shown = {key: value for key, value in sorted(message.items()) if value is not None}
+        running.update(json.dumps(shown).encode())
         digests.append(running.digest())
     return digests
 

@@ -1,6 +1,15 @@
-"""What a message costs, and what a model takes: offline, without importing litellm.
+"""Token counts, windows and prices: offline, without importing litellm.
 
-`counter` counts messages and tools and learns from what a provider reports; `encodings` counts
-their texts and `images` their images; `models` knows windows and prices, and reads the window out
-of a provider's refusal.
+- `counter`: `TokenCounter` for messages and tools, corrected by a provider's reports
+- `encodings`: tokens of texts
+- `images`: tokens of images
+- `models`: windows and prices; the window named in a provider's refusal
 """
+
+from __future__ import annotations
+
+from .counter import TokenCounter
+from .encodings import Vocabulary
+from .models import Limits, Overflow, model_limits, overflow_of
+
+__all__ = ["Limits", "Overflow", "TokenCounter", "Vocabulary", "model_limits", "overflow_of"]

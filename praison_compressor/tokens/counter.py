@@ -1,8 +1,7 @@
-"""`TokenCounter`: tokens of messages for the model at hand; exact where its vocabulary is known,
-offline always.
+"""`TokenCounter`: tokens of messages for one model, exact where its vocabulary is known.
 
-Counted by OpenAI's published rules: 3 tokens frame a message and 3 open the reply, a name costs
-one more than its text. What has no published rule has a constant here that says so.
+Rules are OpenAI's published ones: 3 tokens frame a message, 3 open the reply, a name costs one more
+than its text. Constants without a published rule say so.
 """
 
 from __future__ import annotations
@@ -27,23 +26,22 @@ MESSAGE_TOKENS = 3
 NAME_TOKENS = 1
 
 REPLY_TOKENS = 3
-"""Opens the reply, once in a request: `messages()` includes it, `message()` does not."""
+"""Opens the reply, once in a request; included in `messages()`, not in `message()`."""
 
 CALL_TOKENS = 5
-"""Frames one tool call. Not published: the cost of a message and of the words `functions.`."""
+"""Frames one tool call. Not published: a message's frame and the words `functions.`."""
 
 MEDIA_CHARS_PER_TOKEN = 40
-"""Base64 of audio or a document per token. Not published for all: minutes of speech, pages."""
+"""Base64 characters of audio or a document per token. Not published for all providers."""
 
 SEALED_CHARS_PER_TOKEN = 5
-"""Base64 of encrypted reasoning per token: three bytes in four characters, four bytes a token."""
+"""Base64 characters of encrypted reasoning per token: four bytes a token."""
 
 
 class TokenCounter:
-    """Counts for one model; thread-safe; every message is counted once while the cache holds it.
+    """Counts tokens for one model; thread-safe; a cached message is counted once.
 
-    `cache` may be shared with whatever else is worked out about the same messages. `vocabulary` is
-    the model's where none is given. A subclass with rules of its own overrides `count`.
+    A subclass with other rules overrides `count`.
     """
 
     def __init__(
@@ -53,6 +51,11 @@ class TokenCounter:
         cache: MessageCache | None = None,
         vocabulary: Vocabulary | None = None,
     ) -> None:
+        """Take a model, perhaps a shared cache and another vocabulary.
+
+        Raises:
+            ConfigError: the model is no name.
+        """
         if model is not None and not isinstance(model, str):
             raise ConfigError(f"model={model!r:.60}: expected the name of a model, or None")
         self.model = model
@@ -61,7 +64,7 @@ class TokenCounter:
         self._image_rule = image_rule(model)
         self._rules = f"{type(self).__name__} {self.vocabulary.source} {self._image_rule}"
         self._tool_tokens = 7 if self.vocabulary.source.endswith("o200k_base") else 10
-        # Roles and names: a few of them come in every message.
+        # Roles and names repeat in every message.
         self._word = lru_cache(REMEMBERED_WORDS)(self.vocabulary.count)
         self._observed = (0.0, 0.0)
         self._doubted = False
@@ -69,50 +72,50 @@ class TokenCounter:
 
     @property
     def source(self) -> str:
-        """Which vocabulary counts, for a person."""
+        """The vocabulary's name, and the correction."""
         learned = f", corrected by {self._ratio:.2f}" if self._ratio != 1.0 else ""
         return self.vocabulary.source + learned
 
     @property
     def ratio(self) -> float:
-        """By what counts are corrected after the provider's reports; 1.0: not at all."""
+        """Factor from the provider's reports; 1.0: no correction."""
         return self._ratio
 
     @property
     def exact(self) -> bool:
-        """Whether texts are counted by the model's own vocabulary."""
+        """Whether the vocabulary is the model's own."""
         return self.vocabulary.exact
 
     # ------------------------------------------------------------ what is counted
 
     def text(self, text: str) -> int:
-        """Tokens of a text alone."""
+        """Return the tokens of a text alone."""
         return self._scaled(self.vocabulary.count(text))
 
     def texts(self, texts: Sequence[str]) -> list[int]:
-        """`text` of each of them."""
+        """Return the tokens of each text."""
         return list(map(self.text, texts))
 
     def message(self, message: Mapping[str, Any]) -> int:
-        """Tokens of one message with its frame."""
+        """Return the tokens of a message with its frame."""
         return self._scaled(self._raw(self.cache(message)))
 
     def messages(self, messages: Iterable[Mapping[str, Any]]) -> int:
-        """Tokens of a request's messages: their sum, and REPLY_TOKENS."""
+        """Return the tokens of a request's messages, with REPLY_TOKENS."""
         return self.seen(self.cache.all(messages))
 
     def seen(self, messages: Iterable[Seen]) -> int:
-        """The same for messages that the cache has already looked up."""
+        """Return `messages` of entries of the cache."""
         return REPLY_TOKENS + sum(self.each(messages))
 
     def each(self, messages: Iterable[Seen]) -> list[int]:
-        """`message` for each of them."""
+        """Return `message` of each entry of the cache."""
         rules = self._rules
         counts = [entry.tokens.get(rules) or self._raw(entry) for entry in messages]
         return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
 
     def tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
-        """Tokens of the tool schemas sent with a request."""
+        """Return the tokens of a request's tool schemas."""
         return self._scaled(self._raw_tools(tools))
 
     # ------------------------------------------------------------ learning
@@ -123,11 +126,10 @@ class TokenCounter:
         prompt_tokens: int,
         tools: Sequence[Mapping[str, Any]] | None = None,
     ) -> None:
-        """Learn from a request and the `prompt_tokens` that the provider reported for it.
+        """Correct later counts by a provider's `prompt_tokens` for a request.
 
-        Corrects every later count by one ratio, the newest request weighing most. A report that
-        is off by more than four times is not believed: a proxy's zero, another request's. More
-        than four times the count is, once the next report is too.
+        The newest report weighs most. A report below a quarter of the count is ignored (a proxy's
+        zero, another request's). One above four times the count is accepted after a second one.
         """
         counts = sum(map(self._raw, self.cache.all(messages)))
         counted = counts + REPLY_TOKENS + self._raw_tools(tools)
@@ -135,12 +137,12 @@ class TokenCounter:
         if prompt_tokens < counted / 4 or (self._doubted and not doubted):
             logger.debug("%d counted, %d reported: not learned", counted, prompt_tokens)
             return
-        if prompt_tokens > counted * 4 * self._ratio:  # what was observed so far was no measure
+        if prompt_tokens > counted * 4 * self._ratio:  # earlier reports are no measure then
             self._observed = (0.0, 0.0)
         before = self._observed
         self._observed = (before[0] / 2 + counted, before[1] / 2 + prompt_tokens)
         ratio = self._observed[1] / self._observed[0]
-        # An exact counter is off by what the provider adds; a ratio near 1 would only add noise.
+        # An exact counter lacks only what the provider adds; a ratio near 1 would be noise.
         self._ratio = 1.0 if self.exact and abs(ratio - 1) < EXACT_TOLERANCE else ratio
 
     def _scaled(self, tokens: int) -> int:
@@ -155,7 +157,7 @@ class TokenCounter:
         return known
 
     def count(self, message: Message) -> int:
-        """Tokens of a plain message by the rules of the model, uncorrected and not remembered."""
+        """Return the tokens of a plain message, uncorrected and not cached."""
         tokens = MESSAGE_TOKENS + self._word(str(message.get("role") or ""))
         name = message.get("name")
         if isinstance(name, str) and name:
@@ -166,7 +168,7 @@ class TokenCounter:
         return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._reasoning(message)
 
     def _reasoning(self, message: Message) -> int:
-        """Thinking that is sent back: blocks, or else the same as one text."""
+        """Return the tokens of thinking sent back, as blocks or text."""
         tokens = self._content(message.get("refusal"))
         blocks = message.get("thinking_blocks") or message.get("reasoning_details")
         text = message.get("reasoning_content") or message.get("reasoning")
@@ -197,12 +199,12 @@ class TokenCounter:
         return self.vocabulary.count(text) if isinstance(text, str) else self._json(part)
 
     def _thinking(self, part: Mapping[str, Any]) -> int:
-        # A signature proves where the thinking came from; the model does not read it.
+        # The model does not read a signature.
         if part.get("thinking"):
             return self._content(part["thinking"])
         sealed = part.get("encrypted_content") or part.get("data") or ""
-        told = self._content(part.get("summary") or part.get("text"))
-        return told + ceil(len(str(sealed)) / SEALED_CHARS_PER_TOKEN)
+        readable = self._content(part.get("summary") or part.get("text"))
+        return readable + ceil(len(str(sealed)) / SEALED_CHARS_PER_TOKEN)
 
     def _tool_use(self, part: Mapping[str, Any]) -> int:
         arguments = part.get("input") or part.get("arguments") or {}
@@ -229,7 +231,7 @@ class TokenCounter:
         return self._tool_tokens + self.vocabulary.count(line) + self._properties(schema)
 
     def _properties(self, schema: Any) -> int:
-        """The schema's properties at any depth; the published rule knows only the first."""
+        """Return the tokens of a schema's properties at any depth."""
         if not isinstance(schema, Mapping):
             return 0
         properties = schema.get("properties")
@@ -259,10 +261,10 @@ EXACT_TOLERANCE = 0.02
 REMEMBERED_WORDS = 1_024
 
 _PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
-"""A message with no other keys sends no thinking back."""
+"""Other keys may send thinking back."""
 
 TOOLS_TOKENS = 12
-"""Once for all tools of a request."""
+"""Counted once for a request's tools."""
 
 _IMAGES = ("image_url", "input_image", "image")
 
@@ -280,7 +282,7 @@ def _dumps(value: Any) -> str:
 
 
 def _longest_text(value: Any) -> int:
-    """The length of the longest string inside: the payload, not its labels."""
+    """Return the length of the longest string inside, the payload."""
     if isinstance(value, str):
         return len(value)
     if isinstance(value, Mapping):

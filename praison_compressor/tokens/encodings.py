@@ -1,4 +1,4 @@
-"""Vocabularies: count a text's tokens as the model's tokenizer does, offline, in bounded time."""
+"""Vocabularies: token counts of texts, offline and in bounded time."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from .models import bare_names, litellm_folder
 
 logger = logging.getLogger(__name__)
 
-Count = Callable[[str], int]
+CountPiece = Callable[[str], int]
 
 PIECE_CHARS = 65_536
-"""Longer texts are cut: tiktoken panics on a million spaces, and slows on other long runs."""
+"""Longer texts are cut: tiktoken panics on a million spaces and is slow on other runs."""
 
 SEAM_CHARS = 4_096
-"""So far before the end of a piece a place to cut is looked for."""
+"""A cut is searched in the last SEAM_CHARS of a piece."""
 
 EXACT_CHARS = 4_000_000
-"""Beyond this (about a million tokens, more than a window) a text is sampled, not read whole."""
+"""Longer texts (about a million tokens) are sampled."""
 
 SAMPLES = 16
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """How a model's text becomes tokens."""
+    """Counts a text's tokens for a model."""
 
     source: str
-    """For a person: which vocabulary, and whether it is the model's own."""
+    """The vocabulary's name, and whether it is an estimate."""
     exact: bool
     """Whether it is the model's own."""
-    count_piece: Count
-    """Counts at most PIECE_CHARS characters at once; special tokens are ordinary text."""
+    count_piece: CountPiece
+    """Counts at most PIECE_CHARS characters; special tokens are ordinary text."""
 
     def count(self, text: str) -> int:
-        """Tokens of `text`, in bounded time; literal special tokens are ordinary text."""
+        """Return the tokens of a text, in bounded time."""
         if len(text) <= PIECE_CHARS:
             return self.count_piece(text)
         if len(text) > EXACT_CHARS:
@@ -57,9 +57,9 @@ class Vocabulary:
         return round(tokens * len(text) / sum(map(len, samples)))
 
 
-# Here a vocabulary's own pattern always starts a new piece, so that a cut changes no count:
-# before a word at the start of a line; between a word and one mark that leads the next word;
-# between letters and digits.
+# Places where a vocabulary's own pattern starts a new piece, so that a cut changes no count: before
+# a word that starts a line, between a word and one mark before the next word, between letters and
+# digits.
 _SEAM = re.compile(
     r"(?<=\n)(?=[^\W_])"
     r"|(?<=[^\W_])(?=[ ,.;:、。，；：！？(-][^\W\d_])"
@@ -68,7 +68,7 @@ _SEAM = re.compile(
 
 
 def pieces(text: str) -> Iterator[str]:
-    """`text` in parts of at most PIECE_CHARS, cut where a token ends if there is such a place."""
+    """Yield parts of at most PIECE_CHARS, cut at a token's end."""
     start = 0
     while len(text) - start > PIECE_CHARS:
         end = start + PIECE_CHARS
@@ -87,18 +87,18 @@ _IS_CL100K = re.compile(
 )
 
 _loading = renewed(threading.Lock())
-"""Threads that ask together load a vocabulary once: each has some 40 MB."""
+"""Threads load a vocabulary once: each takes about 40 MB."""
 
 
 def vocabulary_for(model: str | None) -> Vocabulary:
-    """The model's own vocabulary where it is at hand, else the nearest, saying so."""
+    """Return the model's vocabulary, else the nearest one as an estimate."""
     names = bare_names(model)
     with undivided, _loading:
         if any(_IS_O200K.match(name) for name in names):
             return _openai(O200K, exact=True)
         if any(_IS_CL100K.match(name) for name in names):
             return _openai(CL100K, exact=True)
-        # Anthropic, Google and others publish none for their newer models.
+        # Anthropic, Google and others publish no vocabulary of their newer models.
         return _openai(O200K, exact=False)
 
 
@@ -110,14 +110,14 @@ def _openai(bpe: Bpe, *, exact: bool) -> Vocabulary:
 
 
 def _by_bytes(text: str) -> int:
-    # English is near 4 bytes a token, Chinese 3, logs and hashes 2: rather too many than too few.
+    # English has about 4 bytes a token, Chinese 3, logs and hashes 2: rather too many tokens.
     return -(-len(text.encode("utf-8", "surrogatepass")) // 3)
 
 
 # ---------------------------------------------------------------- loading a vocabulary
 @dataclass(frozen=True)
 class Bpe:
-    """One of OpenAI's published vocabularies: the file's name is tiktoken's own for it."""
+    """A published vocabulary of OpenAI; `file` is tiktoken's name for it."""
 
     name: str
     file: str
@@ -146,8 +146,8 @@ O200K = Bpe(
 
 
 @lru_cache(maxsize=4)
-def _by_tiktoken(bpe: Bpe) -> Count | None:
-    """Counts by this vocabulary; None where litellm carries it not, or another in its place."""
+def _by_tiktoken(bpe: Bpe) -> CountPiece | None:
+    """Return a count by this vocabulary, or None without the published file."""
     import tiktoken
     import tiktoken.registry
 
@@ -163,7 +163,7 @@ def _by_tiktoken(bpe: Bpe) -> Count | None:
 
 
 def _ranks(bpe: Bpe) -> dict[bytes, int] | None:
-    # litellm is found but not imported, and no variable is read or set.
+    # litellm's folder is found without importing litellm.
     folder = litellm_folder()
     path = folder / "litellm_core_utils" / "tokenizers" / bpe.file if folder else None
     if path is None or not path.is_file():

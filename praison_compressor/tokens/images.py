@@ -1,4 +1,4 @@
-"""Tokens of images, by the providers' published formulas; the size is read from inline data."""
+"""Tokens of images by the providers' published formulas, sizes read from inline data."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .models import bare_names
 Size = tuple[int, int]
 
 UNKNOWN_SIZE: Size = (1024, 1024)
-"""Assumed where an image is only linked: reading it would need the network."""
+"""Assumed for a linked image, which only the network has."""
 
 _HEADER_CHARS = 400_000  # of base64: a camera's JPEG keeps its preview before its size
 
 
 @dataclass(frozen=True)
 class ImageRule:
-    """How a family of models prices an image: by tiles of 512, by patches of 32, or by area."""
+    """Price of an image: tiles of 512, patches of 32, or area."""
 
     base: int = 85
     tile: int = 170
@@ -31,7 +31,7 @@ class ImageRule:
     pixels_per_token: int = 0
 
     def count(self, size: Size | None, detail: str | None) -> int:
-        """Tokens of one image; an unknown size counts as 1024 x 1024."""
+        """Return the tokens of an image; None counts as 1024 x 1024."""
         width, height = size or UNKNOWN_SIZE
         if self.per_patch:
             return ceil(_patches(width, height) * self.per_patch)
@@ -55,7 +55,7 @@ _RULES = (
 
 
 def image_rule(model: str | None) -> ImageRule:
-    """The rule of the model's family; that of gpt-4o where none is published."""
+    """Return the rule of the model's family, else that of gpt-4o."""
     names = bare_names(model)
     for pattern, rule in _RULES:
         if any(pattern.match(name) for name in names):
@@ -78,7 +78,7 @@ def _patches(width: int, height: int) -> int:
     patches = ceil(width / 32) * ceil(height / 32)
     if patches <= 1536:
         return patches
-    # Shrunk until 1536 patches cover it, then once more so that a side is whole patches.
+    # Shrunk to 1536 patches, then until one side is whole patches.
     scale = sqrt(32 * 32 * 1536 / (width * height))
     wide, high = width * scale / 32, height * scale / 32
     scale *= min(int(wide) / wide, int(high) / high) if wide >= 1 and high >= 1 else 1
@@ -87,7 +87,7 @@ def _patches(width: int, height: int) -> int:
 
 # ---------------------------------------------------------------- size
 def image_size(url: Any) -> Size | None:
-    """Width and height of an inline image (`data:` or bare base64), None for any other."""
+    """Return width and height of an inline image (`data:`, base64), or None."""
     if not isinstance(url, str) or url.startswith(("http:", "https:", "file:")):
         return None
     data = url.partition("base64,")[2] if url.startswith("data:") else url
@@ -118,7 +118,7 @@ def _jpeg_size(data: bytes) -> Size | None:
 
 
 def size_and_detail(part: Mapping[str, Any]) -> tuple[Size | None, str | None]:
-    """Of an image part in OpenAI's chat or responses shape, or in Anthropic's."""
+    """Return size and detail of an image part, of any provider's shape."""
     image = part.get("image_url") or part.get("source") or part
     if not isinstance(image, Mapping):
         return image_size(image), part.get("detail")

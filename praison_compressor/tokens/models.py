@@ -1,5 +1,6 @@
-"""What a model can take and costs, by litellm's table: found without importing litellm, without
-network. And what a provider's refusal says of it.
+"""Windows and prices of models by litellm's table, without importing litellm.
+
+`overflow_of` reads the window in a provider's refusal.
 """
 
 from __future__ import annotations
@@ -18,25 +19,25 @@ from typing import Any
 logger = logging.getLogger(__name__)
 
 GUESSED_WINDOW = 128_000
-"""For a model that nobody knows: the host guesses the same."""
+"""Window of an unknown model; the host's guess too."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a model can take."""
+    """Limits of a model, in tokens."""
 
     window: int
     """Input tokens."""
     output: int | None
-    """Tokens of one answer; None when not known."""
+    """Tokens of one answer; None if unknown."""
     source: str
-    """Where the window is from, for a person."""
+    """The table or option that has the window."""
     guessed: bool
     """Whether the window is a guess."""
 
 
 def litellm_folder() -> Path | None:
-    """Where litellm is installed, found without importing it."""
+    """Return litellm's folder, found without importing litellm."""
     try:
         spec = find_spec("litellm")
     except (ImportError, ValueError):
@@ -45,10 +46,10 @@ def litellm_folder() -> Path | None:
 
 
 def model_limits(model: str | None, context_window: int | None = None) -> Limits:
-    """The model's limits: `context_window` if given, else what is registered, else the file.
+    """Return the model's limits: `context_window`, else registered ones, else the file's.
 
-    A name that no table has is tried without its route (`openrouter/anthropic/`), tag, region
-    and date; then guessed, with a warning once for each model.
+    An unknown name is tried without its route (`openrouter/anthropic/`), tag, region and date. Then
+    the window is guessed, with one warning for each model.
     """
     known = _known(model)
     if context_window is not None:
@@ -60,12 +61,12 @@ def model_limits(model: str | None, context_window: int | None = None) -> Limits
 
 
 def input_price(model: str | None) -> float | None:
-    """US dollars for one input token, as listed; None where no table has the model's price."""
+    """Return the listed US dollars for one input token, or None."""
     return _price(model, "input_cost_per_token")
 
 
 def cached_input_price(model: str | None) -> float | None:
-    """The same for a token that the provider's prompt cache serves."""
+    """Return the listed US dollars for one cached input token, or None."""
     return _price(model, "cache_read_input_token_cost")
 
 
@@ -81,11 +82,11 @@ def _price(model: str | None, field: str) -> float | None:
 
 @lru_cache(maxsize=256)
 def _warn(model: str | None) -> None:
-    """Once per model: the cache is what keeps a long session from repeating it."""
+    """Warn about an unknown window, once per model by the cache."""
     logger.warning(
-        "the context window of model %r is not known; %d tokens are assumed; "
-        "set context_window for the agent's model; that of an auxiliary one is learned when it "
-        "refuses a request as too long, or told by litellm.register_model",
+        "the context window of model %r is unknown; %d tokens are assumed; set context_window for "
+        "the agent's model, or litellm.register_model for an auxiliary model, whose window is also "
+        "learned when it refuses a request as too long",
         *(model, GUESSED_WINDOW),
     )
 
@@ -100,7 +101,7 @@ def _known(model: str | None) -> Limits | None:
 
 
 def _tables() -> Iterator[tuple[Mapping[str, Any], str]]:
-    """First what is registered at run time: a user's own deployment is only there."""
+    """Yield the tables, first the one with a user's own deployments."""
     live = getattr(sys.modules.get("litellm"), "model_cost", None)
     if isinstance(live, Mapping):
         yield live, "litellm.model_cost"
@@ -111,7 +112,7 @@ def _limits(entry: Any, source: str) -> Limits | None:
     if not isinstance(entry, Mapping):
         return None
     output = _positive(entry.get("max_output_tokens"))
-    # max_tokens is the older field: the answer's limit where there is one, else the window's.
+    # max_tokens is the older field: the answer's limit if known, else the window.
     window = _positive(entry.get("max_input_tokens")) or _positive(entry.get("max_tokens"))
     if window is None:
         return None
@@ -124,7 +125,7 @@ def _positive(value: Any) -> int | None:
 
 @lru_cache(maxsize=1)
 def _file_table() -> dict[str, dict[str, Any]]:
-    """The chat models of litellm's file: 3 MB of JSON are read once."""
+    """Return the chat models of litellm's file, 3 MB of JSON."""
     folder = litellm_folder()
     path = folder / "model_prices_and_context_window_backup.json" if folder else None
     if path is None or not path.is_file():
@@ -142,12 +143,12 @@ def _file_table() -> dict[str, dict[str, Any]]:
 
 # ---------------------------------------------------------------- names
 def bare_names(model: str | None) -> list[str]:
-    """The model's name in lower case, without what routes to it, in its possible spellings."""
+    """Return the model's possible spellings, in lower case, without routes."""
     return [name for name in _names((model or "").lower()) if "/" not in name]
 
 
 def _names(model: str | None) -> Iterator[str]:
-    """The name as it is, then shorter and shorter: the first that a table has is the best."""
+    """Yield the name, then shorter ones: the first match is best."""
     seen = set()
     for routed in _without_routes(model or ""):
         for name in _spellings(routed):
@@ -201,12 +202,12 @@ _MARKS = re.compile(
     re.IGNORECASE,
 )
 
-# A rate limit speaks of tokens too, and a smaller view would not help.
+# A rate limit names tokens too, but a smaller view would not help.
 _NOT = re.compile(r"rate.?limit|tokens per (min|day)|\bTPM\b|quota", re.IGNORECASE)
 
 
 def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    """Ways to say one number, the surest first."""
+    """Compile patterns of one number, the surest first."""
     return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
 
 
@@ -234,7 +235,7 @@ _ASKED = _compiled(
     r"request \(?(\d[\d,_]*) tokens",
 )
 
-# Room for the answer, which the first of these counts in what was "requested".
+# The answer's tokens, which the first pattern counts as "requested".
 _WITHIN = re.compile(r"(\d[\d,_]*)(?: tokens)? (?:in|for) the (?:completion|output)", re.IGNORECASE)
 
 _ANSWERS = (
@@ -250,18 +251,17 @@ _ANSWERS = (
 
 @dataclass(frozen=True)
 class Overflow:
-    """A refusal because the request was too long."""
+    """A provider's refusal of a request as too long; None: not named."""
 
     window: int | None
-    """The window, where the provider names it."""
     asked: int | None
-    """How many tokens it counted in the prompt, where it says."""
+    """Tokens of the prompt, as the provider counted."""
     answer: int | None = None
-    """How many it kept free for the answer, where it says: also where nobody had asked for that."""
+    """Tokens that the provider kept free for the answer."""
 
 
 def overflow_of(error: BaseException) -> Overflow | None:
-    """What the error says; None when it is about something else."""
+    """Return the numbers of an overflow error, else None."""
     text = _text(error)
     if not _MARKS.search(text) or _NOT.search(text):
         return None
@@ -272,7 +272,7 @@ def overflow_of(error: BaseException) -> Overflow | None:
 
 
 def _text(error: BaseException) -> str:
-    """The error's words and code, with those of what it wraps."""
+    """Return the text and code of an error and its causes."""
     parts: list[str] = []
     seen: set[int] = set()
     link: BaseException | None = error

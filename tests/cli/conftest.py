@@ -20,7 +20,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
     """The command in a folder of the test's own, with a store there, found by the environment."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
-    # `forget` looks into the sessions of the host too: not into those of whoever runs the tests.
+    # `forget` looks into the host's sessions too: not into those of this machine's user.
     monkeypatch.setenv("PRAISONAI_HOME", str(tmp_path / "praisonai"))
     return runner(monkeypatch, capfd)
 
@@ -35,11 +35,12 @@ def file(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def writer(provider: LocalProvider) -> Writer:
-    """The options that name a model which writes this text."""
+    """Return the options that name a model which writes a text."""
 
     def options(text: str, **more: Any) -> tuple[str, ...]:
         provider.answer_with(Summarizer(text=text, **more))
-        return ("--auxiliary-model", "writer", "--api-base", provider.base_url)
+        address = f"auxiliary_api_base={provider.base_url}"
+        return ("--auxiliary-model", "writer", "--set", address)
 
     return options
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -86,7 +87,7 @@ def test_doctor_tries_each_thing(
     """Exit code 0 where all is sound: no store is made, the host is put back as it was. A model
     that refuses to write is a failure, exit code 1, and what to do about it."""
     provider.answer_with(lambda asked: Reply("ready"))
-    model = ("--auxiliary-model", "writer", "--api-base", provider.base_url)
+    model = ("--auxiliary-model", "writer", "--set", f"auxiliary_api_base={provider.base_url}")
     given = ("--model", "gpt-4o", "--window", "8_000", "--store", "new.db", *model)
     done = run("doctor", *given, "--json")
     assert (done.code, done.json["works"]) == (0, True)
@@ -94,6 +95,7 @@ def test_doctor_tries_each_thing(
     assert "fail" not in states.values()
     assert [states[name] for name in ("tokenizer", "store", "summaries")] == ["ok"] * 3
     assert f"{tmp_path / 'new.db'}, not made yet" in done.out
+    assert re.search(r"all [1-9]\d* places that are replaced are there", done.out)
     assert list(tmp_path.rglob("*.db*")) == []
     assert installed() is None
     provider.answer_with(lambda asked: Failure(401, "no such key"))
@@ -115,10 +117,10 @@ def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
     assert not default_path().exists()
     (tmp_path / "file").touch()
     below = the_store(CompressorConfig(store_url=str(tmp_path / "file" / "ledger.db")))
-    assert (below.state, "no directory" in below.found) == ("fail", True)
+    assert (below.state, "no writable directory" in below.found) == ("fail", True)
     committed(open_store(), "s", talk(4))
     found = the_store(CompressorConfig(namespace=NAMESPACE)).found
-    assert f"sqlite:{default_path()}: 1 sessions in namespace" in found
+    assert f"sqlite:{default_path()}: 1 session in namespace" in found
     for file in default_path().parent.iterdir():
         file.write_bytes(b"no database, " * 1_000)
     assert the_store(CompressorConfig()).state == "fail"

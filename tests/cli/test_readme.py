@@ -11,7 +11,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, __version__
 from praison_compressor.testing import LocalProvider, Worker
-from tests.cli.test_more import RAW
+from tests.cli.test_commands import RAW
 from tests.helpers.command import Run
 from tests.helpers.hosting import at_home
 from tests.helpers.readme_tables import (
@@ -130,9 +130,7 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 
 def test_the_changelog_has_this_version() -> None:
-    """The version of the package, of its metadata and of the newest entry are one."""
-    project = re.search(r'^version = "(.+?)"', (ROOT / "pyproject.toml").read_text("utf-8"), re.M)
-    newest = re.search(r"^## \[(.+?)\]", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
+    """Its newest entry is the version of the package; the metadata take theirs from the package."""
+    newest = re.search(r"^## \[?([\d.]+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
     assert newest is not None
-    assert project is not None
-    assert newest.group(1) == project.group(1) == __version__
+    assert newest.group(1) == __version__

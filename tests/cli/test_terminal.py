@@ -63,6 +63,26 @@ def test_markup_is_text() -> None:
         assert text in out.getvalue()
 
 
+@pytest.mark.parametrize("columns", [60, 80, 132])
+def test_a_table_fits_a_terminal_without_breaking_a_word(
+    columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One line a row: columns go, then the last one is cut."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    names = ("reference", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
+    rows = [("s1 to s12", "summary, gone", "gpt-4o-mini", 12, 123_456, 1_234, "text " * 40)] * 3
+    out = io.StringIO()
+    show([Table(names, rows, spare=("by", "messages#", "tokens before#"))], out)
+    lines = clean(out.getvalue()).splitlines()
+    assert len(lines) == 1 + len(rows)
+    assert max(map(len, lines)) <= columns
+    assert {line.split()[0] for line in lines} == {"reference", "s1"}
+    assert all("summary, gone" in line for line in lines[1:])
+    assert ("gpt-4o-mini" in lines[1]) == (columns == 132)
+
+
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
     """Such a transcript in a file."""
@@ -91,13 +111,12 @@ def test_a_transcript_that_is_written_is_harmless_and_the_same(run: Run, hostile
     hostile.write_text(hostile.read_text().replace(r"\ud83d", ""))
     whole = json.loads(hostile.read_text())
     assert run("compress", hostile, "--window", 4_000, "--session", "s").code == 0
-    for command in (("restore", "s"), ("resume", "s")):
-        assert run(*command, "--out", "lines.jsonl").code == 0
-        lines = Path("lines.jsonl").read_text(encoding="utf-8")
-        shown = run(*command, "--out", "-").out
-        both = shown + lines
-        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", both)
-        assert json.loads(shown) == [json.loads(line) for line in lines.splitlines()] == whole
+    assert run("restore", "s", "--out", "lines.jsonl").code == 0
+    lines = Path("lines.jsonl").read_text(encoding="utf-8")
+    shown = run("restore", "s", "--out", "-").out
+    both = shown + lines
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]", both)
+    assert json.loads(shown) == [json.loads(line) for line in lines.splitlines()] == whole
 
 
 def test_an_error_that_quotes_a_transcript_is_harmless(run: Run, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Runs the command as its console script does, in this process, and hands back what it said."""
+"""Runs the command in this process and returns its output."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from praison_compressor.cli import main
 
 
 class Ran(NamedTuple):
-    """What a command left behind."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -29,7 +29,7 @@ Run = Callable[..., Ran]
 
 
 def runner(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Run:
-    """A function that runs the command with these arguments."""
+    """Return a function that runs the command."""
 
     def run(*arguments: object) -> Ran:
         capfd.readouterr()

@@ -1,4 +1,4 @@
-"""A small window and a summarizer that counts its calls, for tests of the compressor."""
+"""A small window and a summarizer that counts its calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ SMALL = CompressorConfig(model="gpt-4o", context_window=6_000, protect_last_n_to
 
 
 class Model:
-    """A user's own summarizer: counts its calls, keeps what it was shown, answers in words."""
+    """A user's summarizer that counts its calls and keeps its requests."""
 
     def __init__(self, answer: str = "## Done\nThe modules so far are in order.") -> None:
         self.answer = answer
@@ -28,14 +28,14 @@ class Model:
 def compressor(
     summarizer=None, on_event=None, store=None, before_compression=None, **options
 ) -> ContextCompressor:
-    """One of a small window; what is no part of it is an option."""
+    """Return a compressor with a small window."""
     config = CompressorConfig(**{**vars(SMALL), **options})
     parts = {"on_event": on_event, "store": store, "before_compression": before_compression}
     return ContextCompressor(config, summarizer=summarizer, **parts)
 
 
 def at(provider, **options) -> ContextCompressor:
-    """A compressor whose summaries a model at this provider writes."""
+    """Return a compressor whose summaries a model at this provider writes."""
     given = {
         "context_window": 30_000,
         "auxiliary_model": "openai/gpt-4o-mini",
@@ -48,7 +48,7 @@ def at(provider, **options) -> ContextCompressor:
 
 
 def requests_of(messages):
-    """The transcript as a host sends it: once for every assistant message to come."""
+    """Return the transcript's requests, one for each answer."""
     return [
         messages[:end]
         for end in range(2, len(messages) + 1)

@@ -1,4 +1,4 @@
-"""Children forked at random moments, while threads of their parent compress: how many hang?"""
+"""Children forked at random moments while threads of their parent compress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor, Store
-from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.ledger.sql import SqlStore
 from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import session
 
@@ -30,7 +30,7 @@ DEADLINE = 30.0
 
 @dataclass(frozen=True)
 class Forked:
-    """What came of the children."""
+    """Outcomes of the children."""
 
     hung: int
     failed: int
@@ -43,8 +43,7 @@ async def _model(messages: Sequence[dict[str, Any]]) -> str:
 
 
 class Parent:
-    """One store at work in two threads, the second of which compresses in the background; each is
-    always at a new conversation."""
+    """A store that two threads use, one of them compressing in the background."""
 
     def __init__(self, store: Store) -> None:
         options: dict[str, Any] = {"context_window": 8_000, "protect_last_n_tokens": 1_000}
@@ -60,7 +59,7 @@ class Parent:
         self._over = threading.Event()
 
     def name(self, worker: int) -> str:
-        """The conversation that a worker is at."""
+        """Return a worker's present conversation."""
         return f"s{worker}-{self.rounds[worker]}"
 
     def send(self, worker: int, name: str) -> None:
@@ -72,7 +71,7 @@ class Parent:
 
     @contextmanager
     def at_work(self) -> Iterator[None]:
-        """Threads that send while the caller forks; what one raises is raised at the end."""
+        """Run the threads during the block; raise their errors at its end."""
         with ThreadPoolExecutor(WORKERS) as pool:
             working = [pool.submit(self._work, number) for number in range(WORKERS)]
             try:
@@ -89,8 +88,7 @@ class Parent:
 
 
 def forked(store: Store, forks: int) -> Forked:
-    """Fork that many times at random moments: each child sends what its parent is at, through the
-    compressors that it inherited, and a conversation of its own."""
+    """Fork at random moments; each child uses the inherited compressors."""
     parent, codes = Parent(store), []
     for worker in range(WORKERS):
         parent.send(worker, "warm")  # what is read once from disk is
@@ -111,7 +109,7 @@ def _send(parent: Parent, number: int) -> None:
 
 
 def in_child(work: Callable[[], object]) -> int | None:
-    """Fork and do it in the child: its exit code, 0 where nothing was raised; None if it hung."""
+    """Run work in a forked child; return its exit code, None if it hung."""
     child = os.fork()
     if child:
         return _ended(child)
@@ -127,7 +125,7 @@ def in_child(work: Callable[[], object]) -> int | None:
 
 
 def _ended(child: int) -> int | None:
-    """The child's exit code; None where it had to be killed."""
+    """Return the child's exit code, None if it had to be killed."""
     until = time.monotonic() + DEADLINE
     while time.monotonic() < until:
         pid, status = os.waitpid(child, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""A summarizer's model that misbehaves, one way a request."""
+"""A summarizer's model that misbehaves."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ BEHAVIOURS: dict[str, Callable[[str, Asked], Any]] = {
 
 
 class Misbehaving(Summarizer):
-    """Takes the behaviours one per request, in order; the last one stays."""
+    """Uses one behaviour a request, in order; the last one stays."""
 
     def __init__(self, *behaviours: str, **options: Any) -> None:
         super().__init__(**options)

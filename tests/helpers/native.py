@@ -1,4 +1,4 @@
-"""Transcripts in Anthropic's own shape: the conversations of `tests.helpers.transcripts`."""
+"""Transcripts in Anthropic's shape."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from tests.helpers.transcripts import Message, transcripts
 
 
 def use(id: str, name: str = "read_file", **arguments: Any) -> Message:
-    """One call, as a block."""
+    """Return a call as a block."""
     return {"type": "tool_use", "id": id, "name": name, "input": arguments}
 
 
 def result(id: str, content: Any = "done", **more: Any) -> Message:
-    """One result, as a block."""
+    """Return a result as a block."""
     return {"type": "tool_result", "tool_use_id": id, "content": content, **more}
 
 
@@ -27,17 +27,17 @@ def text(words: str) -> Message:
 
 
 def asks(*blocks: Message) -> Message:
-    """An assistant's message."""
+    """Return an assistant message."""
     return {"role": "assistant", "content": list(blocks)}
 
 
 def brings(*blocks: Message) -> Message:
-    """A user's message."""
+    """Return a user message."""
     return {"role": "user", "content": list(blocks)}
 
 
 class Block:
-    """A client's object, which knows how to write itself down."""
+    """A client's object with `model_dump`."""
 
     def __init__(self, **fields: Any) -> None:
         self._fields = fields
@@ -47,7 +47,7 @@ class Block:
 
 
 def to_native(messages: list[Message]) -> list[Message]:
-    """The conversation as Anthropic's API is sent it; what the API has elsewhere is left out."""
+    """Return the conversation in Anthropic's shape, without system messages."""
     native: list[Message] = []
     waiting: list[Message] = []
     for message in messages:
@@ -85,7 +85,7 @@ def _block(part: Message) -> Message:
 
 
 def refusal_of(view: Any) -> str | None:
-    """What Anthropic's API would say to these messages as they are; None: it takes them."""
+    """Return the refusal of Anthropic's API, or None."""
     body = {"model": "claude", "max_tokens": 1_000, "messages": list(view)}
     try:
         Anthropic().check(body, Rules())
@@ -99,7 +99,7 @@ natives = transcripts().map(to_native)
 
 @st.composite
 def broken_natives(draw: st.DrawFn) -> list[Message]:
-    """A conversation as faulty hosts make them: messages and blocks lost, doubled, mixed."""
+    """Generate faulty conversations: messages and blocks lost, doubled, mixed."""
     messages = draw(transcripts(max_turns=4).map(to_native))
     for _ in range(draw(st.integers(1, 6))):
         at = draw(st.integers(1, max(1, len(messages) - 1)))
@@ -132,7 +132,7 @@ def _spoilt(message: Message, fault: str) -> list[Message]:
 
 
 def session(turns: int, steps: int = 3, parallel: int = 1, words: int = 60) -> list[Message]:
-    """A coding session; the user says beside each last result of a turn which port to keep."""
+    """Return a coding session; the user names a port beside each turn's last result."""
     messages: list[Message] = []
     for t in range(turns):
         messages.append(
@@ -150,5 +150,5 @@ def session(turns: int, steps: int = 3, parallel: int = 1, words: int = 60) -> l
 
 
 def requests_of(messages: list[Message]) -> list[list[Message]]:
-    """The conversation as a program sends it: once for every assistant message to come."""
+    """Return the conversation's requests, one for each answer."""
     return [messages[: at + 1] for at, m in enumerate(messages) if m["role"] == "user"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -73,46 +74,48 @@ def exit_codes() -> str:
 
 
 def reference() -> str:
-    """The whole of praison_compressor/docs/cli.md."""
+    """Return the whole of praison_compressor/docs/cli.md."""
     lines = [
         "# praison-compressor, command by command",
         "",
         "Made from the code by `python -m tests.helpers.readme_tables`; a test compares.",
         "",
-        "Every command takes `--json`, and its output is plain when piped. Shell completion:",
-        "`praison-compressor --install-completion`. A number of tokens is written 32000, 32_000,",
-        "32,000, 32k (k: 1,000) or 1.5M.",
+        "The output is plain when piped. `--install-completion` sets up a shell's completion.",
+        "A number of tokens is written 32000, 32_000, 32,000, 32k (k: 1,000) or 1.5M.",
         "",
         commands_table(),
         "",
         exit_codes(),
         "",
-        "## Options of the configuration",
+        "## Options of several commands",
         "",
-        "Those of [options.md](options.md), written with dashes. `--model` is the model that reads",
-        "the view: its window counts. `--auxiliary-model` writes the summaries. Each command says",
-        "below which of them it takes.",
+        "`--set` takes every option of [options.md](options.md).",
         "",
-        *_rows(p for p in commands()["compress"].params if _is_configured(p)),
+        *_rows(_shared()),
     ]
+    shared = [(each.opts, each.help) for each in _shared()]
     for name, command in commands().items():
         lines += ["", f"## {name}", ""]
         lines += [f"`praison-compressor {' '.join([name, '[OPTIONS]', *_arguments(command)])}`", ""]
         lines += [inspect.cleandoc(command.help or ""), "", "```sh", example(command), "```", ""]
-        lines += _rows(p for p in command.params if not _is_configured(p))
-        shared = [f"`{p.opts[0]}`" for p in command.params if _is_configured(p)]
-        if shared:
-            lines += ["", f"And of the configuration: {', '.join(shared)}."]
+        lines += _rows(p for p in command.params if (p.opts, p.help) not in shared)
+        also = [f"`{p.opts[0]}`" for p in command.params if (p.opts, p.help) in shared]
+        lines += ["", f"And {', '.join(also)}."]
     return "\n".join(lines) + "\n"
 
 
 def example(command: Any) -> str:
-    """The line that its help ends with."""
+    """Return the line that the command's help ends with."""
     return str(command.epilog or "").removeprefix("$ ")
 
 
-def _is_configured(parameter: Any) -> bool:
-    return parameter.name in CompressorConfig.names() and parameter.name != "namespace"
+def _shared() -> list[Any]:
+    """Return the options that three commands or more describe alike."""
+    every = [each for command in commands().values() for each in command.params]
+    alike = [each for each in every if each.opts[0].startswith("--")]
+    counts = Counter((each.opts[0], each.help) for each in alike)
+    named = {each.opts[0]: each for each in alike if counts[each.opts[0], each.help] > 2}
+    return list(named.values())
 
 
 def _rows(parameters: Iterable[Any]) -> list[str]:
@@ -121,7 +124,7 @@ def _rows(parameters: Iterable[Any]) -> list[str]:
         for parameter in parameters
         if parameter.name != "help"
     ]
-    return ["| option | meaning |", "|---|---|", *found]
+    return ["| option | meaning |", "|---|---|", *found] if found else []
 
 
 def _spelled(parameter: Any) -> str:
@@ -132,7 +135,8 @@ def _spelled(parameter: Any) -> str:
 
 
 def _arguments(command: Any) -> list[str]:
-    return [str(p.metavar) for p in command.params if p.param_type_name == "argument"]
+    arguments = [each for each in command.params if each.param_type_name == "argument"]
+    return [each.metavar if each.required else f"[{each.metavar}]" for each in arguments]
 
 
 def _first_sentence(text: str | None) -> str:

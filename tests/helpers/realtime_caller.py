@@ -1,5 +1,4 @@
-"""A scripted person on the line to an agent of ours: speaks, runs the tools, interrupts, is cut off
-and calls again; and what tests ask of the conversation afterwards."""
+"""A scripted caller of an agent: speaks, runs tools, interrupts, reconnects."""
 
 from __future__ import annotations
 
@@ -8,11 +7,10 @@ import contextlib
 import inspect
 import json
 import re
-import threading
 import zlib
 from typing import Any
 
-from praison_compressor import CompressorConfig, MemoryStore
+from praison_compressor import CompressorConfig
 from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
 from tests.helpers.realtime_server import Event, Kept, RealtimeServer, Reply, speech
@@ -31,13 +29,13 @@ LONG = "and so on with many words that nobody really needs to hear at all " * 3
 
 
 def value_of(name: str) -> str:
-    """What the caller says, or the tool answers, that `name` is."""
+    """Return the value of a name, as caller and tool say it."""
     colours = ("amber", "green", "white", "black")
     return f"{colours[zlib.crc32(name.encode()) % 4]}-{zlib.crc32(name.encode()) % 9000 + 1000}"
 
 
 def model(conversation: list[Kept]) -> Reply:
-    """A model that knows what it reads in its context, and nothing else."""
+    """Answer from the words in the context alone."""
     last = conversation[-1]
     if last.item["type"] == "function_call_output":
         return [("say", f"I looked: {last.item['output']}.")]
@@ -55,7 +53,7 @@ def model(conversation: list[Kept]) -> Reply:
 
 
 async def oracle(messages: list[Event]) -> str:
-    """A summarizer that tells every fact it is to tell, and nothing else."""
+    """Summarize by repeating every fact."""
     shown = text_of(messages[-1])
     if "do not repeat them" in shown:
         shown = shown.partition("</earlier-summaries>")[2]
@@ -63,7 +61,7 @@ async def oracle(messages: list[Event]) -> str:
 
 
 def line(turn: int) -> str:
-    """What the caller says in that turn of the script."""
+    """Return the caller's words in a turn of the script."""
     if turn < 20:
         return f"My notes say fact-{turn} is {value_of(f'fact-{turn}')} since Monday"
     if turn % 5 == 0:
@@ -81,7 +79,7 @@ class CutOff(Exception):
 
 
 class Caller:
-    """Talks to one agent; every wait ends with an answer, a `CutOff` or a timeout."""
+    """Talks to one agent; each wait ends with an event, a `CutOff` or a timeout."""
 
     def __init__(self, agent: RealtimeAgent) -> None:
         self.agent = agent
@@ -136,7 +134,7 @@ class Caller:
             await asyncio.wait_for(self._loop, 10)
 
     async def wait(self, *kinds: str) -> Event:
-        """The next event of one of these kinds."""
+        """Return the next event of these kinds."""
         while True:
             event = await self._unless_cut_off(self._events.get(), f"waiting for {kinds}")
             if event["type"] in kinds:
@@ -152,13 +150,13 @@ class Caller:
         return waiting.result()
 
     async def speak(self, text: str) -> None:
-        """Say it, without waiting for more than the item."""
+        """Say a text; wait only for its item."""
         await self.agent.asend_audio(speech(text))
         await self.agent.asend_event({"type": "input_audio_buffer.commit"})
         await self.wait("input_audio_buffer.committed")
 
     async def turn(self, text: str) -> str:
-        """Say it and hear the answer out, running the tools it asks for; with its transcript."""
+        """Say a text, run the tools, return the answer; wait for the transcript."""
         await self.speak(text)
         said = await self._answer()
         if self.transcribed:
@@ -179,7 +177,7 @@ class Caller:
         return " ".join(part["transcript"] for item in output for part in item["content"])
 
     async def interrupt(self, text: str, after_ms: int = 600) -> str:
-        """Say it and break into the answer once `after_ms` of it could be heard; the item's id."""
+        """Say a text and interrupt the answer; return the answer's id."""
         await self.speak(text)
         await self.agent.asend_event({"type": "response.create"})
         for _ in range(2):
@@ -191,7 +189,7 @@ class Caller:
         return str(delta["item_id"])
 
     async def script(self, turns: range) -> None:
-        """The scripted conversation: facts, then tools, stories broken off and small talk."""
+        """Say the lines of these turns."""
         for turn in turns:
             said = line(turn)
             await (self.interrupt(said) if "story" in said else self.turn(said))
@@ -207,7 +205,7 @@ def agent_for(server: RealtimeServer, **options: Any) -> RealtimeAgent:
 
 @contextlib.asynccontextmanager
 async def conversation(*, answers=model, server_options=None, **options):
-    """A server, an agent and someone who talks to it."""
+    """Run a server, an agent and a caller."""
     async with (
         RealtimeServer(answers, **(server_options or {})) as server,
         Caller(agent_for(server, **options)) as caller,
@@ -222,7 +220,7 @@ async def small_talk(caller: Caller, turns: int, start: int = 21) -> None:
 
 
 async def facts_until(caller: Caller, holds, more: str = "") -> None:
-    """Tell the caller's agent facts, until something holds."""
+    """Say facts until the condition holds."""
     for number in range(60):
         if holds():
             return
@@ -233,7 +231,7 @@ async def facts_until(caller: Caller, holds, more: str = "") -> None:
 
 
 async def until(holds) -> None:
-    """Wait for the server or the agent to come to something."""
+    """Wait until the condition holds."""
     for _ in range(2000):
         if holds():
             return
@@ -242,7 +240,7 @@ async def until(holds) -> None:
 
 
 def memories(server: RealtimeServer) -> list[str]:
-    """The words of every memory item that the server has now."""
+    """Return the words of the server's memory items."""
     return [k.words for k in server.now.items if k.words.startswith("<conversation-summary>")]
 
 
@@ -264,17 +262,17 @@ def entries(agent: RealtimeAgent):
 
 
 def all_messages(agent: RealtimeAgent):
-    """Everything that left the window, as the store has it."""
+    """Return all folded messages of the store."""
     return agent.store.transcript(agent.store.open("default", agent.session_id))
 
 
 def archived(agent: RealtimeAgent) -> list[str]:
-    """The ids of all items whose words the store has, once for each time."""
+    """Return the ids of all archived items, with repetitions."""
     return [message["id"] for message in all_messages(agent)]
 
 
 class Slow:
-    """A summarizer that answers when it is told to."""
+    """A summarizer that answers once it may."""
 
     def __init__(self) -> None:
         self.go = asyncio.Event()
@@ -289,17 +287,3 @@ class Slow:
         finally:
             self.running -= 1
         return await oracle(messages)
-
-
-class GatedStore(MemoryStore):
-    """A store whose disk is slow: a commit is written when the gate is opened."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.gate = threading.Event()
-        self.writing = False
-
-    def commit(self, session, segments, outline=None):
-        self.writing = True
-        self.gate.wait(10)
-        return super().commit(session, segments, outline)

@@ -50,14 +50,14 @@ _PARTS = {
 
 
 def speech(text: str) -> bytes:
-    """Audio that this server transcribes as `text`, as long as saying it takes."""
+    """Return audio that this server transcribes as `text`."""
     raw = text.encode()
     return raw.ljust(len(text.split()) * MS_PER_WORD * BYTES_PER_MS, b"\0")
 
 
 @dataclass
 class Kept:
-    """An item as the server has it."""
+    """An item of the conversation."""
 
     item: Event
     audio_ms: int = 0
@@ -70,14 +70,14 @@ class Kept:
 
     @property
     def words(self) -> str:
-        """What a model reads or hears of it."""
+        """Words that a model reads or hears."""
         parts = [part.get("text", "") for part in self.item.get("content", ())]
         told = [str(self.item.get(key, "")) for key in ("name", "arguments", "output")]
         return " ".join(text for text in [*parts, self.spoken, *told] if text)
 
     @property
     def tokens(self) -> int:
-        """What it costs to read it once."""
+        """Tokens of reading the item once."""
         per_ms = 1 / 50 if self.item.get("role") == "assistant" else 1 / 100
         return round(len(self.words.split()) * TEXT_TOKENS_PER_WORD + self.audio_ms * per_ms)
 
@@ -299,7 +299,7 @@ class Connection:
         await self.delete(event["item_id"])
 
     async def delete(self, item_id: str) -> None:
-        """As a client's event says, or another client's."""
+        """Delete an item, as any client may."""
         kept = self.find(item_id)
         call_id = kept.item.get("call_id")
         partners = [k for k in self.items if k is not kept and k.item.get("call_id") == call_id]
@@ -349,7 +349,7 @@ class Connection:
             self.spawn(self._transcribe(item["id"], text))
 
     async def _transcribe(self, item_id: str, text: str) -> None:
-        """As real ones do: on its own time, often after the response has begun."""
+        """Send the transcript later, as real servers do."""
         await asyncio.sleep(self.server.transcript_seconds)
         usage = {"type": "duration", "seconds": 1.0}
         kind = "conversation.item.input_audio_transcription.completed"
@@ -423,7 +423,7 @@ class Connection:
         await self.send("conversation.item.done", previous_item_id=previous, item=item)
 
     async def _speak(self, kept: Kept, text: str, where: Event, rambling: bool) -> None:
-        """Four words at a time, their transcript with them, as fast as `delta_seconds` says."""
+        """Send four words at a time, transcript and audio."""
         words = text.split()
         try:
             for start in range(0, len(words), 4):

@@ -1,4 +1,4 @@
-"""Real stores for tests: memory, SQLite in a file, PostgreSQL from a wheel, through one fixture."""
+"""Real stores for tests: memory, SQLite in a file, PostgreSQL from a wheel."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ import pytest
 from sqlalchemy import Engine, create_engine, event, text
 
 from praison_compressor import MemoryStore, Store
+from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.ledger.sql.database import parse
-from praison_compressor.ledger.sql.store import SqlStore, open_store
 
 _NUMBERS = itertools.count()
 
 
 class Postgres:
-    """A PostgreSQL of this test run: on a Unix socket, no service, no fixed port."""
+    """A PostgreSQL of this test run, on a Unix socket."""
 
     def __init__(self) -> None:
         with warnings.catch_warnings():
@@ -48,14 +48,14 @@ class Postgres:
         self.url = self._server.get_uri()
 
     def empty(self) -> str:
-        """The URL of a new, empty schema: as good as a database, and made at once."""
+        """Return the URL of a new, empty schema."""
         name = f"test_{next(_NUMBERS)}"
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(f"CREATE SCHEMA {name}")
         return f"{self.url}&options=-csearch_path%3D{name}"
 
     def checkpoint(self) -> None:
-        """Have all that is in memory written to the files."""
+        """Write everything in memory to the files."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute("CHECKPOINT")
 
@@ -64,11 +64,11 @@ class Postgres:
         self._server.stop()
 
     def start(self) -> None:
-        """Start it again on the same data."""
+        """Start the server again on the same data."""
         self._server.ensure_postgres_running()
 
     def close(self) -> None:
-        """Stop it for good and remove the data."""
+        """Stop the server and remove its data."""
         self._server.cleanup()
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -82,7 +82,7 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The URL of an empty store, once per database."""
+    """Return the URL of an empty store, once per database."""
     if request.param == "sqlite":
         return f"sqlite:///{tmp_path / 'ledger.db'}"
     return request.getfixturevalue("postgres").empty()
@@ -90,7 +90,7 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 
 @pytest.fixture
 def sql_store(store_url: str) -> Iterator[SqlStore]:
-    """A store in a database: everything beyond the protocol."""
+    """Return a store in a database."""
     opened = open_store(store_url)
     yield opened
     opened.close()
@@ -98,7 +98,7 @@ def sql_store(store_url: str) -> Iterator[SqlStore]:
 
 @pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    """A store of every kind: what the protocol promises holds for all."""
+    """Return a store of every kind."""
     opened: Store
     if request.param == "memory":
         opened = MemoryStore()
@@ -115,7 +115,7 @@ Execute = Callable[..., list[Any]]
 
 @pytest.fixture
 def execute(store_url: str) -> Iterator[Execute]:
-    """Runs SQL beside the store, as another program would; the rows of the last statement."""
+    """Return a function that runs SQL beside the store and returns rows."""
     engine = create_engine(parse(store_url))
 
     def run(*statements: str, **values: Any) -> list[Any]:
@@ -129,7 +129,7 @@ def execute(store_url: str) -> Iterator[Execute]:
 
 @pytest.fixture
 def statements() -> Iterator[list[str]]:
-    """Every SQL statement that is sent while the test runs."""
+    """Record every SQL statement of the test."""
     sent: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
@@ -141,5 +141,5 @@ def statements() -> Iterator[list[str]]:
 
 
 def bytes_of(directory: Path) -> bytes:
-    """What every file in it holds."""
+    """Return the bytes of all files in a directory."""
     return b"".join(file.read_bytes() for file in directory.rglob("*") if file.is_file())

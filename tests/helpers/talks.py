@@ -1,4 +1,4 @@
-"""What store tests put into a ledger: conversations, and segments that stand for them."""
+"""Conversations for store tests, and segments that replace them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ NAMESPACE = "tests"
 
 
 def talk(count: int, about: str = "topic") -> list[Message]:
-    """That many messages, each with words of its own, tool calls and their results among them."""
+    """Return messages with distinct words, calls and results among them."""
     return [_message(number, about) for number in range(count)]
 
 
@@ -32,7 +32,7 @@ def _message(number: int, about: str) -> Message:
 
 
 def segment(messages: Sequence[Message], text: str = "a summary", **changes: Any) -> Segment:
-    """A segment that stands for the messages."""
+    """Return a segment that replaces the messages."""
     values: dict[str, Any] = {
         "kind": "summary",
         "run": tuple(digest(message) for message in messages),
@@ -48,7 +48,7 @@ def segment(messages: Sequence[Message], text: str = "a summary", **changes: Any
 
 
 def committed(store: Store, session_id: str, *runs: Sequence[Message]) -> Session:
-    """The session after one commit per run."""
+    """Commit each run; return the session."""
     session = store.open(NAMESPACE, session_id)
     for number, run in enumerate(runs):
         session = store.commit(session, [(segment(run, f"summary {number}"), run)])
@@ -56,13 +56,13 @@ def committed(store: Store, session_id: str, *runs: Sequence[Message]) -> Sessio
 
 
 def verify(entries: Sequence[Entry], parent: str = GENESIS) -> None:
-    """Fail where a hash of the chain disagrees."""
+    """Assert that every hash of the chain agrees."""
     for entry in entries:
         assert list(chain_faults(entry, parent)) == []
         parent = entry.hash
 
 
 def noise(number: int) -> str:
-    """Words that no store makes small, `needle` and the number among them."""
+    """Return words that compress badly, `needle` and the number among them."""
     chance = random.Random(number)
     return f"needle{number} " + " ".join(f"{chance.getrandbits(64):x}" for _ in range(500))

@@ -1,4 +1,4 @@
-"""Texts as transcripts have them."""
+"""Texts like those of transcripts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import random
 
 
 def prose(words: int, seed: int = 1) -> str:
-    """Lines of words, code, numbers, paths and Chinese, as transcripts have them."""
+    """Return lines of words, code, numbers, paths and Chinese."""
     chance = random.Random(seed)
     kinds = (
         lambda: "".join(chance.choices("abcdefghijklmnop", k=chance.randint(1, 9))),

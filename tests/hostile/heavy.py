@@ -22,20 +22,20 @@ MB = 1_000_000
 
 
 def among(*messages: Message) -> list[Message]:
-    """A session with these in its middle."""
+    """Return a session with these messages in its middle."""
     around = session(9)
     return [*around[:12], *messages, *around[12:]]
 
 
 def huge(text: str, role: str = "tool") -> list[Message]:
-    """A session with ten megabytes of that text in one message."""
+    """Return a session with ten megabytes of a text in one message."""
     body = text * (10 * MB // len(text))
     said = [{"role": role, "content": body}]
     return among(*(step("call_huge", body, "bash", command="cat") if role == "tool" else said))
 
 
 def tiny(count: int) -> list[Message]:
-    """So many messages of a few words."""
+    """Return this many messages of a few words."""
     said = [
         {"role": role, "content": f"{words} {n}"}
         for n in range(count // 2)
@@ -45,14 +45,14 @@ def tiny(count: int) -> list[Message]:
 
 
 def calls(count: int) -> list[Message]:
-    """One assistant message with so many parallel calls, their results in reverse."""
+    """Return a message with this many parallel calls, results reversed."""
     asked = [call(f"call_{n}", "f") for n in range(count)]
     answers = [{"role": "tool", "tool_call_id": c["id"], "content": "ok"} for c in asked[::-1]]
     return among({"role": "assistant", "content": None, "tool_calls": asked}, *answers)
 
 
 def arguments(depth: int) -> list[Message]:
-    """A call whose arguments are nested deeper than any decoder likes."""
+    """Return a session with deeply nested arguments."""
     messages = session(9)
     messages[14]["tool_calls"][0]["function"]["arguments"] = '{"a":' * depth + "1" + "}" * depth
     return messages
@@ -79,7 +79,7 @@ QUICK = (
 
 
 def carried(name: str) -> bool:
-    """Compress a load and print what came of it; whether that is valid and fits."""
+    """Compress a load and print the numbers; return whether the view is valid and fits."""
     messages = LOADS[name]()
     made = time.process_time()
     config = CompressorConfig(model="gpt-4o", context_window=16_000, protect_last_n_tokens=2_000)

@@ -1,4 +1,4 @@
-"""What is on disk holds no key and no token, and is found again all the same."""
+"""A store on a disk holds no key and no token, and finds masked messages again."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import pytest
 from praison_compressor.ledger.sql.archive import Packer
 from praison_compressor.ledger.words import words
 from praison_compressor.messages import Message
-from tests.helpers.command import runner
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import verify
@@ -23,12 +22,12 @@ MASKING = {"context_window": 8_000, "tool_policies": "keep_none"}
 
 
 def ours(path: Path, summarizer: Any = None, **options: Any) -> Any:
-    """A compressor with its ledger in that folder."""
+    """Return a compressor with its ledger in that folder."""
     return compressor(summarizer, store_url=str(path / "ledger.db"), **options)
 
 
 def leaked(path: Path) -> set[str]:
-    """The kinds of secrets that the files tell: their bytes, every payload unpacked, the index."""
+    """Return the kinds of secrets in the store's files, payloads and index."""
     with sqlite3.connect(path / "ledger.db") as connection:
         packed = [row[0] for row in connection.execute("SELECT body FROM compressor_messages")]
         packed += [row[0] for row in connection.execute("SELECT sealed FROM compressor_entries")]
@@ -48,7 +47,7 @@ def leaked(path: Path) -> set[str]:
 
 
 def outputs(turns: int = 20) -> list[Message]:
-    """A session whose large outputs are masked one by one; one call and its output are secret."""
+    """Return a session of large outputs, one call and its output secret."""
     messages = [{"role": "system", "content": "You are a coding agent."}]
     for turn in range(turns):
         messages.append({"role": "user", "content": f"Look at part {turn}."})
@@ -62,7 +61,7 @@ def outputs(turns: int = 20) -> list[Message]:
 
 
 def at_the_end() -> list[Message]:
-    """A session whose secrets are in the newest messages, which no segment covers."""
+    """Return a session with secrets in its newest messages."""
     return [*session(20), *step("call_env", "\n".join(TEXTS.values()), "bash", command="env")]
 
 
@@ -76,8 +75,7 @@ BOTH_WAYS = [pytest.param({}, with_secrets(), id="summary"),
 def test_no_secret_is_on_the_disk(
     tmp_path: Path, options: dict[str, Any], messages: list[Message]
 ) -> None:
-    """Neither in the archive nor in summaries, masks, the whole transcript that is kept for a
-    resume, the index, free pages or the WAL."""
+    """No payload, index, free page or log holds a secret."""
     mine = ours(tmp_path, Model("## Done\nThe token is " + "\n".join(TEXTS.values())), **options)
     result = mine.compress_sync(messages, session_id="s")
     quiet = mine.compress_sync(messages, session_id="s")
@@ -91,7 +89,7 @@ def test_no_secret_is_on_the_disk(
 
 
 def test_the_option_archives_originals_as_they_are(tmp_path: Path) -> None:
-    """`redact_archive=False`: an exact archive; the test above would find what is in it."""
+    """With `redact_archive=False` the archive is exact."""
     mine = ours(tmp_path, redact_archive=False)
     result = mine.compress_sync(with_secrets(), session_id="s")
     assert leaked(tmp_path) == set(SECRETS)
@@ -102,8 +100,7 @@ def test_the_option_archives_originals_as_they_are(tmp_path: Path) -> None:
 def test_what_is_masked_is_found_again(
     tmp_path: Path, options: dict[str, Any], messages: list[Message]
 ) -> None:
-    """By another process, by the view itself and by what is read back: one view, paid for once.
-    What is read back differs in the secrets alone."""
+    """Transcript, view and restored transcript give one view, paid once."""
     model = Model()
 
     def fresh() -> Any:
@@ -120,7 +117,7 @@ def test_what_is_masked_is_found_again(
 
 
 def test_a_session_resumed_with_masks_goes_on(tmp_path: Path) -> None:
-    """What was read back masked is compressed again when it has grown, and nothing is lost."""
+    """A restored session with masks is compressed again without loss."""
     ours(tmp_path).compress_sync(with_secrets(), session_id="s")
     again = ours(tmp_path)
     grown = [*again.resume("s", 100_000).messages, *session(20)[1:]]
@@ -131,27 +128,8 @@ def test_a_session_resumed_with_masks_goes_on(tmp_path: Path) -> None:
     assert again.verbatim(result.messages, session_id="s") == grown
 
 
-def test_people_are_told_how_many_and_never_which(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """The command in words and as JSON, the report page."""
-    run = runner(monkeypatch, capfd)
-    file, page, url = tmp_path / "talk.json", tmp_path / "page.html", tmp_path / "ledger.db"
-    file.write_text(json.dumps(with_secrets()))
-    options = ("compress", file, "--window", 6_000, "--keep-tokens", 1_000, "--store", url)
-    done = run(*options, "--session", "s", "--json")
-    count = done.json["masked_secrets"]
-    said = run(*options, "--session", "s").out
-    run("report", "s", "--store", url, "--out", page)
-    told = page.read_text()
-    assert count >= len(SECRETS)
-    assert f"Keys and tokens masked in the archive: {count}." in said
-    assert f"{count} keys and tokens are masked in the archive." in told
-    assert [s for s in SECRETS.values() if s in told or s in said + done.out] == []
-
-
 def test_a_view_of_the_size_asked_for_has_room_for_its_masks(tmp_path: Path) -> None:
-    """A mask may be longer than its secret: the plan counts what the store will keep."""
+    """The plan counts the masks, which may be longer than secrets."""
     mine = ours(tmp_path, **MASKING)
     whole = mine.tokens.messages(outputs())
     for target in range(whole // 2, whole, whole // 10):

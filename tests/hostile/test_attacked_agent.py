@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from praisonaiagents import ExecutionConfig
 
-from praison_compressor.ledger.recall import READ, SEARCH
+from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import PATHS, agent, context, of_agent, turn
 from tests.hostile.attacks import CANARY, CONTROL, TOOLS, attacks

@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor, LedgerError
 from praison_compressor.cli import main
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import check, text_of
 from tests.helpers.transcripts import session
 from tests.hostile.generating import BLOBS, Case, case, hostile, text
@@ -34,12 +34,12 @@ CHANCES = st.randoms(use_true_random=False)
 
 
 def generate(number: int) -> Case:
-    """The case of that number: the same on every machine."""
+    """Return the case of a number, the same on every machine."""
     return case(random.Random(f"11/{number}"))
 
 
 def test_many_cases_keep_every_promise_of_reading_and_of_the_best_view() -> None:
-    """Valid, broken and hostile transcripts: nothing raised, nothing invalid, newest intact."""
+    """Seeded transcripts of every kind raise nothing and give valid views."""
     cases = int(os.environ.get("FUZZ_CASES", "300"))
     for number in range(cases):
         print(f"case {number}")  # shown where it raises
@@ -49,14 +49,14 @@ def test_many_cases_keep_every_promise_of_reading_and_of_the_best_view() -> None
 @CALM
 @given(CHANCES)
 def test_any_case_keeps_every_promise(chance: random.Random) -> None:
-    """In full, and found again by Hypothesis in its smallest form: budget, archive, idempotence."""
+    """Generated transcripts keep budget, archive and idempotence."""
     assert broken_promises(case(chance), pays=True) == []
 
 
 @CALM
 @given(st.one_of(st.text(max_size=300), st.sampled_from(BLOBS), CHANCES.map(text)))
 def test_any_answer_of_a_model_leaves_a_valid_view(answer: str) -> None:
-    """Whatever a model says, it is either refused or framed once, as data in the user's role."""
+    """Any answer of a model is refused or framed once."""
 
     async def model(messages: list[dict[str, Any]]) -> str:
         return answer
@@ -72,7 +72,7 @@ def test_any_answer_of_a_model_leaves_a_valid_view(answer: str) -> None:
 
 
 def cells_of(db: sqlite3.Connection) -> list[tuple[str, str, int]]:
-    """Cells of our tables: table, column, rowid."""
+    """Return cells of our tables: table, column, rowid."""
     kinds = "type='table' and name like 'compressor_%' and sql not like '%WITHOUT ROWID%'"
     names = db.execute(f"select name from sqlite_master where {kinds}").fetchall()
     tables = [name for (name,) in names if "search" not in name]
@@ -85,7 +85,7 @@ def cells_of(db: sqlite3.Connection) -> list[tuple[str, str, int]]:
 
 
 def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path: Path) -> None:
-    """Any cell replaced by nonsense: an error of ours when asked strictly, a view in any case."""
+    """With any changed cell there is a view, and a strict call raises our errors alone."""
     sound, messages = tmp_path / "sound.db", session(9)
     ours = ContextCompressor(SMALL, store=open_store(sound))
     ours.compress_sync(messages, session_id="s")
@@ -119,7 +119,7 @@ def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path: Path) -> None:
 def test_any_file_given_to_the_command_ends_in_words(
     tmp_path_factory: Any, given: Any, lines: bool
 ) -> None:
-    """Bytes, JSON and JSON lines of any shape: an exit code and one line, never a traceback."""
+    """Any file ends with an exit code and no traceback."""
     path = tmp_path_factory.mktemp("cli") / "file.json"
     if not isinstance(given, bytes):
         parts = given if lines and isinstance(given, list) else [given]

@@ -34,7 +34,7 @@ def _limited() -> None:
 
 
 def test_heavy_loads_are_carried_within_their_bounds() -> None:
-    """Valid, within the window, and not killed: in a process with limited time and memory."""
+    """Heavy loads give valid views within limited time and memory."""
     command = [sys.executable, "-m", "tests.hostile.heavy", *QUICK]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=_limited, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-2_000:]
@@ -42,7 +42,7 @@ def test_heavy_loads_are_carried_within_their_bounds() -> None:
 
 
 def test_hostile_text_is_escaped_and_masked_in_one_pass() -> None:
-    """Openings without end, masks without end, lines without end: read once, not once for each."""
+    """Repeated openings are escaped and masked in linear time."""
     units = ("<", "< ", "<trans", "&lt;", "&", "[user", "[", "\n[", "<\u200b", "-----BEGIN ")
     for unit in (*units, "://a:", "token="):
         text = unit * (120_000 // len(unit))
@@ -52,7 +52,7 @@ def test_hostile_text_is_escaped_and_masked_in_one_pass() -> None:
 
 @pytest.mark.parametrize("depth", [DEEPEST * 2, 100_000])
 def test_what_is_nested_too_deeply_is_named_not_followed(depth: int) -> None:
-    """Strictly an error with its index; inside a turn it is sent as it came."""
+    """Too deep nesting is an error with its index, and `best_view` sends it unchanged."""
     value: Any = "core"
     for _ in range(depth):
         value = [value]
@@ -65,7 +65,7 @@ def test_what_is_nested_too_deeply_is_named_not_followed(depth: int) -> None:
 
 
 def test_deep_arguments_are_sent_as_text() -> None:
-    """JSON that a decoder cannot follow is kept, in a shape that it can."""
+    """Deeply nested arguments are sent as text."""
     sent = read(arguments(500)).messages
     text = sent[14]["tool_calls"][0]["function"]["arguments"]
     assert check(sent) == []

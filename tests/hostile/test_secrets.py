@@ -1,4 +1,4 @@
-"""Keys and tokens stay with the agent's own provider; their masks are the same every time."""
+"""Keys and tokens are masked for other models, equal ones equally."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ the login and password fields; Authorization: required; -----BEGIN PUBLIC KEY---
 
 @pytest.mark.parametrize("kind", SECRETS)
 def test_a_secret_is_masked_by_its_kind_and_always_alike(kind: str) -> None:
-    """The mask says the kind and a short hash; twice masked is once masked."""
+    """A mask has kind and hash, and is not masked again."""
     masked, count = Redactor().text(f"see {TEXTS[kind]} here")
     assert SECRETS[kind] not in masked
     assert masked.endswith(" here")
@@ -107,7 +107,7 @@ def test_a_secret_is_masked_by_its_kind_and_always_alike(kind: str) -> None:
 
 @pytest.mark.parametrize("text", LEAKS, ids=lambda text: text[:30].split("=")[0])
 def test_every_usual_shape_of_a_secret_is_masked_whole(text: str) -> None:
-    """By its beginning, its block or its name: nothing of it is left, and what is round it is."""
+    """No piece of a secret is left, and the text around it is."""
     masked, count = Redactor().text(text)
     assert count == 1
     assert [piece for piece in PIECES if piece in masked] == []
@@ -116,12 +116,12 @@ def test_every_usual_shape_of_a_secret_is_masked_whole(text: str) -> None:
 
 
 def test_what_only_looks_long_is_left_alone() -> None:
-    """Hashes, urls, names of variables and ids are what an agent needs to go on."""
+    """Hashes, URLs, names of variables and ids are not masked."""
     assert Redactor().text(HARMLESS) == (HARMLESS, 0)
 
 
 def test_messages_keep_their_structure() -> None:
-    """Calls, results and ids still belong together; what has no secret is the same object."""
+    """Masked messages keep ids and calls; others are the same objects."""
     secret = SECRETS["github-token"]
     given = [*step("call_1", f"token {secret}", "bash", command=f"curl -H {secret}"), *session(1)]
     masked, count = Redactor().messages(given)
@@ -134,7 +134,7 @@ def test_messages_keep_their_structure() -> None:
 
 
 def with_secrets() -> list[Message]:
-    """A session in which every secret stands in the middle."""
+    """Return a session with every secret in its middle."""
     messages = session(20)
     evil = step("call_env", "\n".join([*TEXTS.values(), *LEAKS]), "bash", command="env")
     return [*messages[:30], *evil, *messages[30:]]
@@ -150,7 +150,7 @@ def with_secrets() -> list[Message]:
     ids=lambda options: next(iter(options)),
 )
 def test_nothing_secret_goes_to_another_model(options: dict[str, Any]) -> None:
-    """Masked in the request and in the summary; the event says how many, never which."""
+    """Request and summary have masks, and the event has only their number."""
     model, events = Model(), list[Event]()
     result = compressor(model, events.append, **options).compress_sync(with_secrets())
     asked = "\n".join(model.requests)
@@ -166,7 +166,7 @@ def test_nothing_secret_goes_to_another_model(options: dict[str, Any]) -> None:
 def test_an_auxiliary_model_of_one_call_is_asked_in_that_call_alone(
     provider: LocalProvider,
 ) -> None:
-    """Masked, as the option table promises; the next call, which names none, sends it nothing."""
+    """A model named in one call gets masks, and no later request."""
     provider.answer_with(lambda asked: Reply("## Done\nThe modules so far are in order."))
     ours = compressor(auxiliary_api_key="sk-of-the-user", auxiliary_api_base=provider.base_url)
     messages = with_secrets()
@@ -181,7 +181,7 @@ def test_an_auxiliary_model_of_one_call_is_asked_in_that_call_alone(
 
 
 def test_an_earlier_summary_is_masked_for_another_model() -> None:
-    """The agent's own model wrote it from everything; the model that one call names reads less."""
+    """An earlier summary is masked for another model."""
     secret = SECRETS["github-token"]
     asked: dict[Any, list[str]] = {}
 
@@ -200,7 +200,7 @@ def test_an_earlier_summary_is_masked_for_another_model() -> None:
 
 
 def test_the_agents_own_model_is_shown_what_it_has_seen() -> None:
-    """Where no other model takes part and nothing is stored on disk, nothing is masked."""
+    """Nothing is masked for the agent's own model without a store on a disk."""
     assert not wants_redaction(CompressorConfig(model="gpt-4o"))
     assert not wants_redaction(CompressorConfig(model="gpt-4o", auxiliary_model="gpt-4o"))
     assert wants_redaction(CompressorConfig(model="gpt-4o"), "gpt-4o-mini")

@@ -1,14 +1,12 @@
-"""A store that cannot be used: one line from the command; an agent's turns go on, said once."""
+"""A store that cannot be used: one line from the command, one log line from an agent."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ctypes
 import json
 import logging
 import os
-import socket
 import sqlite3
 import subprocess
 import sys
@@ -26,15 +24,13 @@ from praison_compressor import (
     MemoryStore,
     StoreUnavailable,
 )
-from praison_compressor.ledger.recall import READ, SEARCH
-from praison_compressor.ledger.sql import database
-from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger import READ, SEARCH
+from praison_compressor.ledger.sql import SqlStore, database, open_store
 from praison_compressor.praisonai.sessions import StandIn
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from tests.cli.test_commands import transcript
 from tests.helpers.command import runner
 from tests.helpers.hosting import OPENAI, agent, at_home, context, look_up, of_agent, turn
-from tests.helpers.stores import Postgres
 from tests.helpers.talks import committed, talk
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -46,14 +42,14 @@ WRONG = "mysql://someone:hunter2@host/ledger"
 
 
 def damaged(directory: Path) -> str:
-    """A file that is no database."""
+    """Return the path of a file that is no database."""
     path = directory / "damaged.db"
     path.write_bytes(b"not a database at all, but long enough to be read as one" * 100)
     return str(path)
 
 
 def below_a_file(directory: Path) -> str:
-    """A path that no directory can be made for."""
+    """Return a path below a file, where no directory can be created."""
     (directory / "file").write_text("")
     return str(directory / "file" / "ledger.db")
 
@@ -61,7 +57,7 @@ def below_a_file(directory: Path) -> str:
 def test_the_command_says_it_in_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """Reading and writing: exit code 4, no password, no trace."""
+    """Every command exits with code 4 and one line, without password or traceback."""
     run = runner(monkeypatch, capfd)
     file = tmp_path / "transcript.json"
     file.write_text(json.dumps(transcript()))
@@ -73,7 +69,7 @@ def test_the_command_says_it_in_one_line(
 
 
 def test_the_command_on_a_read_only_store(tmp_path: Path) -> None:
-    """One line that names the path and says what to do, for reading too."""
+    """The command names the path and the remedy, for reading too."""
     command = [sys.executable, "-m", "praison_compressor", "sessions", "--store"]
     store = read_only(tmp_path)
     done = _in_a_process([*command, str(store)], obey_modes)
@@ -82,7 +78,7 @@ def test_the_command_on_a_read_only_store(tmp_path: Path) -> None:
 
 
 def read_only(directory: Path) -> Path:
-    """A ledger with a session that nobody may write."""
+    """Return a ledger with one session that cannot be written."""
     path = directory / "ledger.db"
     with closing(open_store(path)) as store:
         committed(store, "s", talk(3))
@@ -91,7 +87,7 @@ def read_only(directory: Path) -> Path:
 
 
 def obey_modes() -> None:
-    """Have the process that follows keep to a file's mode, also where root runs the tests."""
+    """Make the next process obey a file's mode, even as root."""
     for overriding in (1, 2):  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
         ctypes.CDLL(None).prctl(24, overriding, 0, 0, 0)  # PR_CAPBSET_DROP
 
@@ -127,14 +123,14 @@ def host(
 
 
 def times_told(caplog: pytest.LogCaptureFixture, words: str) -> int:
-    """How many warnings and errors with these words our log has."""
+    """Return the number of our warnings and errors with these words."""
     ours = [r for r in caplog.records if r.name.startswith("praison_compressor")]
     told = [r.getMessage() for r in ours if r.levelno >= logging.WARNING]
     return len([text for text in told if words in text])
 
 
 def talked(host: LocalProvider, made: Any, turns: range) -> None:
-    """Turns of an agent, each of which is answered and fits."""
+    """Run turns of an agent, each answered and within the window."""
     for n in turns:
         assert made.chat(turn(n)) is not None
     assert host.refused == []
@@ -142,15 +138,14 @@ def talked(host: LocalProvider, made: Any, turns: range) -> None:
 
 
 def named(name: str, tools: list[Any]) -> Any:
-    """The tool of that name."""
+    """Return the tool of that name."""
     return next(tool for tool in tools if tool.__name__ == name)
 
 
 def test_an_agents_turns_go_on(
     host: LocalProvider, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
-    """Every turn is answered and fits; summaries and the recall tools are there, the ledger in
-    memory; the cause and its remedy are in the log once, without a password."""
+    """Turns go on with a ledger in memory; the log has cause and remedy once, no password."""
     for url, place in (
         (UNREACHABLE, "127.0.0.1"),
         (below_a_file(tmp_path), str(tmp_path / "file")),
@@ -171,8 +166,7 @@ def test_an_agents_turns_go_on(
 def test_a_store_that_can_be_opened_before_the_first_compression_takes_its_place(
     host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture, recall: bool | None
 ) -> None:
-    """The session, paid for once, is in the file and in the agent's reach, also by tools that it
-    had before; what was learned of the model stays; the log says both, once."""
+    """A store that becomes usable before the first compression replaces memory without loss."""
     path = Path(below_a_file(tmp_path))
     made = agent(host, OPENAI, context(host, store_url=str(path), recall=recall), tools=[look_up])
     ours = made.context_compressor
@@ -196,23 +190,10 @@ def test_a_store_that_can_be_opened_before_the_first_compression_takes_its_place
     assert ours.forget().erased.sessions == (session.id,)
 
 
-def test_an_agent_that_compresses_by_hand_has_its_store_late_too(
-    host: LocalProvider, tmp_path: Path
-) -> None:
-    """Its views are read from the ledger all the same."""
-    path = Path(below_a_file(tmp_path))
-    made = agent(host, OPENAI, context(host, store_url=str(path), auto_compact=False))
-    talked(host, made, range(2))
-    assert made.context_compressor.status().store == "memory"
-    path.parent.unlink()
-    talked(host, made, range(2, TURNS))  # a slow failure is followed by a longer rest
-    assert made.context_compressor.status().store == f"store sqlite:{path}"
-
-
 def test_a_store_that_can_be_opened_after_the_first_compression_is_left_alone(
     host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What is in memory stays there, and is found: nothing is lost or paid for twice."""
+    """After the first compression the ledger stays in memory: nothing is lost or paid twice."""
     path = Path(below_a_file(tmp_path))
     made = agent(host, OPENAI, context(host, store_url=str(path)), tools=[look_up])
     ours = made.context_compressor
@@ -232,8 +213,7 @@ def test_a_store_that_can_be_opened_after_the_first_compression_is_left_alone(
 def test_a_summary_that_is_being_written_is_not_left_behind(
     host: LocalProvider, tmp_path: Path
 ) -> None:
-    """The store can be opened while a model writes in the background: the text that is paid for
-    counts as the first, and the ledger stays where it is."""
+    """A summary written in the background keeps the ledger where it began."""
     path = Path(below_a_file(tmp_path))
     begun, may_end = threading.Event(), threading.Event()
     write = Summarizer(r"L-\d+")
@@ -265,8 +245,7 @@ def test_a_summary_that_is_being_written_is_not_left_behind(
 
 
 def test_memory_that_gave_way_takes_no_summary(tmp_path: Path) -> None:
-    """A request that was under way is told before its summary is paid for; only one caller has
-    the store to put in its place."""
+    """A request that still uses the replaced memory fails before its summary is paid."""
     asked = []
 
     async def model(messages: Any) -> str:
@@ -285,71 +264,10 @@ def test_memory_that_gave_way_takes_no_summary(tmp_path: Path) -> None:
     store.close()
 
 
-def test_a_store_that_comes_back_damaged(
-    host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """It is said once that it cannot be used, and it is not tried again."""
-    path = Path(below_a_file(tmp_path))
-    made = agent(host, OPENAI, context(host, store_url=str(path)))
-    talked(host, made, range(2))
-    path.parent.unlink()
-    path.parent.mkdir()
-    path.write_bytes(b"garbage " * 2_000)
-    talked(host, made, range(2, TURNS))
-    assert made.context_compressor.status().store == "memory"
-    assert made.context_compressor.context_status == "summarized"
-    assert times_told(caplog, "stays in memory for good") == 1
-
-
-def test_turns_wait_once_for_a_server_that_does_not_answer(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Until the store has rested it is not tried again."""
-    monkeypatch.setattr(database, "_REST", 1_000)
-    met: list[socket.socket] = []
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def meet() -> None:
-            with contextlib.suppress(OSError):  # the server is closed
-                while True:
-                    met.append(server.accept()[0])
-
-        threading.Thread(target=meet, daemon=True).start()
-        url = f"postgresql://someone@127.0.0.1:{server.getsockname()[1]}/ledger"
-        made = agent(host, OPENAI, context(host, store_url=url))
-        talked(host, made, range(5))
-        assert made.context_compressor.status().store == "memory"
-        assert len(met) == 1
-    for connection in met:
-        connection.close()
-
-
-def test_a_server_that_starts_after_an_agent_keeps_its_session(
-    host: LocalProvider, postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """PostgreSQL is down while a worker starts: its session is there all the same."""
-    monkeypatch.setattr(database, "_REST", 0)
-    url = postgres.empty()
-    made = agent(host, OPENAI, context(host, store_url=url))
-    ours = made.context_compressor
-    postgres.stop()
-    try:
-        talked(host, made, range(2))
-        assert ours.status().store == "memory"
-    finally:
-        postgres.start()
-    talked(host, made, range(2, TURNS))
-    with closing(open_store(url)) as store:
-        assert [each.id for each in store.sessions("default")] == [ours.session_id]
-        assert len(store.open("default", ours.session_id).entries) >= 1
-    ours.ledger.close()
-
-
 def test_a_store_that_can_never_be_opened_costs_no_compression(
     host: LocalProvider, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Named in the environment, where nobody can refuse it at once: the ledger is in memory, and
-    `status` says so."""
+    """With an invalid URL in the environment the ledger is in memory, and `status` says so."""
     monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", WRONG)
     made = agent(host, OPENAI, context(host))
     talked(host, made, range(TURNS))
@@ -364,7 +282,7 @@ def test_a_store_that_can_never_be_opened_costs_no_compression(
 def test_a_store_that_is_damaged_under_way(
     host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Compressed until then; afterwards the best view that needs no store."""
+    """After the damage each turn is sent the best view without a store."""
     made = agent(host, OPENAI, context(host, store_url=str(tmp_path / "told.db")))
     talked(host, made, range(TURNS))
     assert made.context_compressor.context_status == "summarized"
@@ -383,7 +301,7 @@ def test_a_store_that_another_keeps_locked(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """One wait, then turns go on at once with the summaries there are; the log says it once."""
+    """An agent waits once for a locked store; the log has it once."""
     monkeypatch.setattr(database, "_REST", 1_000)
     path = tmp_path / "told.db"
     made = agent(host, OPENAI, context(host, store_url=str(path), background=background))
@@ -426,8 +344,7 @@ print(*(answer is not None for answer in answers))
 def test_an_agent_on_a_full_disk_or_a_read_only_file(
     host: LocalProvider, tmp_path: Path, state: str
 ) -> None:
-    """No commit succeeds, every turn is answered and fits, the log says it once, and the file
-    verifies."""
+    """Without a possible commit every turn is answered and fits, and the file verifies."""
     path = read_only(tmp_path) if state == "read-only" else tmp_path / "told.db"
     given = (host.base_url, host.url, str(path), str(TURNS), state)
     before = obey_modes if state == "read-only" else None

@@ -1,6 +1,4 @@
-"""What every store promises, in memory, in SQLite and in PostgreSQL alike; and whatever is done to
-it in whatever order, a database holds what memory would hold.
-"""
+"""The promises of every store, in memory, in SQLite and in PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import LedgerConflict, MemoryStore, SessionNotFound, Store
-from praison_compressor.ledger.segments import DROPPED
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger import DROPPED
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk, verify
 
@@ -22,7 +20,7 @@ pytest_plugins = ["tests.helpers.stores"]
 
 
 def test_originals_come_back_exactly(store: Store) -> None:
-    """Private keys, images, nulls, odd text and numbers survive, in order, doubled ones too."""
+    """Private keys, images, nulls, odd text, numbers and doubles survive in order."""
     odd = [
         {"role": "user", "content": "\ud800 lone, \x00 nul, 漢字", "_private": {"a": [1.5, None]}},
         {"content": [{"type": "image_url", "image_url": {"url": "data:x"}}], "role": "user"},
@@ -36,7 +34,7 @@ def test_originals_come_back_exactly(store: Store) -> None:
 
 
 def test_the_caller_keeps_its_messages() -> None:
-    """What is changed after a commit does not change the archive, nor does what was read."""
+    """Later edits of messages, given or returned, do not change the archive."""
     store = MemoryStore()  # no other holds objects
     run = [{"role": "user", "content": [{"type": "text", "text": "before"}]}]
     session = store.commit(store.open(NAMESPACE, "s"), [(segment(run), run)])
@@ -49,7 +47,7 @@ def test_the_caller_keeps_its_messages() -> None:
 
 
 def test_of_many_racing_threads_one_wins(store: Store) -> None:
-    """Eight threads commit on one tip: one segment is there, seven were told."""
+    """Of eight commits on one tip one succeeds and seven raise `LedgerConflict`."""
     run = talk(3)
     early = store.open(NAMESPACE, "s")
 
@@ -68,7 +66,7 @@ def test_of_many_racing_threads_one_wins(store: Store) -> None:
 
 
 def test_each_commit_opens_a_child_epoch(store: Store) -> None:
-    """The lineage is a chain of parent pointers; every id of it leads to the newest."""
+    """The lineage is a chain of parent pointers, and each of its ids opens the newest epoch."""
     session = committed(store, "s", talk(3, "a"), talk(3, "b"))
     chain = store.lineage(NAMESPACE, "s")
     assert chain[0].id == "s"
@@ -85,8 +83,7 @@ def test_each_commit_opens_a_child_epoch(store: Store) -> None:
 
 
 def test_a_fork_shares_its_parents_entries(store: Store) -> None:
-    """A fork has what its parent had then, can read it, and goes on its own way; a parent that
-    never compressed is a pointer and no more."""
+    """A fork reads its parent's entries; later commits of one do not change the other."""
     parent = committed(store, "s", talk(3, "a"))
     fork = store.open(NAMESPACE, "f", "s")
     assert fork.entries == parent.entries
@@ -102,7 +99,7 @@ def test_a_fork_shares_its_parents_entries(store: Store) -> None:
 
 
 def test_a_fork_of_an_epoch_shares_what_that_epoch_had(store: Store) -> None:
-    """Forking the past leaves out what came after it."""
+    """A fork of an older epoch leaves out later entries."""
     committed(store, "s", talk(3, "a"), talk(3, "b"))
     chain = store.lineage(NAMESPACE, "s")
     fork = store.open(NAMESPACE, "f", chain[1].id)
@@ -113,7 +110,7 @@ def test_a_fork_of_an_epoch_shares_what_that_epoch_had(store: Store) -> None:
 
 
 def test_namespaces_are_worlds(store: Store) -> None:
-    """The same session id in another namespace has other entries, opens no archive, forks none."""
+    """A session id of another namespace has no entries, opens no archive and forks nothing."""
     session = committed(store, "s", talk(3))
     other = store.open("another tenant", "s")
     assert other.entries == ()
@@ -123,7 +120,7 @@ def test_namespaces_are_worlds(store: Store) -> None:
 
 
 def test_an_archive_above_its_limit_drops_what_is_large_and_old(store: Store) -> None:
-    """Large ones first, the oldest before the newer; entries, small ones and other tenants stay."""
+    """Large originals are dropped, the oldest first; entries, small ones and other tenants stay."""
     large = [{"role": "tool", "tool_call_id": f"c{n}", "content": noise(n)} for n in range(12)]
     small = talk(12)
     runs = [[large[n], small[n]] for n in range(12)]
@@ -165,7 +162,7 @@ histories = st.lists(st.one_of(commits, forks), max_size=12)
 
 
 def play(store: Store, history: list[tuple[str, str, int | str]]) -> None:
-    """Carry a history out."""
+    """Carry out a history."""
     for number, (what, name, other) in enumerate(history):
         if what == "fork":
             chain = [name] if name == other else [e.id for e in store.lineage(NAMESPACE, name)]
@@ -177,7 +174,7 @@ def play(store: Store, history: list[tuple[str, str, int | str]]) -> None:
 
 
 def possible(history: list[tuple[str, str, int | str]]) -> list[tuple[str, str, int | str]]:
-    """The history without forks of what was not there yet."""
+    """Return the history without forks of sessions that did not exist yet."""
     there: set[str] = set()
     kept = []
     for step in history:
@@ -191,7 +188,7 @@ def possible(history: list[tuple[str, str, int | str]]) -> list[tuple[str, str, 
 
 
 def told(store: Store) -> dict[str, object]:
-    """What a store says of every session, ids and hashes aside."""
+    """Return what a store holds of every session, without ids and hashes."""
     answers: dict[str, object] = {}
     for name in NAMES:
         session = store.open(NAMESPACE, name)
@@ -208,8 +205,7 @@ def told(store: Store) -> dict[str, object]:
 def test_a_database_is_a_memory_that_lasts(
     history: list[tuple[str, str, int | str]], lost: int
 ) -> None:
-    """After any commits and forks both tell the same, the chain verifies, and so it does after
-    a message was forgotten, which then is in no session."""
+    """A database holds what memory holds after any history, and verifies after a `forget`."""
     memory = MemoryStore()
     play(memory, history)
     with tempfile.TemporaryDirectory() as directory:

@@ -1,4 +1,4 @@
-"""The chain's format and the rules by which segments are laid, on examples written by hand."""
+"""The chain's format, and the rules by which segments are laid along a transcript."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from tests.helpers.talks import NAMESPACE, segment, talk, verify
 
 
 def standing_for(*run: str, kind: str = "summary", text: str = "") -> Segment:
-    """A segment for messages that are named by a letter each."""
+    """Return a segment for messages that are named by one letter each."""
     rendered = {"role": "user", "content": text or "for " + "".join(run)}
     return Segment(kind, run, rendered, 7, 70, "model")
 
 
 def tiles(digests: str, segments: list[Segment], forbidden: str = "") -> list[tuple[int, int, str]]:
-    """How segments lie along messages of one letter each; a gap is ""."""
+    """Return how segments lie along messages of one letter each; a gap is ""."""
     allowed = [letter not in forbidden for letter in digests]
     found, at = [], 0
     for start, end, laid in lay(list(digests), segments, allowed):
@@ -40,7 +40,7 @@ def tiles(digests: str, segments: list[Segment], forbidden: str = "") -> list[tu
 
 
 def test_a_chain_that_was_stored_verifies_for_ever() -> None:
-    """The hashes of a known chain, worked out once: others would make old ledgers corrupt."""
+    """The hashes of a known chain never change: old ledgers would be corrupt."""
     first = standing_for("sha256:a", "sha256:b", text="summary “one”")
     one = seal(first, GENESIS, "s.c1", salt="5a17", archive="sha256:cc")
     two = seal(replace(first, usage=Usage(1, 2, 3, 4, 0.5)), one.hash, "s.c2", salt="0", archive="")
@@ -58,7 +58,7 @@ CHAIN = (
 
 
 def test_a_tombstone_verifies_and_stands_for_nothing() -> None:
-    """Without segment and salt the link still holds; no message is found by it."""
+    """A tombstone keeps the chain valid and matches no message."""
     entry = seal(standing_for("x", "y"), GENESIS, "e1")
     later = seal(standing_for("z"), entry.hash, "e2")
     grave = Entry(FORGOTTEN, entry.epoch, entry.parent, "", entry.commitment, entry.hash)
@@ -68,7 +68,7 @@ def test_a_tombstone_verifies_and_stands_for_nothing() -> None:
 
 
 def test_each_part_of_an_entry_is_under_a_hash() -> None:
-    """Salt, payload, archive, parent and epoch: whichever is changed, the check tells where."""
+    """A change of salt, payload, archive, parent or epoch is found and named."""
     entry = seal(standing_for("x"), GENESIS, "e1", archive="sha256:aa")
     verify([entry])
     for changed, told in (
@@ -101,7 +101,7 @@ def test_each_part_of_an_entry_is_under_a_hash() -> None:
 def test_segments_are_laid_along_a_transcript(
     digests: str, ledger: list[str], laid: list[str]
 ) -> None:
-    """Where the whole run matches and may be represented; gaps stay as they are."""
+    """A segment is laid once, where its whole run matches; longer segments come first."""
     found = tiles(digests, [standing_for(*run) for run in ledger], forbidden="X")
     assert [text or digests[start:end] for start, end, text in found] == laid
 
@@ -110,7 +110,7 @@ def test_segments_are_laid_along_a_transcript(
 
 
 def test_memory_holds_the_sessions_used_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The least used one goes, with all its epochs; whoever still writes to it reads it again."""
+    """The least used session is dropped with all its epochs, and a later commit to it fails."""
     monkeypatch.setattr(memory, "MOST_SESSIONS", 2)
     store = MemoryStore()
     run = talk(2)

@@ -1,4 +1,4 @@
-"""The store in a database: files and rights, restarts, forks, other processes."""
+"""The store in a database: restarts, forks, encryption, other processes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from praison_compressor import ConfigError, Store, StoreUnavailable
-from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.messages import content_digest
 from tests.benchmarks.crash import crash
 from tests.benchmarks.races import race
@@ -26,7 +26,7 @@ pytest_plugins = ["tests.helpers.stores"]
 def test_the_list_of_sessions_goes_by_the_servers_clock(
     postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A worker whose clock is an hour ahead does not stay the last one."""
+    """Sessions are ordered by the server's clock, not by a worker's."""
     store, now = open_store(postgres.empty()), time.time
     with monkeypatch.context() as ahead:
         ahead.setattr(time, "time", lambda: now() + 3_600)
@@ -38,7 +38,7 @@ def test_the_list_of_sessions_goes_by_the_servers_clock(
 
 
 def test_a_quiet_turn_asks_once(sql_store: SqlStore, statements: list[str]) -> None:
-    """While the tip is unchanged a session is opened with one query and comes from memory."""
+    """An unchanged session is opened with one query, from memory."""
     session = committed(sql_store, "s", talk(5))
     statements.clear()
     assert sql_store.open(NAMESPACE, "s") is session
@@ -48,7 +48,7 @@ def test_a_quiet_turn_asks_once(sql_store: SqlStore, statements: list[str]) -> N
 def test_equal_messages_are_archived_once_in_a_namespace(
     sql_store: SqlStore, execute: Execute
 ) -> None:
-    """Two sessions share an original; two tenants never do."""
+    """Two sessions share equal originals; two tenants never do."""
     committed(sql_store, "s", talk(8))
     committed(sql_store, "t", talk(8), talk(10))
     assert execute("SELECT count(*) FROM compressor_messages") == [(10,)]
@@ -61,8 +61,7 @@ def test_equal_messages_are_archived_once_in_a_namespace(
 
 
 def test_a_lease_has_one_holder(store: Store) -> None:
-    """A second holder waits until the first gives back, or its time is over; the first may renew.
-    Another session has a lease of its own, another tenant's too."""
+    """A lease has one holder until it is released or expires, per session and tenant."""
     session = store.open(NAMESPACE, "s")
     assert store.claim(session, "one", 60)
     assert not store.claim(session, "two", 60)
@@ -81,7 +80,7 @@ def test_a_lease_has_one_holder(store: Store) -> None:
 
 
 def test_a_store_works_after_a_fork_of_the_process(sql_store: SqlStore) -> None:
-    """A child does not use its parent's connections; both go on."""
+    """Parent and child process both go on, with connections of their own."""
     committed(sql_store, "s", talk(3))
     context = multiprocessing.get_context("fork")
     child = context.Process(target=committed, args=(sql_store, "child", talk(4)))
@@ -97,14 +96,14 @@ def test_a_store_works_after_a_fork_of_the_process(sql_store: SqlStore) -> None:
 
 
 def test_many_processes_may_be_the_first(store_url: str) -> None:
-    """Four stores that open an empty database at once make one schema."""
+    """Four stores that open an empty database at once create one schema."""
     stores = [open_store(store_url) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(SqlStore.check, stores)) == [None] * 4
 
 
 def test_a_store_of_another_layout_is_refused(store_url: str, execute: Execute) -> None:
-    """Written by another version, newer or older: one clear error, and nothing is touched."""
+    """A store of another version is refused and left unchanged."""
     open_store(store_url).check()
     kind = "BLOB" if "sqlite" in store_url else "BYTEA"
     for change in (f"UPDATE %s SET value = CAST('99' AS {kind})", "DELETE FROM %s"):
@@ -119,7 +118,7 @@ def test_a_store_of_another_layout_is_refused(store_url: str, execute: Execute) 
 
 
 def test_an_encrypted_store_shows_no_word(tmp_path: Path) -> None:
-    """With a codec no word, summary or digest of a message is readable in any file."""
+    """With a codec no file holds a word, summary or digest of a message."""
     word = "xyzzyplugh"
     store = open_store(tmp_path / "ledger.db", codec=Fernet(Fernet.generate_key()))
     session = committed(store, "s", talk(6, word))
@@ -136,7 +135,7 @@ def test_an_encrypted_store_shows_no_word(tmp_path: Path) -> None:
 
 
 def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url: str) -> None:
-    """One key in the environment for all stores: a new one is encrypted with it."""
+    """A new store is encrypted with the key, and opens with no other key and not without."""
     key = Fernet.generate_key().decode()
     committed(open_store(store_url, key=key), "s", talk(3))
     assert open_store(store_url, key=key).archived(NAMESPACE, "s") == talk(3)
@@ -154,7 +153,7 @@ def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url:
 def test_a_plain_store_stays_plain(
     sql_store: SqlStore, store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A key leaves it and its index as they are, which the log says; a codec is refused."""
+    """A plain store stays plain despite a key, which the log says; a codec is refused."""
     committed(sql_store, "s", talk(3))
     assert "is not encrypted" not in caplog.text
     committed(open_store(store_url, key=Fernet.generate_key().decode()), "t", talk(6, "other"))
@@ -169,7 +168,7 @@ def test_a_plain_store_stays_plain(
 
 
 def test_a_killed_writer_leaves_a_whole_ledger(store_url: str) -> None:
-    """What was acknowledged is there, nothing is half there, and the next writer goes on."""
+    """After a kill every acknowledged epoch is there, nothing is half written."""
     outcome = crash(store_url, kills=3, seed=7, every=4)
     assert outcome.lost == []
     assert outcome.faults == []
@@ -178,7 +177,7 @@ def test_a_killed_writer_leaves_a_whole_ledger(store_url: str) -> None:
 
 
 def test_a_segment_costs_one_call_however_many_race(store_url: str, tmp_path: Path) -> None:
-    """Processes that send the same conversations pay once for each segment and see one view."""
+    """Racing processes pay once for each segment and see one view."""
     found = race(store_url, 3, 2, tmp_path)
     assert found.sessions == 2
     assert found.calls == found.segments > 0

@@ -1,6 +1,4 @@
-"""A store that cannot do what it is asked: one clear error, and nothing lost or half-written;
-conversations over a database, also while its server is away.
-"""
+"""A store that fails: one clear error, and nothing lost or half written."""
 
 from __future__ import annotations
 
@@ -23,8 +21,7 @@ from praison_compressor import (
     LedgerError,
     StoreUnavailable,
 )
-from praison_compressor.ledger.sql import database
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import database, open_store
 from praison_compressor.messages import check
 from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
@@ -44,7 +41,7 @@ pytest_plugins = ["tests.helpers.stores"]
     ],
 )
 def test_a_wrong_url_is_one_clear_error(url: str, said: str) -> None:
-    """It says what was expected, and repeats no password."""
+    """The error names the expected form and repeats no password."""
     with pytest.raises(StoreUnavailable, match=said) as caught:
         open_store(url)
     assert "hunter2" not in str(caught.value)
@@ -52,7 +49,7 @@ def test_a_wrong_url_is_one_clear_error(url: str, said: str) -> None:
 
 
 def test_a_torn_file_is_damaged(tmp_path: Path) -> None:
-    """Half a database is an error that says so, never an empty answer."""
+    """Half a database is an error, never an empty answer."""
     path = tmp_path / "ledger.db"
     store = open_store(path)
     committed(store, "s", *(talk(40, f"topic{n}") for n in range(10)))
@@ -64,7 +61,7 @@ def test_a_torn_file_is_damaged(tmp_path: Path) -> None:
 
 
 def test_a_name_that_no_database_can_hold_is_refused(tmp_path: Path) -> None:
-    """An id that is empty or no text is an error of the caller, on every database."""
+    """An empty or invalid id is the caller's error on every database."""
     store: Any = open_store(tmp_path / "ledger.db")
     for name in ("", "nul\0", "\udc80", "x" * 5_000, 3, b"s"):
         with pytest.raises(ConfigError, match=r"cannot name a session|a name of 5000 bytes"):
@@ -80,7 +77,7 @@ WAITS = re.compile("^BEGIN IMMEDIATE$|FOR UPDATE$")
 
 @contextmanager
 def locked(url: str) -> Iterator[None]:
-    """Another program that keeps everybody else from writing."""
+    """Keep everybody else from writing, as another program would."""
     if url.startswith("sqlite"):
         with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -95,7 +92,7 @@ def locked(url: str) -> Iterator[None]:
 def test_a_locked_store_is_waited_for_once(
     store_url: str, statements: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Once in a cooldown a write waits, two seconds at most; reads go on, and openings."""
+    """A write waits two seconds at most, once per cooldown; reads and openings go on."""
     assert (database._LOCK_SECONDS, database._CONNECT_SECONDS) == (2, 2)
     monkeypatch.setattr(database, "_LOCK_SECONDS", 1)
     monkeypatch.setattr(database, "_REST", 1_000)
@@ -131,7 +128,7 @@ def _another_in_its_place(path: Path) -> None:
 def test_a_file_that_went_away_is_made_anew(
     lose: Callable[[Path], None], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The next commit is in the file at the path, whole, and the log says once what happened."""
+    """After a deletion the next commit is in the file at the path, and the log says so once."""
     path = tmp_path / "ledger.db"
     store = open_store(path)
     lost = committed(store, "s", talk(3, "a"), talk(3, "b"))
@@ -156,7 +153,7 @@ CONFIG = CompressorConfig(
 
 
 class Model:
-    """A user's own summarizer that counts its calls."""
+    """A user's summarizer that counts its calls."""
 
     def __init__(self) -> None:
         self.calls = 0
@@ -167,13 +164,13 @@ class Model:
 
 
 def grown(url: str, turns: Sequence[int], model: Model, **options: Any) -> Any:
-    """The last result of a conversation that was sent after each of these turns."""
+    """Return the last result of a conversation that was sent after each of these turns."""
     subject = ContextCompressor(CONFIG, summarizer=model, store=open_store(url))
     return [subject.compress_sync(coding_session(count), **options) for count in turns][-1]
 
 
 def test_a_fork_pays_only_for_what_is_its_own(store_url: str) -> None:
-    """The common prefix is not summarized again, and the parent does not notice."""
+    """A fork does not summarize the common prefix again, and its parent does not change."""
     paid, model = Model(), Model()
     parent = grown(store_url, range(2, 13, 2), paid, session_id="s")
     fork = grown(store_url, [12], model, session_id="f", parent_session_id="s")
@@ -187,7 +184,7 @@ def test_a_fork_pays_only_for_what_is_its_own(store_url: str) -> None:
 def test_an_agent_is_answered_while_the_server_is_away(
     postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """PostgreSQL stops, twice, and comes back: every turn has a view, nothing is doubled."""
+    """While PostgreSQL is away every turn has a valid view, and nothing is doubled after."""
     monkeypatch.setattr(database, "_REST", 0)
     store = open_store(postgres.empty())
     ours = ContextCompressor(CONFIG, store=store)

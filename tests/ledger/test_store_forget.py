@@ -1,4 +1,4 @@
-"""What is forgotten is gone from archive, index and file, and the chain holds."""
+"""`forget` removes words from archive, index and file, and the chain stays valid."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from praison_compressor import LedgerConflict, SessionNotFound
-from praison_compressor.ledger.segments import DROPPED, FORGOTTEN
+from praison_compressor.ledger import DROPPED, FORGOTTEN
+from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.ledger.sql import erasure as pages
-from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk, verify
@@ -24,8 +24,7 @@ pytest_plugins = ["tests.helpers.stores"]
 def test_a_forgotten_session_is_gone_and_the_chain_verifies(
     sql_store: SqlStore, store_url: str
 ) -> None:
-    """Originals, summaries and index are empty; tombstones keep their places; another process
-    does not use the snapshot that it read before."""
+    """Originals, summaries and index are empty, and other processes' snapshots are stale."""
     session = committed(sql_store, "s", talk(4, "a"), talk(4, "b"))
     other = open_store(store_url)
     assert not other.open(NAMESPACE, "s").entries[0].forgotten
@@ -46,7 +45,7 @@ def test_a_forgotten_session_is_gone_and_the_chain_verifies(
 
 
 def test_a_forgotten_message_takes_what_was_said_of_it(sql_store: SqlStore) -> None:
-    """The summary that covered it and every later one go; earlier ones and the rest stay."""
+    """The summary that covers a message and every later one are removed with it."""
     session = committed(sql_store, "s", talk(4, "a"), talk(4, "b"), talk(4, "c"))
     fork = sql_store.open(NAMESPACE, "f", "s")
     sql_store.commit(fork, [(segment(talk(4, "d")), talk(4, "d"))])
@@ -65,7 +64,7 @@ def test_a_forgotten_message_takes_what_was_said_of_it(sql_store: SqlStore) -> N
 
 
 def test_a_session_whose_last_words_are_forgotten_is_listed_no_more(sql_store: SqlStore) -> None:
-    """Message by message: it is listed while one is left, but its system prompt; so is a fork."""
+    """A session is listed until its last message but the system prompt is forgotten."""
     system = {"role": "system", "content": "Be brief."}
     last = {"role": "user", "content": "and the end"}
     session = sql_store.open(NAMESPACE, "s")
@@ -83,7 +82,7 @@ def test_a_session_whose_last_words_are_forgotten_is_listed_no_more(sql_store: S
 
 
 def test_a_summary_begun_before_a_forgetting_is_not_committed(sql_store: SqlStore) -> None:
-    """Its writer was shown what is forgotten now: it is told to look again."""
+    """A summary whose writer saw a forgotten message is refused."""
     before = committed(sql_store, "s", talk(4, "a"))
     sql_store.forget(NAMESPACE, content_digest(talk(4, "a")[1]))
     late = segment(talk(4, "b"), "as number1 of a says")
@@ -95,7 +94,7 @@ def test_a_summary_begun_before_a_forgetting_is_not_committed(sql_store: SqlStor
 
 
 def test_what_others_hold_is_told_and_kept(sql_store: SqlStore) -> None:
-    """A message that another session archived too stays there, and the caller learns where."""
+    """A message that another session archived stays there, and the result names that session."""
     committed(sql_store, "s", talk(6))
     committed(sql_store, "t", talk(4))
     sql_store.open(NAMESPACE, "f", "s")
@@ -107,7 +106,7 @@ def test_what_others_hold_is_told_and_kept(sql_store: SqlStore) -> None:
 
 
 def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path: Path) -> None:
-    """The word is in the index's bytes before, and in no byte of any file after."""
+    """No file holds a byte of the forgotten words."""
     word = "xyzzyplugh"
     store = open_store(tmp_path / "ledger.db")
     committed(store, "kept", *(talk(30, f"other{n}") for n in range(5)))
@@ -127,9 +126,7 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_file(tmp_path: Path) -> N
 def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(
     postgres: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The files of the tables are written anew, and the planner sampled none of it: the word is
-    in no table of the server. A backup that reads can take an hour: what was kept for it is
-    cleared by whoever asks again."""
+    """No table of the server holds the words, at the latest after `clear_pages`."""
     word = "xyzzyplugh"
 
     def in_a_table() -> bool:

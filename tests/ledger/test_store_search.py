@@ -1,12 +1,11 @@
-"""What is archived is found by its words."""
+"""Archived messages are found by their words."""
 
 from __future__ import annotations
 
 import pytest
 
 from praison_compressor import ConfigError, SessionNotFound
-from praison_compressor.ledger.sql.store import SqlStore
-from praison_compressor.ledger.words import rank, snippet, words
+from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
@@ -27,8 +26,7 @@ NOTHING = ("", "  ", "!!! ---", '"', "'", "NOT", "zz OR q", "x*", "\\", ":")
 
 
 def test_a_message_is_found_by_its_words(sql_store: SqlStore) -> None:
-    """Words, paths, tool arguments, other scripts; case is ignored; the place is told. What a
-    database would read as an operator is only words."""
+    """Words, paths, arguments and other scripts are found; operators of a database are words."""
     session = committed(sql_store, "s", talk(8))
     for query, ordinal in FOUND.items():
         best = sql_store.search(NAMESPACE, query, "s")[0]
@@ -42,7 +40,7 @@ def test_a_message_is_found_by_its_words(sql_store: SqlStore) -> None:
 
 
 def test_a_search_stays_in_its_session(sql_store: SqlStore) -> None:
-    """Equal words in another session or namespace are not found; a fork finds its parent's."""
+    """A search reaches no other session or namespace; a fork finds its parent's words."""
     committed(sql_store, "s", talk(4, "secret"))
     sql_store.open(NAMESPACE, "f", "s")
     committed(sql_store, "s", talk(4, "later"))
@@ -57,8 +55,7 @@ def test_a_search_stays_in_its_session(sql_store: SqlStore) -> None:
 
 
 def test_every_message_of_a_transcript_is_found(sql_store: SqlStore) -> None:
-    """Also those that no summary stands for, by the digest that forgets them; of these recall,
-    whose agent has them before it, lists none."""
+    """Messages that no summary covers are found too, except with `archived_only`."""
     whole = talk(8)
     session = sql_store.open(NAMESPACE, "s")
     outline = (whole[0], 0, whole[6], whole[7])
@@ -74,14 +71,3 @@ def test_every_message_of_a_transcript_is_found(sql_store: SqlStore) -> None:
             assert [found.message for found in archived] == [whole[3]] * (number == 3)
     sql_store.forget(NAMESPACE, content_digest(whole[7]))
     assert [name for name in names if sql_store.search(NAMESPACE, "number7", name)] == []
-
-
-def test_words_are_folded_phrases_rank_first_and_a_snippet_shows_the_place() -> None:
-    """No case, no underscores, no punctuation; a script without spaces goes by characters. Of
-    texts with the same words, the one that has them together comes first."""
-    assert words("Foo_bar foo, ＢＡＲ! 漢字x") == ["foo", "bar", "漢", "字", "x"]
-    texts = ["a connection time out happened", "time in, time to go out"]
-    assert [index for _, index in rank("time out", texts)] == [0, 1]
-    cut = snippet("needle", "start " * 200 + "the NEEDLE is here" + " end" * 200, width=60)
-    assert "NEEDLE is" in cut
-    assert (cut[0], cut[-1], len(cut) <= 62) == ("…", "…", True)

@@ -1,4 +1,4 @@
-"""What was changed in a store behind its back is named."""
+"""`verify` names every change that was made behind the store's back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger.sql import SqlStore, open_store
 from tests.benchmarks.tamper import tamper
 from tests.helpers.stores import Execute
 from tests.helpers.talks import NAMESPACE, committed, talk
@@ -17,7 +17,7 @@ pytest_plugins = ["tests.helpers.stores"]
 
 
 def test_a_flipped_bit_is_named(store_url: str) -> None:
-    """Wherever one is changed in summary, archive, transcript or chain, `verify` says so."""
+    """A flipped bit in summary, archive, transcript or chain is named."""
     flips, unnamed = tamper(store_url, every=250)
     assert unnamed == []
     assert min(flips[part] for part in ("summary", "archive", "transcript", "chain")) > 1
@@ -45,7 +45,7 @@ def test_a_flipped_bit_is_named(store_url: str) -> None:
     ],
 )
 def test_a_row_that_is_gone_or_moved_is_named(tmp_path: Path, damage: str, said: str) -> None:
-    """Rows belong together: none can be removed or moved unnoticed by whoever cannot hash."""
+    """A removed or moved row is named."""
     store = open_store(tmp_path / "ledger.db")
     committed(store, "s", talk(6, "a"), talk(6, "b"))
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as behind:
@@ -55,7 +55,7 @@ def test_a_row_that_is_gone_or_moved_is_named(tmp_path: Path, damage: str, said:
 
 
 def test_faults_name_session_and_entry(sql_store: SqlStore, execute: Execute) -> None:
-    """A person learns which session, which entry, what disagrees."""
+    """A fault names the session, the entry and the disagreement."""
     session = committed(sql_store, "s", talk(3, "a"), talk(3, "b"))
     committed(sql_store, "sound", talk(3, "c"))
     execute("UPDATE compressor_entries SET epoch = 'x' WHERE key = 2")

@@ -1,4 +1,4 @@
-"""Each message by itself: as a provider takes it, the caller's own wherever that can be sent."""
+"""One message, repaired as a provider accepts it, or the caller's own object."""
 
 from __future__ import annotations
 
@@ -14,24 +14,23 @@ import pytest
 from praison_compressor import InvalidMessages
 from praison_compressor.messages import check, read, to_plain, tool_calls_of
 from tests.helpers.native import Block
-from tests.helpers.transcripts import step
 
 USER = {"role": "user", "content": "hello"}
 
 
 def call(id: Any = "a", name: Any = "run", arguments: Any = "{}", **more: Any) -> dict[str, Any]:
-    """A tool call as OpenAI writes it."""
+    """Return a tool call in OpenAI's shape."""
     function = {"name": name, "arguments": arguments}
     return {"id": id, "type": "function", "function": function, **more}
 
 
 def calling(*calls: Any, **more: Any) -> dict[str, Any]:
-    """An assistant message that makes these calls."""
+    """Return an assistant message with these calls."""
     return {"role": "assistant", "content": None, "tool_calls": list(calls), **more}
 
 
 def sent(*messages: Any) -> list[dict[str, Any]]:
-    """The messages as they may be sent."""
+    """Return the messages as they may be sent."""
     return list(read(list(messages)).messages)
 
 
@@ -49,7 +48,7 @@ def sent(*messages: Any) -> list[dict[str, Any]]:
     ],
 )
 def test_what_is_no_transcript_is_refused_with_its_index(messages: Any, index: Any) -> None:
-    """The error says where and what was expected."""
+    """The error has the index and what was expected."""
     with pytest.raises(InvalidMessages) as caught:
         read(messages)
     assert caught.value.index == index
@@ -57,7 +56,7 @@ def test_what_is_no_transcript_is_refused_with_its_index(messages: Any, index: A
 
 
 def test_half_characters_are_mended_wherever_they_stand() -> None:
-    """No request can be sent with one; halves that belong together are one character."""
+    """Surrogate pairs become one character and lone ones U+FFFD, at any depth."""
     half, pair = "a \ud83d b", "\ud83d\ude00"
     blocks = [{"type": "text", "text": half}, {"type": "odd", "data": {half: [half, 1, None]}}]
     given = [
@@ -74,7 +73,7 @@ def test_half_characters_are_mended_wherever_they_stand() -> None:
 
 
 def test_what_can_be_sent_is_the_callers_own_message() -> None:
-    """Not a copy: the host's marks on it stay where the host put them."""
+    """A valid message is returned as the same object."""
     custom = {"id": "c", "type": "custom", "custom": {"name": "grep", "input": "a b"}}
     messages = [
         {"role": "system", "content": "s"},
@@ -109,19 +108,13 @@ def test_what_can_be_sent_is_the_callers_own_message() -> None:
     ],
 )
 def test_content_that_no_provider_takes_becomes_text_or_goes(content: Any, expected: Any) -> None:
-    """What can be read of it is kept; an empty text block is refused, so it goes."""
+    """Invalid content becomes text, and empty text blocks are dropped."""
     assert sent({"role": "user", "content": content})[0]["content"] == expected
     assert check([{"role": "user", "content": content}]) == ["messages[0]"]
 
 
-def test_nothing_beside_a_call_is_no_empty_list() -> None:
-    """`content: []` beside calls is refused as an empty array."""
-    asked, answer = step("a", "ok")
-    assert sent({**asked, "content": []}, answer)[0]["content"] is None
-
-
 def test_private_keys_and_keys_of_other_roles_never_leave() -> None:
-    """Keys that begin with an underscore are refused by providers; only an assistant calls."""
+    """Private keys, and calls of other roles than the assistant's, are dropped."""
     assert sent({**USER, "_summary": True}) == [USER]
     assert sent({**USER, "tool_calls": [call()], "function_call": {"name": "f"}, "x": 1}) == [
         {**USER, "x": 1}
@@ -131,7 +124,7 @@ def test_private_keys_and_keys_of_other_roles_never_leave() -> None:
 
 @pytest.mark.parametrize("odd", [None, 3, "text", {"a": 1}, SimpleNamespace(id="x")])
 def test_calls_that_are_no_list_call_nothing(odd: Any) -> None:
-    """Whatever a host puts in `tool_calls`, reading it ends, and the view is valid."""
+    """A `tool_calls` that is no list is dropped."""
     said = {"role": "assistant", "content": "hm"}
     assert sent(USER, {**said, "tool_calls": odd}) == [USER, said]
 
@@ -147,7 +140,7 @@ def test_calls_that_are_no_list_call_nothing(odd: Any) -> None:
     ],
 )
 def test_arguments_become_one_json_object_that_loses_nothing(arguments: Any, expected: str) -> None:
-    """A model cuts them off or misquotes them; a host parses them."""
+    """Broken arguments become a JSON object that holds their text."""
     broken = {"id": "a", "function": {"arguments": arguments, "more": 1}, "index": 3}
     (mended,) = sent(calling(broken))[0]["tool_calls"]
     function = {"name": "unnamed", "arguments": expected, "more": 1}
@@ -155,7 +148,7 @@ def test_arguments_become_one_json_object_that_loses_nothing(arguments: Any, exp
 
 
 def test_a_call_without_an_id_gets_one_by_what_it_calls() -> None:
-    """The same every time, so that its digest holds; another call has another."""
+    """A missing id is derived from the call, equal for equal calls."""
     one, same, other = (
         sent(calling(call(None, arguments=text)))[0]["tool_calls"][0]["id"]
         for text in ('{"a": 1}', '{"a": 1}', '{"a": 2}')
@@ -165,7 +158,7 @@ def test_a_call_without_an_id_gets_one_by_what_it_calls() -> None:
 
 
 def test_the_older_shape_of_a_call_becomes_the_newer() -> None:
-    """`function_call` and its result by name, as OpenAI had them before tools."""
+    """`function_call` and its result become a tool call and its result."""
     older = {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": {}}}
     answer = {"role": "function", "name": "f", "content": "done"}
     asked, got, after = sent(older, answer, USER)
@@ -176,7 +169,7 @@ def test_the_older_shape_of_a_call_becomes_the_newer() -> None:
 
 
 def test_objects_become_plain_values() -> None:
-    """Models at any depth, attributes, bytes, strings of a host's own kind, classes by name."""
+    """Objects at any depth become plain JSON values."""
 
     class Role(str):
         pass
@@ -205,7 +198,7 @@ def test_objects_become_plain_values() -> None:
 
 
 def test_a_hundred_levels_are_read_and_one_more_is_not() -> None:
-    """The same depth wherever it is measured: in reading and in arguments."""
+    """The limit of 100 levels is the same for messages and arguments."""
     least, most = ({"deep": functools.reduce(lambda v, _: [v], range(n), [])} for n in (98, 101))
     assert sent({**USER, **least})
     with pytest.raises(InvalidMessages, match="100 levels") as caught:

@@ -1,4 +1,4 @@
-"""Digests, by which a message is found again and archived; the cache of what is known of each."""
+"""Digests of messages, and the cache of messages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor.messages import Message, content_digest, digest, to_plain
-from praison_compressor.messages.digests import SPARE, MessageCache, canonical, is_bare
+from praison_compressor.messages.digests import MessageCache, canonical, is_bare
 from tests.helpers.transcripts import broken_transcripts
 
 USER = {"role": "user", "content": "hello"}
@@ -26,7 +26,7 @@ def call(arguments: str = "{}") -> dict[str, Any]:
 
 
 def test_a_digest_that_was_stored_is_the_digest_of_the_message_for_ever() -> None:
-    """Worked out once: another one would make every ledger lose its summaries."""
+    """Known digests never change: every ledger would lose its summaries."""
     plain = {"role": "user", "content": "grüße 漢字 \ud800", "name": "ann"}
     calls = {**call('{"x": 1}'), "reasoning_content": "thought"}
     stored = [digest(plain), content_digest(plain), digest(calls), content_digest(calls)]
@@ -39,7 +39,7 @@ def test_a_digest_that_was_stored_is_the_digest_of_the_message_for_ever() -> Non
     "key", ["id", "cache_control", "timestamp", "created_at", "created", "index", "_private"]
 )
 def test_what_only_marks_a_message_does_not_change_which_it_is(key: str) -> None:
-    """It is found again without it; the archive tells the two apart."""
+    """Marks of a message change its content digest alone."""
     marked = {**USER, key: "x"}
     assert digest(marked) == digest(USER)
     assert content_digest(marked) != content_digest(USER)
@@ -71,14 +71,14 @@ MARK = {"cache_control": {"type": "ephemeral"}}
 def test_only_what_a_provider_tells_apart_changes_which_message_it_is(
     same: list[Message], others: list[Message]
 ) -> None:
-    """None is as good as no key, a text as a list with it; another key, part or value is not."""
+    """The canonical digest changes exactly with what a provider distinguishes."""
     one = {digest({**USER, **each}) for each in same}
     assert len(one) == 1
     assert one.isdisjoint(digest({**USER, **each}) for each in others)
 
 
 def test_call_ids_reasoning_and_arguments_are_in_the_digest() -> None:
-    """They are sent, so a change of one is a change."""
+    """Call ids, reasoning and arguments are part of the canonical digest."""
     other_id = [{**call()["tool_calls"][0], "id": "b"}]
     thinking = [{"type": "thinking", "thinking": "hm", "signature": "s"}]
     others = [call("[]"), {**call(), "tool_calls": other_id}, {**call(), "reasoning_content": "hm"}]
@@ -88,7 +88,7 @@ def test_call_ids_reasoning_and_arguments_are_in_the_digest() -> None:
 
 @given(broken_transcripts())
 def test_a_bare_message_is_digested_as_any_other(messages: Any) -> None:
-    """Plain text has one digest of two meanings: both are what the long way gives."""
+    """The short cut for plain text gives the same digests."""
     for message in map(to_plain, messages):
         sealed = json.dumps(message, sort_keys=True, separators=(",", ":")).encode("ascii")
         assert content_digest(message) == "sha256:" + hashlib.sha256(sealed).hexdigest()
@@ -108,7 +108,7 @@ messages = st.dictionaries(st.sampled_from(["role", "content", "name", "x"]), va
 
 @given(messages, messages)
 def test_two_messages_are_one_only_if_they_are_equal(one: Any, other: Any) -> None:
-    """What the cache calls the same has the same digests, numbers and booleans told apart."""
+    """The cache shares an entry only between messages of equal content."""
     cache = MessageCache()
     first, second = cache(one), cache(other)
     assert first.content_digest == content_digest(one)
@@ -118,7 +118,7 @@ def test_two_messages_are_one_only_if_they_are_equal(one: Any, other: Any) -> No
 
 @given(messages)
 def test_a_rebuilt_message_is_found_again(message: Any) -> None:
-    """A host that makes new dictionaries every turn pays for no digest twice."""
+    """An equal new dictionary has the same entry."""
     cache = MessageCache()
     assert cache(copy.deepcopy(message)) is cache(message)
 
@@ -133,7 +133,7 @@ def test_a_rebuilt_message_is_found_again(message: Any) -> None:
     ],
 )
 def test_an_edit_in_place_is_noticed(edit: Any) -> None:
-    """The same object with other content is another message, at any depth."""
+    """An edit at any depth of the same object changes the digest."""
     message, cache = call(), MessageCache()
     before = cache(message).digest
     assert cache(message).digest == before
@@ -143,7 +143,7 @@ def test_an_edit_in_place_is_noticed(edit: Any) -> None:
 
 @pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0.0, -0.0), (0, False)])
 def test_numbers_that_python_calls_equal_are_told_apart(old: Any, new: Any) -> None:
-    """1, True and 1.0 are three values to a provider."""
+    """1, True and 1.0 have three digests."""
     message: dict[str, Any] = {"role": "user", "content": [{"type": "x", "value": old}]}
     cache = MessageCache()
     before = cache(message)
@@ -153,7 +153,7 @@ def test_numbers_that_python_calls_equal_are_told_apart(old: Any, new: Any) -> N
 
 
 def test_objects_inside_a_message_are_read_by_value() -> None:
-    """Tool calls as a client's objects: found again by content, and their edits are noticed."""
+    """Objects inside a message are found by content, and their edits are noticed."""
     function = SimpleNamespace(name="run", arguments="{}")
     message = {**call(), "tool_calls": [SimpleNamespace(id="a", function=function)]}
     cache = MessageCache()
@@ -164,7 +164,7 @@ def test_objects_inside_a_message_are_read_by_value() -> None:
 
 @pytest.mark.parametrize("bounds", [{"max_messages": 10}, {"max_chars": 60}])
 def test_it_is_bounded(bounds: Any) -> None:
-    """However many messages pass, at most twice the bound are held, and the one in use is."""
+    """The cache holds at most twice its bound, and the entry in use."""
     cache = MessageCache(**bounds)
     used = {"role": "u", "content": "kept"}
     first = cache(used)
@@ -176,17 +176,8 @@ def test_it_is_bounded(bounds: Any) -> None:
 
 
 def test_the_longest_transcript_fits() -> None:
-    """One larger than the bound would be read anew, whole, at every look."""
+    """A transcript above the bound is not read again at every look-up."""
     cache = MessageCache(max_messages=10)
     talk = [{"role": "user", "content": f"message {n}"} for n in range(500)]
     known = cache.all(talk)
     assert all(a is b for a, b in zip(known, cache.all([dict(m) for m in talk]), strict=True))
-
-
-def test_objects_are_not_held_for_ever() -> None:
-    """A host that makes new dictionaries of old contents for every request leaves few of them."""
-    cache = MessageCache()
-    for _ in range(50):
-        cache.all([{"role": "user", "content": f"message {number}"} for number in range(100)])
-    assert cache.size == 100
-    assert len(cache._by_id) <= 2 * 100 + SPARE

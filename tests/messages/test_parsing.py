@@ -1,4 +1,4 @@
-"""Lists of messages: calls and results brought together, as OpenAI and as Anthropic have them."""
+"""Lists of messages: calls paired with results, in OpenAI's and Anthropic's shape."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ PICTURE: Message = {"type": "image", "source": {"type": "url", "url": "https://e
 
 
 def calling(*calls: Message) -> Message:
-    """An assistant message that makes these calls, in OpenAI's shape."""
+    """Return an assistant message with these calls, in OpenAI's shape."""
     return {"role": "assistant", "content": None, "tool_calls": list(calls)}
 
 
 def result(id: str, content: Any = "done", **more: Any) -> Message:
-    """The result of the call with that id, in OpenAI's shape."""
+    """Return the result of a call, in OpenAI's shape."""
     return {"role": "tool", "tool_call_id": id, "content": content, **more}
 
 
 def refusal_of_openai(messages: Any) -> str | None:
-    """What the strict provider says to these messages; None: it takes them."""
+    """Return the strict provider's refusal of these messages, or None."""
     # Others than OpenAI take pictures in results: of these the text is looked at.
     said = [{**m, "content": text_of(m)} if m["role"] == "tool" else m for m in messages]
     try:
@@ -66,7 +66,7 @@ shapes = pytest.mark.parametrize("shape", SHAPES)
 @shapes
 @given(data=st.data())
 def test_a_valid_transcript_is_read_as_it_is(shape: str, data: st.DataObject) -> None:
-    """Nothing is repaired that a provider would take: the very same dictionaries come back."""
+    """A valid transcript is returned as the same objects."""
     valid, _, refusal_of = SHAPES[shape]
     messages = data.draw(valid)
     got = read(messages)
@@ -81,8 +81,7 @@ def test_a_valid_transcript_is_read_as_it_is(shape: str, data: st.DataObject) ->
 def test_a_faulty_transcript_becomes_valid_and_loses_nothing(
     shape: str, data: st.DataObject
 ) -> None:
-    """Whatever a host drops, doubles, moves or mixes, a strict provider takes the view; reading it
-    again changes nothing; every message of the caller is in it once, and stays as it was."""
+    """Any faulty transcript becomes valid, holds each message once, and reads the same again."""
     _, broken, refusal_of = SHAPES[shape]
     messages = data.draw(broken)
     before = copy.deepcopy(messages)
@@ -96,7 +95,7 @@ def test_a_faulty_transcript_becomes_valid_and_loses_nothing(
 @shapes
 @given(data=st.data())
 def test_no_step_parts_a_call_from_its_result(shape: str, data: st.DataObject) -> None:
-    """Steps cover the list in order; each alone, between a user's words, is a conversation."""
+    """Steps cover the list in order, and each is a valid conversation alone."""
     valid, _, refusal_of = SHAPES[shape]
     messages = data.draw(valid)
     atoms = steps(messages)
@@ -106,7 +105,7 @@ def test_no_step_parts_a_call_from_its_result(shape: str, data: st.DataObject) -
 
 
 def test_steps_and_the_messages_in_front_are_told() -> None:
-    """A call with all results that follow is one step, everything else a step alone."""
+    """A call and its results are one step, any other message is a step alone."""
     plain = [USER, calling(call("a"), call("b")), result("a"), result("b"), USER, result("c")]
     assert steps(plain) == [range(1), range(1, 4), range(4, 5), range(5, 6)]
     system, developer = {"role": "system", "content": "s"}, {"role": "developer", "content": "d"}
@@ -119,7 +118,7 @@ def test_steps_and_the_messages_in_front_are_told() -> None:
 
 
 def test_a_missing_result_gets_a_stub_in_the_shape_of_its_call() -> None:
-    """At the end of its step, and in front of what the user says next."""
+    """A missing result becomes a stub at the end of its step."""
     transcript = read([calling(call("a"), call("b"), call("c")), result("b"), USER])
     assert transcript.origins == (0, 1, None, None, 2)
     assert transcript.repaired == 2
@@ -132,7 +131,7 @@ def test_a_missing_result_gets_a_stub_in_the_shape_of_its_call() -> None:
 
 
 def test_three_calls_with_one_id_get_three_ids_and_their_results_in_order() -> None:
-    """Names that every provider takes; the caller's own are left alone."""
+    """Repeated ids become distinct, and results keep their order."""
     given = [calling(call("x"), call("x"), call("x"), call("y"))]
     given += [result("x", "first"), result("x", "second"), result("x", "third"), result("y", "own")]
     messages = read(given).messages
@@ -145,7 +144,7 @@ def test_three_calls_with_one_id_get_three_ids_and_their_results_in_order() -> N
 
 
 def test_results_find_their_calls_whatever_their_order_and_names() -> None:
-    """By id first of all, by name where there is no id, each once, the first that came first."""
+    """Results are paired by id, else by name or order, each once."""
     calls = [call("a"), call("b", "bash"), {**call("c"), "id": None}]
     results = [
         result("b", "of b"),
@@ -160,7 +159,7 @@ def test_results_find_their_calls_whatever_their_order_and_names() -> None:
 
 
 def test_an_orphan_says_whose_result_it_was() -> None:
-    """By the name of its tool, where that is a name."""
+    """A result without a call becomes text with the tool's name."""
     given = [result("x", name="grep"), result("y"), result("z", name=["grep"])]
     named, nameless, odd = read(given).messages
     assert named == {"role": "user", "content": f"{ORPHAN_OPENS} (grep)\ndone"}
@@ -171,7 +170,7 @@ def test_an_orphan_says_whose_result_it_was() -> None:
 
 
 def test_calls_are_read_from_blocks() -> None:
-    """Whatever the shape, a call is an id, a name and JSON; one in both shapes is one call."""
+    """Calls are read from blocks and from `tool_calls`, a repeated one once."""
     block = asks(text("I look."), use("a", path="x"), use("b", "bash"))
     expected = (ToolCall("a", "read_file", '{"path": "x"}'), ToolCall("b", "bash", "{}"))
     assert tool_calls_of(block) == expected
@@ -180,7 +179,7 @@ def test_calls_are_read_from_blocks() -> None:
 
 
 def test_a_result_without_a_call_becomes_text_beside_the_users() -> None:
-    """Its words and pictures stay, it is no tool_result any more, nor the user's word."""
+    """An orphan block becomes text with its pictures, and is not the user's word."""
     lost = brings(native.result("gone", [text("42 rows"), PICTURE]), text("thanks"))
     view = read([USER, asks(text("Hm.")), lost]).messages
     assert view[2]["content"] == [text(f"{ORPHAN_OPENS}\n42 rows"), PICTURE, text("thanks")]
@@ -196,20 +195,20 @@ def test_a_result_without_a_call_becomes_text_beside_the_users() -> None:
     ],
 )
 def test_a_call_that_the_api_refuses_is_mended(block: Message, mended: Message) -> None:
-    """Input as text, or none; a name is needed."""
+    """A block with a text input, or without name or input, is repaired."""
     messages = [USER, asks(block), brings(native.result("a"))]
     assert check(messages) == ["messages[1]"]
     assert read(messages).messages[1] == asks(mended)
 
 
 def test_only_what_the_user_says_makes_a_turn() -> None:
-    """Messages with results alone are none; one with words beside them is."""
+    """A message with results alone begins no turn."""
     results = brings(native.result("a")), brings(native.result("b"), text("use port 9090"))
     assert read([USER, asks(use("a")), results[0], asks(use("b")), results[1]]).users == (0, 4)
 
 
 def test_a_clients_objects_are_blocks() -> None:
-    """`{"role": "assistant", "content": response.content}`, as the vendor's guide has it."""
+    """A client's objects are read as blocks."""
     said = Block(type="text", text="I look.", citations=None)
     called = Block(type="tool_use", id="a", name="read_file", input={"path": "x"})
     objects = {"role": "assistant", "content": [said, called]}

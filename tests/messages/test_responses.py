@@ -1,11 +1,9 @@
-"""Items of OpenAI's Responses API: refused as messages in words that help, made messages of, and
-come back as they were."""
+"""Items of OpenAI's Responses API as messages, and back."""
 
 from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -15,7 +13,6 @@ from praison_compressor import InvalidMessages
 from praison_compressor.facts import extract
 from praison_compressor.messages import read
 from praison_compressor.messages.responses import to_items, to_messages
-from tests.helpers.command import runner
 from tests.helpers.compressing import compressor
 from tests.helpers.native import Block
 from tests.helpers.transcripts import Message
@@ -26,7 +23,7 @@ ids = st.integers(0, 10_000).map(lambda n: f"call_{n}")
 
 @st.composite
 def tool_steps(draw: st.DrawFn) -> list[Message]:
-    """An answer of reasoning, words and calls, and their outputs."""
+    """Generate an answer of reasoning, words and calls, with outputs."""
     names = draw(st.lists(ids, min_size=1, max_size=4, unique=True))
     items = draw(st.lists(st.just({"type": "reasoning", "id": "rs_1", "summary": []}), max_size=1))
     items += [{"role": "assistant", "content": draw(texts)}] * draw(st.integers(0, 1))
@@ -41,7 +38,7 @@ def tool_steps(draw: st.DrawFn) -> list[Message]:
 
 @st.composite
 def requests(draw: st.DrawFn) -> list[Message]:
-    """Items as the host builds them from a conversation."""
+    """Generate items as the host builds them."""
     items: list[Message] = []
     for _ in range(draw(st.integers(1, 5))):
         items.append({"role": "user", "content": draw(texts)})
@@ -53,14 +50,14 @@ def requests(draw: st.DrawFn) -> list[Message]:
 
 @given(requests(), st.none() | texts)
 def test_items_come_back_as_they_were(items: list[Message], words: str | None) -> None:
-    """What nobody changed is sent byte for byte as the host built it."""
+    """Converted items, converted back, are the same."""
     before = copy.deepcopy(items)
     assert to_items(to_messages(words, items)) == (words, items)
     assert items == before
 
 
 def test_images_are_translated_both_ways() -> None:
-    """`input_image` and `image_url` are one thing."""
+    """`input_image` becomes `image_url`, and back."""
     image = {"type": "input_image", "image_url": "data:image/png;base64,AA", "detail": "low"}
     items = [{"role": "user", "content": [{"type": "input_text", "text": "Look."}, image]}]
     (message,) = to_messages(None, items)
@@ -69,7 +66,7 @@ def test_images_are_translated_both_ways() -> None:
 
 
 def called(id: str, path: str, output: str) -> list[Message]:
-    """A step of a reasoning model."""
+    """Return a step of a reasoning model."""
     arguments = json.dumps({"path": path})
     return [
         {"type": "reasoning", "id": f"rs_{id}", "summary": [], "encrypted_content": "x" * 40},
@@ -88,7 +85,7 @@ def items(turns: int) -> list[Message]:
 
 @pytest.mark.parametrize("at", [1, 2, 3])
 def test_an_item_is_no_message_and_the_refusal_says_what_to_do(at: int) -> None:
-    """Which it is, where it stands, and who converts it."""
+    """The refusal names the item, its place and the converter."""
     before = items(1)
     with pytest.raises(InvalidMessages) as caught:
         read([before[0], before[at]])
@@ -97,21 +94,8 @@ def test_an_item_is_no_message_and_the_refusal_says_what_to_do(at: int) -> None:
     assert "praison_compressor.messages.responses: to_messages" in str(caught.value)
 
 
-def test_the_command_says_so_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
-    """A file of items is no transcript; which item, and what to do."""
-    path = tmp_path / "items.json"
-    path.write_text(json.dumps(items(1)))
-    code, _, said = runner(monkeypatch, capfd)("inspect", path)
-    assert code != 0
-    assert "message 1 is an item of OpenAI's Responses API" in said
-    assert "to_messages" in said
-
-
 def test_items_are_compressed_by_way_of_messages() -> None:
-    """Two lines do it, whatever is an object of the client's: items go in, items come out; no call
-    without its reasoning and its output."""
+    """Compressed items keep each call with its reasoning and output."""
     before = items(14)
     objects = [item if "role" in item else Block(**item, status=None) for item in before]
     assert to_messages(None, objects) == to_messages(None, before)

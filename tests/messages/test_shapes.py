@@ -1,4 +1,4 @@
-"""One message read in every shape it comes in: its calls, its text."""
+"""One message of any shape: its calls, its text."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NESTED = {"name": "run", "arguments": '{"x": 1}'}
     ids=lambda given: type(given).__name__,
 )
 def test_a_call_is_read_in_every_shape_it_comes_in(given: Any) -> None:
-    """Dictionaries, other mappings, objects; nested or flat; arguments or input."""
+    """A call is read from dictionaries, mappings and objects, nested or flat."""
     (told,) = tool_calls_of({"role": "assistant", "tool_calls": (given,)})
     assert (told.id, told.name, told.arguments) == ("a", "run", '{"x": 1}')
 
@@ -46,7 +46,7 @@ def test_a_call_is_read_in_every_shape_it_comes_in(given: Any) -> None:
     ],
 )
 def test_a_tools_words_in_the_users_role_are_known(content: Any, tools: Any) -> None:
-    """Orphan results and tool_result blocks are never the user's words."""
+    """Orphan results and `tool_result` blocks are a tool's words."""
     assert is_tools_text({"role": "user", "content": content}) is tools
 
 
@@ -64,7 +64,7 @@ def test_a_tools_words_in_the_users_role_are_known(content: Any, tools: Any) -> 
     ],
 )
 def test_the_text_of_every_content(content: Any, text: str) -> None:
-    """What can be read in it, part by part, a line each."""
+    """The text of each readable part is a line."""
     assert text_of({"role": "user", "content": content}) == text
 
 
@@ -80,5 +80,5 @@ def test_the_text_of_every_content(content: Any, text: str) -> None:
 def test_only_a_result_that_is_one_json_string_is_unpacked(
     role: str, text: str, written: str
 ) -> None:
-    """Not a user's quotation, not a single quote, not what only begins like one."""
+    """Only a tool's result that is one JSON string is unpacked."""
     assert result_text({"role": role, "content": text}) == written

@@ -361,7 +361,7 @@ def test_doctor_tries_the_store_that_would_be_used(elsewhere: Path) -> None:
     code, checks = diagnosed(elsewhere, **environment)
     state, found = checks["store"]
     assert (code, state) == (1, "fail")
-    assert "store sqlite:/proc/nope/x.db: /proc is no directory that is writable" in found
+    assert "store sqlite:/proc/nope/x.db: /proc is no writable directory" in found
     assert str(elsewhere / ".praisonai" / "config.yaml") in checks["options"][1]
 
 

@@ -1,6 +1,6 @@
-"""What is released: wheel and sdist build, say the truth about themselves, and work when installed.
+"""What is released: wheel and sdist build, an index takes them, and the wheel works installed.
 
-Built without isolation, so nothing is fetched; the wheel is tried in a new environment that finds
+Built without isolation, so nothing is fetched. The wheel is tried in a new environment that finds
 its dependencies in this one, and the package itself nowhere but in the wheel.
 """
 
@@ -19,12 +19,15 @@ from pathlib import Path
 
 import pytest
 
+from praison_compressor import __version__
+
 ROOT = Path(__file__).parent.parent.parent
 PACKAGE = "praison_compressor"
+UPSTREAM = f"{PACKAGE}/docs/upstream/"
 
 
 def run(*command: object, cwd: Path, **environment: str) -> str:
-    """A command's standard output; a failure shows all that it said."""
+    """Run a command; return its standard output."""
     known = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
     done = subprocess.run(
         [str(part) for part in command],
@@ -39,27 +42,20 @@ def run(*command: object, cwd: Path, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The wheel, built from the sdist as an index's users would, and the sdist."""
+    """The wheel, built from the sdist, and the sdist."""
     out = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT, cwd=out)
     (wheel,), (sdist,) = out.glob("*.whl"), out.glob("*.tar.gz")
     return wheel, sdist
 
 
-def data_files() -> set[str]:
-    """Every file of the package in the working tree."""
+def test_the_wheel_has_the_package_and_nothing_else(built: tuple[Path, Path]) -> None:
+    """Code, templates, docs and `py.typed`, but not what is for the host's maintainers."""
     found = (path for path in (ROOT / PACKAGE).rglob("*") if path.is_file())
-    return {str(p.relative_to(ROOT)) for p in found if "__pycache__" not in p.parts}
-
-
-def test_the_wheel_has_every_file_of_the_package_and_nothing_else(built: tuple[Path, Path]) -> None:
-    """Code, vocabularies, templates, vendored script, docs and `py.typed`."""
-    wheel, _ = built
-    names = zipfile.ZipFile(wheel).namelist()
-    inside = {name for name in names if ".dist-info/" not in name}
-    assert inside == data_files()
-    assert f"{PACKAGE}/py.typed" in inside
-    assert [n for n in names if n.endswith("licenses/LICENSE")]
+    names = {str(p.relative_to(ROOT)) for p in found if "__pycache__" not in p.parts}
+    wheel = {name for name in zipfile.ZipFile(built[0]).namelist() if ".dist-info/" not in name}
+    assert wheel == {name for name in names if not name.startswith(UPSTREAM)}
+    assert f"{PACKAGE}/py.typed" in wheel
 
 
 def test_the_sdist_can_be_tested(built: tuple[Path, Path]) -> None:
@@ -70,42 +66,31 @@ def test_the_sdist_can_be_tested(built: tuple[Path, Path]) -> None:
 
 
 def test_an_index_would_take_both(built: tuple[Path, Path]) -> None:
-    """`twine check --strict`: the description renders, the metadata are sound and say extras."""
+    """The description renders; the metadata have the package's version and its extras."""
     said = run(sys.executable, "-m", "twine", "check", "--strict", *built, cwd=built[0].parent)
     assert said.count("PASSED") == 2
     with zipfile.ZipFile(built[0]) as archive:
         (name,) = (n for n in archive.namelist() if n.endswith(".dist-info/METADATA"))
         metadata = Parser().parsestr(archive.read(name).decode())
-    assert f"## [{metadata['Version']}]" in (ROOT / "CHANGELOG.md").read_text("utf-8")
-    assert metadata["Requires-Python"] == ">=3.10"
+    assert (metadata["Version"], metadata["Requires-Python"]) == (__version__, ">=3.10")
     extras = set(metadata.get_all("Provides-Extra") or ())
     assert extras == {"encryption", "otel", "postgres", "realtime", "test"}
 
 
 TRY = """
 import json, pathlib
-from importlib.metadata import distribution, entry_points
+from importlib.metadata import entry_points
 import praison_compressor
-from praison_compressor import CompressorConfig, ContextCompressor
 
-said = "The shelf holds boxes, and each is counted. " * 40
-messages = [{"role": "user", "content": said + str(n)} for n in range(40)]
-config = CompressorConfig(model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000)
-result = ContextCompressor(config).compress_sync(messages)
 (plugin,) = entry_points(group="praisonai.plugins", name="praison-compressor")
-print(json.dumps({
-    "where": str(pathlib.Path(praison_compressor.__file__).parent.parent),
-    "version": [praison_compressor.__version__, distribution("praison-compressor").version],
-    "status": result.context_status,
-    "plugin": plugin.load()().info.name,
-}))
+print(json.dumps([praison_compressor.__file__, plugin.load()().info.name]))
 """
 
 
 def test_the_wheel_works_in_an_environment_of_its_own(
     built: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """It imports, compresses, offers its plugin to the host and its command to a shell."""
+    """It offers its plugin to the host; its command compresses, and finds the page's parts."""
     home = tmp_path / "venv"
     venv.create(home, with_pip=False, symlinks=True)
     python = home / "bin" / "python"
@@ -114,16 +99,17 @@ def test_the_wheel_works_in_an_environment_of_its_own(
         *("--quiet", "--disable-pip-version-check", built[0]),
         cwd=tmp_path,
     )
-    # After its own packages the environment finds this one's, which has the package as well.
+    # After its own packages the environment finds those of this one, which has the package too.
     own = sysconfig.get_path("purelib", "posix_prefix", {"base": str(home)})
     paths = {"PYTHONPATH": os.pathsep.join([own, sysconfig.get_path("purelib")])}
-    told = json.loads(run(python, "-c", TRY, cwd=tmp_path, **paths).splitlines()[-1])
-    assert Path(told["where"]).is_relative_to(home)
-    assert told["version"][0] == told["version"][1]
-    assert told["status"] == "summarized"
-    assert told["plugin"] == "praison-compressor"
-    command = python.parent / "praison-compressor"
-    page, transcript = tmp_path / "page.html", tmp_path / "transcript.json"
-    transcript.write_text(json.dumps([{"role": "user", "content": "Count."}]))
-    run(command, "report", transcript, "--out", page, cwd=tmp_path, **paths)
+    place, plugin = json.loads(run(python, "-c", TRY, cwd=tmp_path, **paths).splitlines()[-1])
+    assert Path(place).is_relative_to(home)
+    assert plugin == "praison-compressor"
+    command, page, talk = home / "bin" / plugin, tmp_path / "page.html", tmp_path / "talk.json"
+    said = "The shelf holds boxes, and each is counted. " * 40
+    talk.write_text(json.dumps([{"role": "user", "content": said + str(n)} for n in range(40)]))
+    given = (talk, "--window", "8k", "--keep-tokens", "1k")
+    done = json.loads(run(command, "compress", *given, "--json", cwd=tmp_path, **paths))
+    assert done["context_status"] == "summarized"
+    run(command, "report", *given, "--out", page, cwd=tmp_path, **paths)
     assert "uPlot" in page.read_text("utf-8")

@@ -1,11 +1,10 @@
-"""Texts counted as tiktoken itself counts them, one or many; by which vocabulary."""
+"""Texts are counted as tiktoken counts them, by the model's vocabulary."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -31,7 +30,7 @@ MODELS = {"o200k_base": "gpt-4o", "cl100k_base": "gpt-4"}
 
 @pytest.fixture(scope="module", params=MODELS)
 def encoding(request: pytest.FixtureRequest) -> tiktoken.Encoding:
-    """An encoding as tiktoken itself builds it."""
+    """Return an encoding as tiktoken builds it."""
     folder = litellm_folder()
     assert folder is not None
     with pytest.MonkeyPatch.context() as patch:
@@ -41,7 +40,7 @@ def encoding(request: pytest.FixtureRequest) -> tiktoken.Encoding:
 
 @pytest.fixture(scope="module")
 def ours(encoding: tiktoken.Encoding) -> Vocabulary:
-    """The same vocabulary as ours."""
+    """Return our vocabulary of the same encoding."""
     return vocabulary_for(MODELS[encoding.name])
 
 
@@ -72,14 +71,14 @@ ANY_TEXT = (
 def test_any_text_is_counted_as_tiktoken_counts_it(
     encoding: tiktoken.Encoding, ours: Vocabulary, text: str
 ) -> None:
-    """No text, whatever its script, is counted differently from the published tokenizer."""
+    """Any text has tiktoken's count."""
     assert ours.count(text) == len(encoding.encode_ordinary(text))
 
 
 def test_cutting_a_long_text_changes_no_count(
     encoding: tiktoken.Encoding, ours: Vocabulary
 ) -> None:
-    """A text of many pieces has exactly the tokens of the whole."""
+    """A text of many pieces has the tokens of the whole."""
     text = prose(60_000)
     assert len(list(pieces(text))) > 3
     assert "".join(pieces(text)) == text
@@ -88,7 +87,7 @@ def test_cutting_a_long_text_changes_no_count(
 
 @pytest.mark.parametrize("run", [" ", "a", "=", "中", "😀", "0123456789abcdef"])
 def test_a_million_characters_without_a_seam_are_counted(run: str) -> None:
-    """What makes tiktoken panic or crawl is cut, and off by at most a token for each cut."""
+    """A run that tiktoken cannot handle is cut, off by a few tokens a cut."""
     counter = TokenCounter("gpt-4o")
     unit = (run * PIECE_CHARS)[:PIECE_CHARS]
     one, many = counter.text(unit), counter.text((run * 1_000_000)[:1_000_000])
@@ -97,7 +96,7 @@ def test_a_million_characters_without_a_seam_are_counted(run: str) -> None:
 
 
 def test_a_text_beyond_any_window_is_sampled() -> None:
-    """Its count is near the exact one, without reading all of it."""
+    """A sampled count is within 3 % of the exact one."""
     text = prose(300_000)
     repeats = EXACT_CHARS // len(text) + 1
     exact = TokenCounter("gpt-4o").text(text) * repeats
@@ -123,7 +122,7 @@ SOURCES = [
 def test_each_model_is_counted_by_its_vocabulary(
     model: str | None, source: str, exact: bool
 ) -> None:
-    """Whatever routes to it and however it is dated; nothing is called exact that is not."""
+    """Routes, dates and tags do not change a model's vocabulary; others are estimates."""
     counter = TokenCounter(model)
     assert (counter.source, counter.exact) == (source, exact)
 
@@ -131,7 +130,7 @@ def test_each_model_is_counted_by_its_vocabulary(
 def test_without_any_vocabulary_there_is_still_a_count(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """A litellm without its files: an estimate that says so, rather a few too many than too few."""
+    """Without litellm's files the count is an estimate, and says so."""
     encodings._by_tiktoken.cache_clear()
     monkeypatch.setattr(encodings, "litellm_folder", lambda: Path("nowhere"))
     monkeypatch.setattr("tiktoken.registry.ENCODINGS", {})
@@ -143,16 +142,8 @@ def test_without_any_vocabulary_there_is_still_a_count(
     assert 2 <= counter.text("Hello, world") <= 6
 
 
-def test_threads_that_ask_together_share_one_vocabulary() -> None:
-    """Twenty agents that begin at once do not each read and keep 40 MB of their own."""
-    encodings._by_tiktoken.cache_clear()
-    with ThreadPoolExecutor(8) as threads:
-        loaded = threads.map(vocabulary_for, ["gpt-4o"] * 8)
-        assert len({each.count_piece for each in loaded}) == 1
-
-
 def test_importing_and_counting_disturbs_nobody(tmp_path: Path) -> None:
-    """No litellm, no network, no file and no variable: whatever the user's own settings are."""
+    """Counting imports no litellm and uses no network, file or environment variable."""
     script = """
 import os, socket, sys
 def refuse(*a, **k): raise AssertionError("the network was tried")

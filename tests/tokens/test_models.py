@@ -1,4 +1,4 @@
-"""A model's limits, against litellm's table, and in what providers say of a request too long."""
+"""A model's limits by litellm's table, and the numbers in a provider's refusal."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from praison_compressor.tokens.models import GUESSED_WINDOW, Overflow, model_limits, overflow_of
+from praison_compressor.tokens import Overflow, model_limits, overflow_of
 
 
 @pytest.mark.parametrize(
@@ -25,13 +25,13 @@ from praison_compressor.tokens.models import GUESSED_WINDOW, Overflow, model_lim
     ],
 )
 def test_known_models_have_their_limits(model: str, window: int, output: int) -> None:
-    """The table's own figures, whatever routes to the model."""
+    """Any route to a known model has the table's figures."""
     limits = model_limits(model)
     assert (limits.window, limits.output, limits.guessed) == (window, output, False)
 
 
 def test_an_explicit_window_counts_before_all(caplog: pytest.LogCaptureFixture) -> None:
-    """The option is no guess and warns of nothing, for known and unknown models."""
+    """The option comes first, for known and unknown models, without a warning."""
     assert model_limits("gpt-4o", 5_000).window == 5_000
     assert model_limits("gpt-4o", 5_000).output == 16_384
     assert not model_limits("nobody-knows-this-one", 5_000).guessed
@@ -39,18 +39,17 @@ def test_an_explicit_window_counts_before_all(caplog: pytest.LogCaptureFixture) 
 
 
 def test_a_guess_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
-    """A model that no table has: a window is assumed, and one warning names the option,
-    and what there is for a model that has none."""
+    """An unknown model's window is guessed, with one warning that names the remedies."""
     with caplog.at_level(logging.WARNING):
         limits = [model_limits("azure/nobody-knows-this-deployment") for _ in range(3)]
-    assert {(one.window, one.guessed) for one in limits} == {(GUESSED_WINDOW, True)}
+    assert {(one.window, one.guessed) for one in limits} == {(128_000, True)}
     assert len(caplog.records) == 1
     assert "set context_window for the agent's model" in caplog.text
     assert "litellm.register_model" in caplog.text
 
 
 def test_what_is_registered_at_run_time_counts_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A user's own deployment is known to litellm only in memory."""
+    """Models registered at run time come before the table's."""
     import litellm
 
     monkeypatch.setitem(litellm.model_cost, "my-deployment", {"max_input_tokens": 7_000})
@@ -92,7 +91,7 @@ SAYINGS = {
 
 @pytest.mark.parametrize("words", SAYINGS)
 def test_what_providers_say(words: str) -> None:
-    """OpenAI, Anthropic, Gemini, llama.cpp, Bedrock: the window and the count, where they stand."""
+    """Window and count are read from the refusals of each provider."""
     assert overflow_of(RuntimeError(words)) == Overflow(*SAYINGS[words])
 
 
@@ -106,5 +105,5 @@ def test_what_providers_say(words: str) -> None:
     ],
 )
 def test_what_is_something_else(words: str) -> None:
-    """A smaller view would not help."""
+    """Other errors, as rate limits, are no overflow."""
     assert overflow_of(RuntimeError(words)) is None

@@ -1,6 +1,6 @@
-"""`demo`: what a real agent was about to send and what it sent, as tables in a terminal.
+"""`demo`: what a real agent would have sent and what it sent, as tables in a terminal.
 
-`agent` holds the conversation; this module is the command and how it is shown.
+`agent` holds the conversation; this module is the command and its output.
 """
 
 from __future__ import annotations
@@ -16,37 +16,37 @@ from ...messages.display import excerpt
 from ...tokens.counter import TokenCounter
 from ...tokens.models import input_price
 from ...view.frame import is_framed, unframe
-from ..options import command
-from ..terminal import Answer, Line, Piece, Table, money, number, titled
+from .. import options as opt
+from ..terminal import Line, Piece, Table, answer, money, number, titled
 
 if TYPE_CHECKING:
     from .agent import Outcome, Sent
 
 WIDTH = 38
-"""Of each half of a picture."""
+"""Columns of each half of a picture."""
 
 STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
 
 
-@command
-def demo() -> Answer:
-    """Watch a real agent outgrow its window and go on: no key, no network.
+def demo(as_json: opt.AsJson = False) -> None:
+    """Watch a real agent outgrow its window and go on.
+
+    No key, no network.
 
     A praisonaiagents Agent reads a harbour's logs with its tools. Its model is a local server with
-    scripted answers, as strict as a real provider: it refuses a request over its window, and tells
-    of what it is asked last only what it is shown.
+    scripted answers, as strict as a real provider: it refuses a request over its window, and
+    answers the last question only from what it is shown.
 
     $ praison-compressor demo
     """
-    # It needs the host and a server: the other commands do not wait for them.
-    from .agent import turns
+    from .agent import turns  # the other commands do not wait for the host
 
-    return Answer(lambda: _value([*turns()]), _shown(turns()))
+    answer(_value([*turns()]) if as_json else None, _shown(turns()), as_json)
 
 
 def _value(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     names = "number transcript_tokens sent_tokens cached_tokens compressed refused view".split()
-    told = [
+    found = [
         {
             "user": outcome.user,
             "answer": outcome.answer,
@@ -54,11 +54,11 @@ def _value(outcomes: Sequence[Outcome]) -> dict[str, Any]:
         }
         for outcome in outcomes
     ]
-    return {"turns": told, "check": outcomes[-1].check, "totals": _totals(outcomes)}
+    return {"turns": found, "check": outcomes[-1].check, "totals": _totals(outcomes)}
 
 
 def _totals(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    """The wait in seconds, the tokens, and the cost in dollars of all requests."""
+    """Sum up all requests: seconds waited, tokens, dollars."""
     from .agent import MODEL, WINDOW
 
     sent = [one for outcome in outcomes for one in outcome.sent]
@@ -121,7 +121,7 @@ def _requests(sent: Sequence[Sent]) -> Table:
 
 
 def picture(one: Sent, tokens: TokenCounter) -> Iterator[str]:
-    """The whole transcript beside what was sent of it, line by line."""
+    """Draw the transcript beside what was sent, line by line."""
     halves = (("whole", one.whole, one.transcript_tokens), ("sent", one.view, one.sent_tokens))
     left, right = (
         [
@@ -136,7 +136,7 @@ def picture(one: Sent, tokens: TokenCounter) -> Iterator[str]:
 
 
 def _listed(messages: Sequence[Message], tokens: TokenCounter) -> Iterator[str]:
-    """A line for each message near an end, and for each heading of a summary."""
+    """Yield lines for messages near an end, and for summaries."""
     skipped = 0
     for index, message in enumerate(messages):
         framed = is_framed(message)
@@ -165,7 +165,7 @@ FIRST, LAST = 4, 2
 
 def _closing(outcomes: Sequence[Outcome]) -> Iterator[Piece]:
     check, totals = outcomes[-1].check, _totals(outcomes)
-    told = {name: number(n) if isinstance(n, int) else n for name, n in totals.items()}
+    figures = {name: number(n) if isinstance(n, int) else n for name, n in totals.items()}
     where = "what was sent still held it"
     if not check["in_view"]:
         where = f"what was sent no longer held it, the agent found it with {check['found_by']}"
@@ -173,14 +173,14 @@ def _closing(outcomes: Sequence[Outcome]) -> Iterator[Piece]:
     yield Line(f"The answer: {where}; {right}.", "green" if check["right"] else "red")
     yield ""
     yield (
-        "{requests} requests, {refused} refused; {would_be_refused} would have been without "
-        "compression. Compressed {masked} times by masking old tool outputs, {summarized} times by "
+        "{requests} requests, {refused} refused; without compression {would_be_refused} would be. "
+        "Compressed {masked} times by masking old tool outputs, {summarized} times by "
         "a summary ({summary_requests} calls to the summarizer's model). The largest request had "
         "{largest_tokens} of {window} tokens."
-    ).format(**told)
+    ).format(**figures)
     yield (
         f"Wait: {totals['seconds']:.2f} s for all compressions. Prefix kept: "
-        f"{told['cached_tokens']} of the {told['sent_tokens']} tokens sent began an earlier "
+        f"{figures['cached_tokens']} of the {figures['sent_tokens']} tokens sent began an earlier "
         "request too: a provider's cache serves them."
     )
     yield (

@@ -1,7 +1,7 @@
 """The demonstration's agent: real, with real tools and HTTP, before a strict local provider.
 
-Only the two models are scripted: the agent's follows its lines and answers from nothing but what
-it is shown, the summarizer's takes notes. No key, no network.
+Only the two models are scripted: the agent's follows its script and answers only from what it is
+shown; the summarizer's takes notes. No key, no network.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ...view.frame import is_framed
 from ..terminal import unlogged
 
 MODEL = "gpt-4"
-"""A name whose tokenizer is known exactly; nothing is sent to whoever sells it."""
+"""A model whose tokenizer is known exactly; its provider gets no request."""
 
 WINDOW = 8_192
 
@@ -33,13 +33,13 @@ SHIPS = ("Otter", "Heron", "Juno", "Swan", "Kestrel", "Ann", "Dolphin", "Iris", 
 GOODS = ("tea", "salt", "timber", "wool", "slate", "oranges", "iron")
 MONTHS = "January February March April May June July August September October".split()
 LINES = 56
-"""Of a log in a month, two a day."""
+"""Lines of a log in a month, two a day."""
 FACT = "01-23 Marigold, 14 crates of tea: mast broken, towed in by the Otter"
-"""A line of one log; what the last question asks for."""
+"""The line of one log that the last question asks for."""
 
 
 def log_of(pier: int) -> list[str]:
-    """The lines of a log: the same everywhere, so that the demonstration's figures are too."""
+    """Return the lines of a log, the same on every machine."""
     lines = []
     for n in range(LINES * len(MONTHS)):
         late = f", {n % 5 + 1} h late" if n % 29 == 0 else ""
@@ -76,7 +76,7 @@ def read_month(pier: int, month: int) -> str:
 
 @dataclass(frozen=True)
 class Turn:
-    """What the user says, the tool calls it takes, and what the scripted model answers."""
+    """What the user says, what the model calls, what it answers."""
 
     user: str
     calls: tuple[tuple[str, Mapping[str, Any]], ...]
@@ -88,9 +88,9 @@ def _reading(pier: int, *months: int) -> tuple[tuple[str, Mapping[str, Any]], ..
 
 
 def _question(number: int, month: str) -> Turn:
-    """A question that is answered with what one read gives."""
-    told = read_month(3, number).replace("\n", "\n- ")
-    answer = f"Pier-3 in {month}: {LINES} ships.\n- {told}"
+    """Return a question that one read answers."""
+    listed = read_month(3, number).replace("\n", "\n- ")
+    answer = f"Pier-3 in {month}: {LINES} ships.\n- {listed}"
     return Turn(f"What came to pier-3 in {month}?", _reading(3, number), answer)
 
 
@@ -114,17 +114,17 @@ SCRIPT = (
 
 
 def answer(asked: Asked) -> Reply:
-    """The agent's model: finds its place in the script from what it is shown."""
+    """Answer as the agent's model, from nothing but the request."""
     # A summary quotes the user too, so it does not count.
     said = [text_of(m) for m in asked.messages if m.get("role") == "user" and not is_framed(m)]
     known = [turn.user for turn in SCRIPT]
     place = next(known.index(text) for text in reversed(said) if text in known)
     turn = SCRIPT[place]
-    told = re.search(r"\d\d-\d\d [^\n\\]*mast broken, towed in by the \w+", asked.text)
-    if turn.user == LAST and told is not None:
-        return Reply(f"The log says: {told.group(0)}.")
+    found = re.search(r"\d\d-\d\d [^\n\\]*mast broken, towed in by the \w+", asked.text)
+    if turn.user == LAST and found is not None:
+        return Reply(f"The log says: {found.group(0)}.")
     ids = (str(message.get("tool_call_id")) for message in asked.messages)
-    made = [int(found[1]) for id in ids if (found := re.fullmatch(rf"call_{place}_(\d+)", id))]
+    made = [int(each[1]) for id in ids if (each := re.fullmatch(rf"call_{place}_(\d+)", id))]
     done = max(made, default=-1) + 1
     if done < len(turn.calls):
         return Reply(calls=(Call(*turn.calls[done], id=f"call_{place}_{done}"),))
@@ -132,7 +132,7 @@ def answer(asked: Asked) -> Reply:
 
 
 def take_notes(asked: Asked) -> Reply:
-    """The summarizer's model: what was said, and what was answered or called."""
+    """Answer as the summarizer's model: list what was asked, answered and called."""
     shown = asked.last_user
     goals = re.findall(r"^\[user\]\n(.+)$", shown, re.MULTILINE)
     done = re.findall(r"^\[assistant\]\n(.+)$", shown, re.MULTILINE)
@@ -147,7 +147,7 @@ def take_notes(asked: Asked) -> Reply:
 
 @dataclass(frozen=True)
 class Sent:
-    """One request of the agent, and what it would have been."""
+    """One request of the agent, and the same without compression."""
 
     number: int
     whole: list[Message]
@@ -156,16 +156,16 @@ class Sent:
     """What was sent."""
     transcript_tokens: int
     sent_tokens: int
-    """With the tool schemas, as the provider counted."""
+    """Tokens with the tool schemas, as the provider counted."""
     cached_tokens: int
-    """Of them, tokens of messages that begin the request before too."""
+    """Tokens of messages that begin the request before too."""
     refused: str | None
     compression: Mapping[str, Any] | None
-    """What was done for this request, as the event of its commit tells; None for nothing."""
+    """Data of the commit's event; None where nothing was compressed for this request."""
 
     @property
     def compressed(self) -> str | None:
-        """What this request is the first to show: "masked", "summarized", or None for nothing."""
+        """What this request is the first to show: "masked", "summarized" or None."""
         if self.compression is None:
             return None
         return "summarized" if self.compression["method"] else "masked"
@@ -173,17 +173,17 @@ class Sent:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A turn: what the user said, what the agent answered, and the requests it took."""
+    """A turn: the user's words, the answer, the requests."""
 
     user: str
     answer: str
     sent: list[Sent]
     summary_requests: int
-    """Sent to the summarizer's model."""
+    """Requests to the summarizer's model."""
 
     @property
     def check(self) -> dict[str, Any]:
-        """Of the last turn: whether the line asked for was in the view, and in the answer."""
+        """Whether the line asked for was in view, and in the answer."""
         calls = {call.name for message in self.sent[-1].view for call in tool_calls_of(message)}
         return {
             "fact": FACT,

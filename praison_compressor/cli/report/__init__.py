@@ -1,12 +1,13 @@
 """`report`: the life of a session or a transcript on one page of HTML.
 
-`life` collects what the page tells; this module is the command and renders the page. The page asks
+`life` collects what the page shows; this module is the command and renders the page. The page asks
 for nothing on the network, and nothing of a transcript in it is markup.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,40 +20,46 @@ from ...errors import SessionNotFound, StoreUnavailable
 from ...ledger.memory import MemoryStore
 from ...messages.display import clean, when
 from ...tokens.counter import TokenCounter
-from ..options import Conversation, OfFile, Place, command, option, with_window
+from .. import options as opt
 from ..sessions import family
-from ..terminal import Answer, Unusable, money, number, unlogged
+from ..terminal import Unusable, answer, counted, money, number, unlogged
 from ..transcripts import put, read_one
 from .life import Life, life_of_session, life_of_transcript
 
 
-@command
 def report(
     what: Annotated[
         str, typer.Argument(metavar="SESSION|FILE", help="A session of the store, or a transcript.")
     ],
-    config: OfFile,
-    place: Place,
-    out: Annotated[str, option("--out", "FILE", "The page; - is standard output.")] = "report.html",
-    conversation: Conversation = None,
-) -> Answer:
-    """Write one page, complete in itself, that shows the life of a session.
+    out: Annotated[str, opt.value("FILE", "The page; - is standard output.")] = "report.html",
+    model: opt.Model = None,
+    window: opt.Window = None,
+    keep_tokens: opt.KeepTokens = None,
+    auxiliary_model: opt.AuxiliaryModel = None,
+    settings: opt.Setting = None,
+    conversation: opt.Conversation = None,
+    store: opt.StoreUrl = None,
+    namespace: opt.Namespace = opt.DEFAULT,
+    as_json: opt.AsJson = False,
+) -> None:
+    """Write one self-contained page that shows the life of a session.
 
-    Context size over time with each compression, each summary beside the messages it stands for
-    and the facts it holds, masked outputs, lineage, cost. A transcript is sent again as it grew,
-    with these options, to the compressor only: without --auxiliary-model no model is asked.
+    Context size over time with each compression, each summary beside its originals, masked outputs,
+    lineage, cost. A transcript is sent again as it grew, with these options, to the compressor
+    only: without --auxiliary-model no model is asked.
 
     $ praison-compressor report talk.jsonl --window 32k --out page.html
     """
+    config = opt.configured(store, namespace, settings, model, window, auxiliary_model, keep_tokens)
     is_file = os.path.isfile(what)  # never raises, whatever a session is called
     with unlogged():
         if is_file:
             # Not the user's store: a report leaves no session behind.
-            compressor = ContextCompressor(with_window(config), store=MemoryStore())
+            compressor = ContextCompressor(opt.with_window(config), store=MemoryStore())
             messages = read_one(what, conversation)
             life = life_of_transcript(messages, compressor, title=Path(what).name)
         else:
-            life = _of_session(what, place, TokenCounter(config.model))
+            life = _of_session(what, store, namespace, TokenCounter(config.model))
     put(out, render(life), source=what if is_file else "-")
     value = {
         "out": out,
@@ -64,15 +71,16 @@ def report(
         "tokens_not_sent": life.not_sent,
     }
     written = "" if out == "-" else f"Written to {out}; "
-    said = f"{written}compressions: {number(life.compressions)}"
-    return Answer(value, [said], on_stderr=out == "-")
+    shown = [f"{written}{counted(life.compressions, 'compression')}"]
+    answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
 
 
-def _of_session(name: str, place: Place, tokens: TokenCounter) -> Life:
-    """The life of a stored session; what is named like a file and is none is a missing file."""
+def _of_session(name: str, store: str | None, namespace: str, tokens: TokenCounter) -> Life:
+    """Return the life of a stored session."""
     try:
-        with place.open() as store:
-            return life_of_session(store, place.namespace, name, tokens)
+        with opt.ledger(store) as opened:
+            opt.existing(opened, namespace, name)
+            return life_of_session(opened, namespace, name, tokens)
     except (SessionNotFound, StoreUnavailable) as error:
         if os.sep not in name and not name.endswith((".json", ".jsonl")):
             raise
@@ -83,13 +91,15 @@ def _of_session(name: str, place: Place, tokens: TokenCounter) -> Life:
 
 
 def render(life: Life) -> str:
-    """The page, as HTML."""
+    """Render the page as HTML."""
     from jinja2 import Environment, StrictUndefined  # the other commands do not wait for it
 
     environment = Environment(
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters.update(clean=clean, number=number, when=when, share=_share, money=money)
+    environment.filters.update(
+        clean=clean, number=number, counted=counted, when=when, share=_share, money=money
+    )
     template = environment.from_string(_part("templates/page.html"))
     return template.render(
         life=life,
@@ -106,12 +116,12 @@ def render(life: Life) -> str:
 
 
 def _part(name: str) -> Markup:
-    """A file of ours: the only thing on the page that is not escaped."""
+    """Read a file of ours, which the page does not escape."""
     return Markup((files(__package__) / name).read_text(encoding="utf-8"))
 
 
 def _columns(life: Life) -> dict[str, Any]:
-    """The chart's data, column by column."""
+    """Return the chart's data, column by column."""
     return {
         "messages": [point.messages for point in life.points],
         "whole": [point.whole for point in life.points],

@@ -1,4 +1,4 @@
-"""What a report tells of a session: its size over time, its summaries with their facts, its cost.
+"""Collect what a report shows of a session: its size over time, its summaries, its cost.
 
 Read from a store, or found by sending a transcript again as it grew.
 """
@@ -9,77 +9,62 @@ import contextlib
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...compressor.context_compressor import ContextCompressor
 from ...errors import SessionNotFound
-from ...facts import coverage, extract
 from ...ledger.outlines import in_order
 from ...ledger.segments import FORGOTTEN, Entry, Epoch, Segment, Store, Usage, in_force
-from ...messages import Message, content_digest, read, text_of
-from ...messages.display import kind_in_words
+from ...messages import Message, content_digest, read, text_of, tool_calls_of
+from ...messages.completing import carried_in
 from ...summaries.prompts import rendering
-from ...summaries.static import ADDED
-from ...summaries.validation import marks_of
 from ...tokens.counter import TokenCounter
 from ...tokens.models import input_price
 from ...view.frame import is_framed, unframe
+from ..sessions import in_view
 
 WHOLE = "The transcript that the store has, each step of it taken for a request."
 
 ARCHIVED = "The store has not the whole transcript, so its size over time is not shown."
 
 MOST_POINTS = 600
-"""A screen has no more columns, and a transcript sent again costs a call for each."""
+"""Points of the chart: a screen has no more columns, and each costs a call of the compressor."""
 
 LONGEST_TEXT = 20_000
-"""Characters of one original on the page; a store keeps the rest."""
+"""Characters of one original on the page."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """The context at one time, in tokens."""
+    """The context at one request, in tokens."""
 
     messages: int
     whole: int
-    """Of everything said so far."""
+    """Tokens of the transcript so far."""
     view: int
-    """Of what was sent."""
+    """Tokens of what was sent."""
     compressed: bool = False
-
-
-class Fact(NamedTuple):
-    """One kind of fact in a segment: how many its text holds, and in the model's own words."""
-
-    kind: str
-    alone: int
-    held: int
-    total: int
 
 
 @dataclass(frozen=True)
 class Card:
-    """One entry of the ledger beside what it stands for."""
+    """One segment of the ledger beside its originals."""
 
     number: int
     segment: Segment
     epoch: str
-    """The epoch that it opened."""
+    """The epoch that the segment opened."""
     standing: bool
-    """Whether it is in the view now; a later summary may have taken its place."""
+    """Whether the segment is in the view now: neither folded nor forgotten."""
     text: str
-    added: str
-    """What was added to a model's text because it lacked it."""
     messages: Sequence[Message]
-    """What it stands for."""
-    facts: tuple[Fact, ...]
-    marks: Sequence[tuple[str, str]] = ()
-    """Claims that the originals do not bear out, each with its mark."""
+    """The originals."""
 
     def originals(self) -> Iterator[tuple[str, str, str]]:
-        """Reference, role and text of each message, where it is in the view.
+        """Yield reference, role and text of each original.
 
-        What a later summary took over is shown there: a page must not hold everything twice.
+        The originals of a folded segment are shown with the later one: a page must not hold
+        everything twice.
         """
         if self.standing:
             texts = rendering([dict(message) for message in self.messages])
@@ -91,12 +76,12 @@ class Card:
 
 @dataclass(frozen=True)
 class Life:
-    """Everything the page tells."""
+    """What the page shows."""
 
     title: str
     note: str
     points: tuple[Point, ...] = ()
-    """Of each request; none where the store has only what was compressed."""
+    """One for each request; none where the store has only what was compressed."""
     cards: tuple[Card, ...] = ()
     """Summaries."""
     masks: tuple[Card, ...] = ()
@@ -105,12 +90,15 @@ class Life:
     usage: Usage = field(default_factory=Usage)
     price: float | None = None
     """US dollars that the reading model's provider lists for one input token."""
+    kept_steps: int = 0
+    """Steps of finished turns in the transcript; a host drops these when a turn ends."""
+    kept_tokens: int = 0
     requests_of: Mapping[str, int] = field(default_factory=dict)
-    """The request at which each epoch began."""
+    """Epoch → the request at which the epoch began."""
 
     @property
     def last(self) -> Point:
-        """The last request; nothing where none is known."""
+        """The last request; zeros where none is known."""
         return self.points[-1] if self.points else Point(0, 0, 0)
 
     @property
@@ -120,18 +108,18 @@ class Life:
 
     @property
     def secrets(self) -> int:
-        """How many keys and tokens are masked in the archive of what is in the view now."""
+        """How many secrets are masked in the originals of the view."""
         cards = (*self.cards, *self.masks)
         return sum(card.segment.secrets for card in cards if card.standing)
 
     @property
     def not_sent(self) -> int:
-        """Tokens that all requests together would have had more."""
+        """Tokens that compression kept out of all requests together."""
         return sum(point.whole - point.view for point in self.points)
 
     @property
     def not_paid(self) -> float | None:
-        """US dollars for those tokens at the listed price: a prompt cache makes them cheaper."""
+        """US dollars for the tokens not sent, at the listed price."""
         return self.price * self.not_sent if self.price and self.points else None
 
 
@@ -141,7 +129,7 @@ class Life:
 def life_of_transcript(
     messages: Sequence[Any], compressor: ContextCompressor, *, title: str
 ) -> Life:
-    """The transcript sent as it grew, step by step, through the compressor.
+    """Send the transcript as it grew, step by step, through the compressor.
 
     Raises:
         CompressorError: as `ContextCompressor.compress`.
@@ -152,30 +140,31 @@ def life_of_transcript(
         compressor.compress_sync(messages[:end], session_id=session)
     every = f", every {stride} steps" if stride > 1 else ""
     note = f"The transcript, sent again as it grew{every}, with these options."
-    told = Life("", "")
+    found = Life("", "")
     with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored
-        told = _collected(compressor.store, compressor.config.namespace, session)
-    return _drawn(replace(told, title=title, note=note), messages, compressor.tokens)
+        found = _collected(compressor.store, compressor.config.namespace, session)
+    return _drawn(replace(found, title=title, note=note), messages, compressor.tokens)
 
 
 def life_of_session(store: Store, namespace: str, session_id: str, tokens: TokenCounter) -> Life:
-    """What the ledger tells of a session.
+    """Read the life of a stored session.
 
     Raises:
         LedgerError: the store cannot be read, or has no such session.
     """
-    told = _collected(store, namespace, session_id)
+    found = _collected(store, namespace, session_id)
     messages = store.transcript(store.open(namespace, session_id))
-    lengths = [card.segment.transcript_length for card in (*told.cards, *told.masks)]
-    if not 0 < max(lengths, default=0) <= len(messages):
-        return replace(told, note=ARCHIVED, price=input_price(tokens.model))
-    return _drawn(replace(told, note=WHOLE), messages, tokens)
+    lengths = [card.segment.transcript_length for card in (*found.cards, *found.masks)]
+    if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
+        return replace(found, note=ARCHIVED, price=input_price(tokens.model))
+    return _drawn(replace(found, note=WHOLE), messages, tokens)
 
 
 def request_ends(messages: Sequence[Message]) -> tuple[list[int], int]:
-    """Where requests would have been sent: after each step, or after every so many of them.
+    """Return where requests ended, and after how many steps each.
 
-    The second value is how many. A message that was put in as a repair ends no step.
+    A request ends after each step; in a long transcript after every few. A message that was put in
+    as a repair ends no step.
     """
     transcript = read(messages)
     steps = ([transcript.origins[index] for index in step] for step in transcript.steps)
@@ -188,18 +177,27 @@ def request_ends(messages: Sequence[Message]) -> tuple[list[int], int]:
 # ---------------------------------------------------------------- its size over time
 
 
-def _drawn(told: Life, messages: Sequence[Message], tokens: TokenCounter) -> Life:
-    """The life with its points, and the price of what was not sent."""
-    cards = sorted((*told.cards, *told.masks), key=lambda card: card.number)
+def _drawn(found: Life, messages: Sequence[Message], tokens: TokenCounter) -> Life:
+    """Add the points and the price to a life."""
+    cards = sorted((*found.cards, *found.masks), key=lambda card: card.number)
     points, begun = _curve(messages, cards, tokens)
     price = input_price(tokens.model)
-    return replace(told, points=tuple(points), requests_of=begun, price=price)
+    turns = carried_in(messages, tokens.cache).exchanges
+    work = [seen.plain for turn in turns if not turn.is_open for seen in turn.work]
+    return replace(
+        found,
+        points=tuple(points),
+        requests_of=begun,
+        price=price,
+        kept_steps=sum(bool(tool_calls_of(message)) for message in work),
+        kept_tokens=sum(map(tokens.message, work)),
+    )
 
 
 def _curve(
     messages: Sequence[Message], cards: Sequence[Card], tokens: TokenCounter
 ) -> tuple[list[Point], dict[str, int]]:
-    """The transcript as it grew and what was sent of it; the request at which each epoch began."""
+    """Return the points, and the request at which each epoch began."""
     sizes = map(tokens.message, messages)
     whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]
     waiting = list(_cuts(messages, cards))
@@ -219,9 +217,10 @@ def _curve(
 
 
 def _cuts(messages: Sequence[Message], cards: Sequence[Card]) -> Iterator[tuple[int, Card]]:
-    """How many messages there were when each entry was written, at least those it stands for.
+    """Yield each segment with the number of messages at its time.
 
-    In the chain's order; entries of which a message was edited away since are left out.
+    That number is at least the place of its last original. A segment is left out where one of its
+    originals was edited away since.
     """
     first: dict[str, int] = {}
     for index, message in enumerate(messages):
@@ -238,17 +237,16 @@ def _cuts(messages: Sequence[Message], cards: Sequence[Card]) -> Iterator[tuple[
 
 
 def _collected(store: Store, namespace: str, session_id: str) -> Life:
-    """All but the points."""
-    # A store for one machine or many knows the whole family; the one in memory only the chain.
+    """Collect all but the points."""
+    # A database knows the whole family; the store in memory only the chain.
     epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
     session = store.open(namespace, session_id)
-    numbered = enumerate(zip(session.entries, in_force(session.entries), strict=True), 1)
+    found = zip(session.entries, in_force(session.entries), in_view(session.entries), strict=True)
     # What was taken back is paid for, and not shown.
-    kept = [(n, entry) for n, (entry, found) in numbered if found.kind != FORGOTTEN.kind]
-    segments = [entry.segment for _, entry in kept]
     cards = [
-        _card(n, entry, stands, store.originals(session, entry) or [])
-        for (n, entry), stands in zip(kept, _standing(segments), strict=True)
+        _card(n, entry, standing, store.originals(session, entry) or [])
+        for n, (entry, segment, standing) in enumerate(found, 1)
+        if segment.kind != FORGOTTEN.kind
     ]
     return Life(
         title=session.id,
@@ -261,30 +259,7 @@ def _collected(store: Store, namespace: str, session_id: str) -> Life:
     )
 
 
-def _standing(segments: Sequence[Segment]) -> list[bool]:
-    """Of each segment whether it is in the view: no later one has taken over all its messages."""
-    later: list[frozenset[str]] = []
-    found = []
-    for segment in reversed(segments):
-        run = frozenset(segment.run)
-        found.append(not any(run <= other for other in later))
-        later.append(run)
-    return found[::-1]
-
-
-def _card(number: int, entry: Entry, stands: bool, messages: Sequence[Message]) -> Card:
-    segment = entry.segment
-    framed = is_framed(segment.rendered)
-    whole = unframe(segment.rendered) if framed else text_of(segment.rendered)
-    text, _, added = whole.partition(ADDED) if segment.method == "model" else (whole, "", "")
-    facts: tuple[Fact, ...] = ()
-    if framed and stands:  # else every message is read again for each summary it once was in
-        found = extract(messages)
-        alone, held = coverage(found, text), coverage(found, whole)
-        facts = tuple(
-            Fact(kind_in_words(kind), alone.by_kind.get(kind, (0, 0))[0], *of_all)
-            for kind, of_all in held.by_kind.items()
-        )
-    marks = marks_of(text) if segment.method == "model" else []
-    shown = text.strip(), added.strip()
-    return Card(number, segment, entry.epoch, stands, *shown, messages, facts, marks)
+def _card(number: int, entry: Entry, standing: bool, messages: Sequence[Message]) -> Card:
+    rendered = entry.segment.rendered
+    text = unframe(rendered) if is_framed(rendered) else text_of(rendered)
+    return Card(number, entry.segment, entry.epoch, standing, text.strip(), messages)

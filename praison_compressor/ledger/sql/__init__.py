@@ -9,3 +9,10 @@
 - `audit`: `verify`
 - `erasure`: `forget`, and clearing of freed pages
 """
+
+from __future__ import annotations
+
+from .database import default_path
+from .store import SqlStore, open_store
+
+__all__ = ["SqlStore", "default_path", "open_store"]

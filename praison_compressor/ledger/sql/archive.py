@@ -36,7 +36,7 @@ class Packer:
     """Packs and unpacks payloads, and names archived messages."""
 
     def __init__(self, codec: Codec | None = None, pepper: bytes = b"") -> None:
-        """Take the cipher and the store's secret, which keeps names from being guessed."""
+        """Take the cipher and the secret that keeps names from guesses."""
         self.encrypts = codec is not None
         self._codec = codec
         self._pepper = pepper
@@ -72,7 +72,7 @@ class Packer:
 
 
 def dump(message: Mapping[str, Any]) -> bytes:
-    """Return the message as one line of JSON, its keys in their order."""
+    """Return the message as one line of JSON, keys in order."""
     line = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
     return line.encode("utf-8", "surrogatepass")
 
@@ -84,7 +84,7 @@ def load(line: bytes) -> Message:
 
 
 def codec_of(key: str) -> Codec:
-    """Return the cipher of a Fernet key; no error text holds the key.
+    """Return the cipher of a Fernet key; no error shows it.
 
     Raises:
         ConfigError: the key is no Fernet key, or `cryptography` is not installed.
@@ -111,7 +111,7 @@ def new_pepper(codec: Codec | None) -> bytes:
 
 
 def packer_of(pepper: bytes, codec: Codec | None, place: str, *, plain_too: bool) -> Packer:
-    """Return the packer of a store with this pepper, which proves the key.
+    """Return the packer of a store; its pepper proves the key.
 
     Raises:
         StoreUnavailable: the store needs another key, a key, or none.
@@ -146,7 +146,6 @@ class Archive:
     """The originals as one transaction sees them, with the transaction itself."""
 
     def __init__(self, connection: Connection, packer: Packer) -> None:
-        """Take the transaction's connection and the store's packer."""
         self.execute = connection.execute
         self.is_sqlite = connection.dialect.name == "sqlite"
         """False: PostgreSQL."""
@@ -285,7 +284,7 @@ class Archive:
     def holding(
         self, namespace: str, asked: Sequence[str], among: Collection[int] | None, *, every: bool
     ) -> list[int]:
-        """Return keys of messages with all or any of the words, newest first.
+        """Return keys of messages with all or any words, newest first.
 
         `among` limits the search to these keys. Without an index every key in reach is returned.
         """

@@ -24,12 +24,11 @@ class Fault:
     what: str
 
     def __str__(self) -> str:
-        """Return place and fact in one line."""
         return f"{self.where}: {self.what}"
 
 
 def audit(archive: Archive, namespace: str | None, session_id: str | None) -> list[Fault]:
-    """Return the faults of the store, of a namespace, or of one session."""
+    """Return the faults of the store, a namespace, or a session."""
     query = SESSIONS
     if namespace is not None:
         query = query.where(sessions.c.namespace == namespace)

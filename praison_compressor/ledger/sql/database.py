@@ -103,7 +103,7 @@ class Database:
         plain_too: bool,
         on_open: Callable[[], None],
     ) -> None:
-        """Take a URL and a cipher; call `on_open` at each opening, perhaps of another file."""
+        """Take URL and cipher; call `on_open` at each opening."""
         self.url = parse(url)
         self.place = _place(self.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"

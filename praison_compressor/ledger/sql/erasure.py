@@ -71,15 +71,7 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
     Every later summary of such a session goes too: its writer was shown the earlier ones.
     """
     _exclusive(archive)
-    try:
-        name = archive.packer.name(target)
-    except ValueError as error:
-        raise SessionNotFound(f"{target!r} is no digest of a message") from error
-    archived = (messages.c.namespace == namespace) & (messages.c.digest == name)
-    key = archive.execute(select(messages.c.key).where(archived)).scalar()
-    keeping = _recorded_with(archive, namespace, {target})
-    if key is None and not keeping:
-        raise SessionNotFound(f"no stored message {target} in namespace {namespace!r}")
+    key, keeping = stored_message(archive, namespace, target)
     for session_key, recorded in keeping.items():
         kept = [i for i in recorded if isinstance(i, int) or content_digest(i) != target]
         record(archive, session_key, tuple(kept))
@@ -96,6 +88,26 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
     for session_id in names:
         _drop_if_empty(archive, namespace, session_id)
     return Erased(tombs, 1, names, still_in=())
+
+
+def stored_message(
+    archive: Archive, namespace: str, target: str
+) -> tuple[int | None, dict[int, Outline]]:
+    """Return a message's key in the archive and the transcripts with it.
+
+    Raises:
+        SessionNotFound: it is nowhere in this namespace.
+    """
+    try:
+        name = archive.packer.name(target)
+    except ValueError as error:
+        raise SessionNotFound(f"{target!r} is no digest of a message") from error
+    archived = (messages.c.namespace == namespace) & (messages.c.digest == name)
+    key = archive.execute(select(messages.c.key).where(archived)).scalar()
+    keeping = _recorded_with(archive, namespace, {target})
+    if key is None and not keeping:
+        raise SessionNotFound(f"no stored message {target} in namespace {namespace!r}")
+    return key, keeping
 
 
 def _drop_if_empty(archive: Archive, namespace: str, session_id: str) -> None:
@@ -122,7 +134,7 @@ def _sessions_of(archive: Archive, chained: CTE) -> set[int]:
 
 
 def _exclusive(archive: Archive) -> None:
-    """Lock commits out: a message that is being linked must not be removed."""
+    """Lock commits out: they may link a message that is removed."""
     if not archive.is_sqlite:
         archive.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
@@ -175,7 +187,7 @@ _PAUSE = 0.05
 
 
 def reclaim(database: Database) -> bool:
-    """Clear freed pages; return whether no old byte is left in the files."""
+    """Clear freed pages; return whether no old byte is left."""
     try:
         return _of_sqlite(database) if database.is_sqlite else _of_postgresql(database)
     except StoreUnavailable as error:

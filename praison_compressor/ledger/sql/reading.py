@@ -39,7 +39,7 @@ SESSIONS: Select[Any] = select(*(column for column in sessions.c if column.name 
 
 
 def find(archive: Archive, namespace: str, session_id: str) -> Row[Any] | None:
-    """Return the session with this id, or the one that opened this epoch."""
+    """Return the session with this id, or that opened this epoch."""
     query = SESSIONS.where(sessions.c.namespace == namespace)
     found = archive.execute(query.where(sessions.c.id == session_id)).first()
     if found is not None:
@@ -66,7 +66,7 @@ def require(archive: Archive, namespace: str, session_id: str) -> Row[Any]:
 
 
 def head_at(archive: Archive, row: Row[Any], epoch: str) -> str:
-    """Return the session's newest entry at an epoch; the stable id means now."""
+    """Return the newest entry at an epoch; the stable id means now."""
     if epoch == row.id:
         return str(row.head)
     query = select(entries.c.hash).where(
@@ -443,7 +443,7 @@ def search(
 
 
 def _place_of(archive: Archive, key: int, scope: list[int] | None) -> HitPlace:
-    """Return session, hash and ordinal of the newest entry that covers a message."""
+    """Return session, hash and ordinal of a message's newest entry."""
     query = (
         select(sessions.c.id, entries.c.hash, links.c.ordinal)
         .join(entries, entries.c.key == links.c.entry_key)

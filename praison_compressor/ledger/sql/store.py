@@ -19,7 +19,7 @@ from . import reading, writing
 from .archive import Archive, Codec, codec_of
 from .audit import Fault, audit
 from .database import Database
-from .erasure import Erased, erase_message, erase_session, reclaim
+from .erasure import Erased, erase_message, erase_session, reclaim, stored_message
 from .schema import check_names
 
 _MOST = 256
@@ -50,7 +50,7 @@ def _writing(work: Callable[Concatenate[Archive, P], T]) -> Callable[Concatenate
 
 
 class SqlStore:
-    """A ledger in a database: for many sessions, thread-safe, safe after a fork."""
+    """A ledger in a database, thread-safe and safe after a fork."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class SqlStore:
         plain_too: bool = False,
         mask_secrets: bool = True,
     ) -> None:
-        """Take the options of `open_store`; `plain_too`: accept a plain store despite a codec."""
+        """Take `open_store`'s options; `plain_too`: accept plain stores despite a codec."""
         self.mask_secrets = mask_secrets
         self._lock = renewed(threading.Lock())
         self._read_last: OrderedDict[tuple[str, str], Session] = OrderedDict()
@@ -93,7 +93,7 @@ class SqlStore:
     def open(
         self, namespace: str, session_id: str, parent_session_id: str | None = None
     ) -> Session:
-        """Return the session that an id names, a new one if none does.
+        """Return the session of an id, perhaps new.
 
         A new session is written when its transcript is first recorded or compressed.
         A fork is written at once, because its parent moves on.
@@ -176,7 +176,7 @@ class SqlStore:
             return [Fault(self.place, str(error))]
 
     def forget(self, namespace: str, target: str) -> Erased:
-        """Remove a session (by any of its ids) or one message (by its content digest).
+        """Remove a session (any id) or one message (content digest).
 
         Originals, the summaries that covered them, the summaries written after these, index words
         and bytes in freed pages are removed. The chain keeps salted commitments without their salt,
@@ -189,6 +189,10 @@ class SqlStore:
         done = self._database.write(lambda a: erase(a, namespace, target))
         self._unread()
         return replace(done, pages_cleared=self.clear_pages())
+
+    def check_message(self, namespace: str, digest: str) -> None:
+        """Raise `SessionNotFound` where `forget` would for a message."""
+        self._database.read(lambda a: stored_message(a, namespace, digest))
 
     def clear_pages(self) -> bool:
         """Clear pages that a `forget` could not; return whether none is left."""

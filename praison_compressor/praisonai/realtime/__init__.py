@@ -1,8 +1,8 @@
-"""A voice conversation that remembers: the host's `RealtimeAgent` on any Realtime server.
+"""A voice conversation with a memory: the host's `RealtimeAgent` on any Realtime server.
 
-- `items`: the conversation as the server has it, an ordered list of items with their words
-- `memory`: which items leave the window, and their memory, by the core's `ContextCompressor`
-- `keeper`: keeps the conversation between its marks, off the audio path; what it sends for that
+- `items`: the server's conversation, an ordered list of items with their words
+- `memory`: which items leave the window, and their summary by `ContextCompressor`
+- `keeper`: keeps the conversation between its marks, off the audio path
 - `agent`: `RealtimeAgent`
 """
 

@@ -1,4 +1,4 @@
-"""`RealtimeAgent`: the host's voice agent, on any server of the protocol, with a memory."""
+"""`RealtimeAgent`: the host's voice agent with a memory, on any server of the protocol."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ...errors import ConfigError
 from ...ledger.segments import Segment, Store
 from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Items
 from .keeper import Event, Keeper
-from .memory import Marks, Memory, memory_options
+from .memory import Marks, VoiceMemory, memory_options
 
 logger = logging.getLogger(__name__)
 
@@ -30,25 +30,20 @@ MAX_MESSAGE_BYTES = 2**24
 
 
 class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships no types
-    """The host's `RealtimeAgent` with a `url` of your own and, where marks are given, a memory.
+    """The host's `RealtimeAgent` on a server of your choice, with a memory.
 
-    At `trigger_items` items the oldest move into a memory item in front of the conversation and are
-    deleted from the server, down to `max_history_items`. The memory is what `ContextCompressor`
-    makes of all that left, in a twentieth of the window: the words while they fit, then summaries.
-    After a disconnect `aconnect` tells the new connection the memory and the live window; what the
-    user said and the old one had not yet transcribed is there as speech without its words.
+    At `trigger_items` items the oldest are replaced by a memory item at the front, down to
+    `max_history_items`. The memory is `ContextCompressor`'s view of all replaced items, in a
+    twentieth of the window: their words while these fit, then summaries. After a disconnect
+    `aconnect` sends the memory and the live window to the new connection. Speech without a
+    transcript is sent as such.
 
-    `url` is the server's WebSocket address; the OPENAI_API_KEY of the environment is only ever
-    sent to OpenAI, other servers get `api_key` or `headers`. `config` holds the compressor's
-    options (`auxiliary_model` writes the summaries, `timeout_seconds`, `store_url`, ...),
-    `summarizer` is any object or async callable that the compressor takes; without one, or when
-    it does not answer, summaries are static. `session_id` names the ledger's session.
-    `transcription_model` writes down what the user says, which is all that can be remembered of
-    it; None leaves the session's own setting. `ack_timeout_seconds` is for the server's answer to a
-    deletion. `on_fold` is told the compressor's events.
-
-    Raises:
-        ConfigError: marks, URL or options that cannot work.
+    `url` is the server's WebSocket address. OPENAI_API_KEY is sent to OpenAI alone; other servers
+    get `api_key` or `headers`. `config` has the compressor's options, `summarizer` is any object or
+    async callable that the compressor takes. Without a summarizer's answer summaries are static.
+    `session_id` names the ledger's session. `transcription_model` transcribes the user, and only
+    transcripts can be remembered; None leaves the session's own setting. `ack_timeout_seconds`
+    bounds the wait for a deletion. `on_fold` receives the compressor's events.
     """
 
     def __init__(
@@ -74,6 +69,11 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         on_fold: Listener | None = None,
         **kwargs: Any,
     ) -> None:
+        """Take the host's options and ours.
+
+        Raises:
+            ConfigError: marks, URL or options that cannot work.
+        """
         super().__init__(name, llm, model, realtime, instructions, verbose, **kwargs)
         if not hasattr(self._realtime_config, "to_session"):
             raise ConfigError("this praisonaiagents speaks the beta protocol; take a newer one")
@@ -92,31 +92,31 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         )
         self.store = compressor.store
         self._tokens = compressor.tokens
-        self._memory = Memory(compressor, self.session_id)
+        self._memory = VoiceMemory(compressor, self.session_id)
         is_g711 = "g711" in self._realtime_config.output_audio_format
         items = Items(G711_BYTES_PER_MS if is_g711 else PCM_BYTES_PER_MS)
         self._keeper = Keeper(items, self._memory, self.marks, self._transmit, ack_timeout_seconds)
         self._on_event_callbacks: list[Callable[[Event], Any]] = []
 
-    # ------------------------------------------------------------ what it knows
+    # ------------------------------------------------------------ state
 
     @property
     def memory(self) -> str:
-        """What was folded, as the server has it in its first item; "" before the first fold."""
+        """Text of the server's memory item; "" before the first fold."""
         return self._memory.text
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The summaries that the memory consists of, oldest first."""
+        """The memory's summaries, oldest first."""
         return self._memory.segments
 
     @property
     def items(self) -> tuple[str, ...]:
-        """The ids of the live window, oldest first."""
+        """Ids of the live window's items, oldest first."""
         return tuple(item.id for item in self._keeper.items.live())
 
     def transcript(self, item_id: str) -> str | None:
-        """The words of an item of the live window."""
+        """Return the words of an item of the live window."""
         item = self._keeper.items.get(item_id)
         return None if item is None else item.text or item.output or item.arguments
 
@@ -125,13 +125,13 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         await self._keeper.settled()
 
     def on_event(self, callback: Callable[[Event], Any]) -> None:
-        """Register a callback for every event of the server, function calls among them."""
+        """Register a callback for every event of the server."""
         self._on_event_callbacks.append(callback)
 
     # ------------------------------------------------------------ connection
 
     async def aconnect(self, **kwargs: Any) -> bool:
-        """Connect; tell a new connection what an earlier one knew. True if connected."""
+        """Connect and send memory and live window; return whether it worked."""
         if self._connected:
             self._log("Already connected", "yellow")
             return True
@@ -146,7 +146,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         return True
 
     async def adisconnect(self) -> bool:
-        """Disconnect; a fold that is under way is cancelled. True if disconnected."""
+        """Disconnect and cancel a running fold; return whether it worked."""
         closed: bool = await super().adisconnect()
         await self._lost()
         return closed
@@ -160,14 +160,14 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             ) from error
         if self.marks.on:
             await self._memory.open()
-            await asyncio.to_thread(self._tokens.text, "")  # a vocabulary takes a while to load
+            await asyncio.to_thread(self._tokens.text, "")  # loads the vocabulary
         if self.url.startswith(OPENAI_URL) and "Authorization" not in self._headers:
             raise ValueError("OPENAI_API_KEY environment variable or api_key= required")
         self._ws = await connect(
             self.url,
             additional_headers=self._headers,
             max_size=MAX_MESSAGE_BYTES,
-            compression=None,  # sound hardly shrinks, and every frame would pay for the attempt
+            compression=None,  # audio hardly shrinks, and every frame would cost time
         )
         self._connected = True
         await self._transmit({"type": "session.update", "session": self._session()})
@@ -182,7 +182,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         return session
 
     async def _lost(self) -> None:
-        """The connection is gone, whoever ended it."""
+        """Note the end of the connection."""
         self._connected = False
         self._ws = None
         await self._keeper.stop()
@@ -190,7 +190,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     # ------------------------------------------------------------ sending
 
     async def _send_event(self, event: Event) -> bool:
-        """Send an event of the user's; an item of theirs is remembered before its echo."""
+        """Send the application's event; record its item before the server's echo."""
         event = self._keeper.sending(event)
         if await self._transmit(event):
             return True
@@ -202,21 +202,21 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         return sent
 
     async def asend_event(self, event: Event) -> bool:
-        """Send any event of the protocol. True if sent."""
+        """Send any event of the protocol; return whether it was sent."""
         return await self._send_event(event)
 
     async def delete_item(self, item_id: str) -> bool:
-        """Delete an item from the conversation and, where it was folded, from the memory too.
+        """Delete an item from the conversation, a folded one from the memory.
 
-        From now on it is in no summary, whatever is being summarized. True if sent, or forgotten.
+        No later summary has it, a running one neither. Returns whether it was sent or forgotten.
         """
         event = self._keeper.withdraw(item_id)
         return event is None or await self._transmit(event)
 
     async def truncate_item(self, item_id: str, audio_end_ms: int, content_index: int = 0) -> bool:
-        """Drop the audio of an assistant's item after `audio_end_ms`: the user interrupted.
+        """Cut an assistant's item at `audio_end_ms`: the user interrupted.
 
-        What was not heard is not remembered either. True if sent.
+        Words that were not heard are not remembered. Returns whether it was sent.
         """
         item = self._keeper.items.get(item_id)
         if item is not None:
@@ -233,7 +233,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     # ------------------------------------------------------------ receiving
 
     async def receive_loop(self) -> None:
-        """Receive until the connection ends; callbacks first, the memory's bookkeeping after."""
+        """Receive until the connection ends, callbacks before the memory's work."""
         socket = self._ws
         if not self._connected or socket is None:
             return
@@ -243,7 +243,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         except Exception as error:
             self._log(f"Receive loop error: {error}", "red")
             self._report(error)
-        # Not where this task is cancelled: the connection is there, and may be listened to again.
+        # Not reached if this task is cancelled: the connection stays usable.
         if self._ws is socket:
             await self._lost()
 
@@ -259,7 +259,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             if self._keeper.take(event):
                 return  # an answer to the memory's own work
         except Exception:
-            # A server's nonsense must not end the conversation.
+            # An invalid event must not end the conversation.
             logger.exception("not understood: %s", event.get("type"))
         if event.get("type") == "error":
             error = event.get("error", {})
@@ -267,7 +267,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             self._report(Exception(str(error)))
 
     def _deliver(self, event: Event) -> None:
-        """Sound and words to who listens, before anything else is done with the event."""
+        """Pass audio, words and the event to callbacks, before anything else."""
         kind = event.get("type")
         if kind == AUDIO_DELTA and event.get("delta"):
             self._play(str(event["delta"]))
@@ -281,14 +281,14 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         try:
             sound = base64.b64decode(encoded, validate=True)
         except ValueError as error:
-            logger.warning("a piece of audio is skipped, it is no base64: %s", error)
+            logger.warning("audio skipped, it is no base64: %s", error)
             self._report(error)
             return
         for listener in self._on_audio_callbacks:
             self._guarded(listener, sound)
 
     def _guarded(self, callback: Callable[[Any], Any], value: Any) -> None:
-        """A listener's fault must not end the conversation."""
+        """Call a listener; its fault must not end the conversation."""
         try:
             callback(value)
         except Exception as error:

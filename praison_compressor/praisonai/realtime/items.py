@@ -1,6 +1,6 @@
-"""The conversation as a Realtime server has it: an ordered list of items with their words.
+"""A Realtime server's conversation: an ordered list of items with their words.
 
-No I/O. Only text is read from events: audio is counted in milliseconds and never kept.
+No I/O. Only text is kept; audio is counted in milliseconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ NO_WORDS = "(speech that was not transcribed)"
 EMPTY_SPEECH = "(speech without words)"
 _AUDIO_PARTS = frozenset({"input_audio", "audio", "output_audio"})
 
-# Not all servers of the protocol say "added".
+# Some servers send "created" instead of "added".
 ADDED = frozenset({"conversation.item.added", "conversation.item.created"})
 _DONE = "conversation.item.done"
 DELETED = "conversation.item.deleted"
@@ -38,13 +38,13 @@ PCM_BYTES_PER_MS, G711_BYTES_PER_MS = 48, 8
 
 @dataclass(eq=False)
 class Item:
-    """One item: a message, a function call, its output, or a kind we do not know."""
+    """A message, a function call, its output, or an unknown kind."""
 
     id: str
     type: str
     role: str = ""
     texts: dict[int, str] = field(default_factory=dict)
-    """The words by content index: text, or the transcript of audio."""
+    """Content index -> text, or transcript of audio."""
     call_id: str = ""
     name: str = ""
     arguments: str = ""
@@ -52,20 +52,20 @@ class Item:
     done: bool = False
     spoken: bool = False
     awaiting: set[int] = field(default_factory=set)
-    """Content indices of user audio whose transcript has not come yet."""
+    """Content indices of user audio without a transcript yet."""
     audio_ms: float = 0.0
-    """Of the assistant's audio that came: a length, never the sound."""
+    """Length of the assistant's audio so far."""
     heard_ms: float | None = None
-    """Where the user interrupted; what was said after it is forgotten."""
+    """Where the user interrupted; later words are forgotten."""
     sequence: int = 0
-    """How many items had come before it."""
+    """Number of earlier items."""
     on_server: bool = True
     is_memory: bool = False
-    """It is ours, and no part of the conversation."""
+    """Whether this is our memory item, no part of the conversation."""
     withdrawn: bool = False
-    """Someone wants it gone: it is neither folded nor replayed."""
+    """Whether a deletion was asked for: it is neither folded nor replayed."""
     folded: bool = False
-    """The memory stands for it; the server has yet to be told."""
+    """Whether the memory has replaced it; its deletion follows."""
 
     @property
     def settled(self) -> bool:
@@ -74,7 +74,7 @@ class Item:
 
     @property
     def text(self) -> str:
-        """Its words."""
+        """The item's words."""
         texts = [self.texts[index] for index in sorted(self.texts) if self.texts[index]]
         if texts or self.type != "message":
             return "\n".join(texts)
@@ -82,18 +82,18 @@ class Item:
 
     @property
     def all_words(self) -> str:
-        """Everything that it says, whatever its kind."""
+        """All words of an item of any kind."""
         return " ".join(filter(None, (self.name, self.arguments, self.output, self.text)))
 
     def say(self, index: int, text: str) -> None:
-        """Set the words of a part; after an interruption only those that were heard."""
+        """Set a part's words; after an interruption only heard ones."""
         if self.heard_ms is not None:
             text = heard(text, self.heard_ms, self.audio_ms)
         self.awaiting.discard(index)
         self.texts[index] = text
 
     def leave_server(self) -> None:
-        """Its connection is gone, and with it its audio: what is known of its words remains."""
+        """Drop what only the ended connection had, as audio; keep the words."""
         words = self.text
         self.on_server = False
         self.done = True
@@ -102,7 +102,7 @@ class Item:
         self.spoken, self.audio_ms, self.heard_ms = False, 0.0, None
 
     def interrupt(self, at_ms: float) -> None:
-        """Forget what was said after `at_ms`."""
+        """Forget the words after `at_ms`."""
         length = self.audio_ms if self.heard_ms is None else min(self.heard_ms, self.audio_ms)
         if self.heard_ms is not None and at_ms >= self.heard_ms:
             return
@@ -111,10 +111,10 @@ class Item:
 
 
 def heard(text: str, at_ms: float, length_ms: float) -> str:
-    """The words spoken up to `at_ms` of `length_ms`, to the last whole word.
+    """Return the whole words spoken up to `at_ms` of `length_ms`.
 
-    Servers do not say when a word was spoken, so it is taken from its share of the letters and of
-    the words, whichever is less. Where the length is not known nothing was certainly heard.
+    Servers send no times of words, so a word's time is estimated by its share of the letters and of
+    the words, whichever leaves less. With an unknown length nothing was certainly heard.
     """
     if length_ms <= 0:
         return ""
@@ -129,40 +129,40 @@ def heard(text: str, at_ms: float, length_ms: float) -> str:
 
 
 class Items:
-    """The ordered list, kept up by the server's events."""
+    """The ordered list of items, updated by the server's events."""
 
     def __init__(self, bytes_per_ms: int = PCM_BYTES_PER_MS) -> None:
-        """`bytes_per_ms`: of the audio that the server sends."""
+        """Take the bytes in a millisecond of the server's audio."""
         self._items: list[Item] = []
         self._bytes_per_ms = bytes_per_ms
         self.sequence = 0
-        """How many items there have ever been."""
+        """Number of all items so far."""
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self._items)
 
     def get(self, item_id: Any) -> Item | None:
-        """The item of that id."""
+        """Return the item with this id."""
         return next((item for item in self._items if item.id == item_id), None)
 
     def live(self) -> list[Item]:
-        """The window: what is verbatim in the conversation."""
+        """Return the window: the conversation's verbatim items."""
         return [i for i in self._items if not (i.is_memory or i.withdrawn or i.folded)]
 
     @property
     def memory(self) -> Item | None:
-        """The memory as the server was last told it."""
+        """The memory item that was last sent."""
         return next((i for i in self._items if i.is_memory and not i.withdrawn), None)
 
     def obsolete(self) -> list[Item]:
-        """What the server still has although the memory, or a newer one, stands for it."""
+        """Return the server's items that a memory has replaced."""
         gone = (i for i in self._items if i.folded or (i.is_memory and i.withdrawn))
         return [item for item in gone if item.on_server]
 
-    # ------------------------------------------------------------ what the server says
+    # ------------------------------------------------------------ events of the server
 
     def take(self, event: Mapping[str, Any]) -> None:
-        """Take over one event of the server; whatever it says, nothing is raised."""
+        """Apply one event of the server; never raise."""
         kind = str(event.get("type"))
         if kind in ADDED or kind == _DONE:
             self._added(mapping(event.get("item")), event.get("previous_item_id"))
@@ -199,7 +199,7 @@ class Items:
             item.spoken = True
             item.audio_ms += len(delta) * 3 / 4 / self._bytes_per_ms
         elif kind in _DELTAS and isinstance(delta, str):
-            # Kept so that a dropped connection loses no words that were heard.
+            # Kept so that a dropped connection loses no heard words.
             if not item.done and item.heard_ms is None:
                 item.texts[index] = item.texts.get(index, "") + delta
         elif kind in _SAID:
@@ -208,13 +208,13 @@ class Items:
                 item.say(index, words)
 
     def deleted(self, item_id: Any) -> None:
-        """An item is gone from the server."""
+        """Remove an item that the server deleted."""
         self._items = [item for item in self._items if item.id != item_id]
 
     def sent(
         self, given: Mapping[str, Any], previous: Any = None, *, is_memory: bool = False
     ) -> Item | None:
-        """An item is on its way: a user's survives a disconnect before its echo. None: known."""
+        """Record a sent item before the server's echo; None if already known."""
         item_id = _text(given.get("id"))
         if not item_id or self.get(item_id) is not None:
             return None
@@ -224,13 +224,13 @@ class Items:
         return known
 
     def disconnected(self) -> None:
-        """The server's side is gone: what is left is what will be told to the next one."""
+        """Keep only the items that the next connection is sent."""
         self._items = self.live()
         for item in self._items:
             item.leave_server()
 
     def _insert(self, item_id: str, given: Mapping[str, Any], previous: Any) -> Item:
-        """A new item behind its predecessor, in front for "root", else at the end."""
+        """Insert an item behind its predecessor, first for "root", else last."""
         item = Item(item_id, _text(given.get("type")) or "message", sequence=self.sequence)
         self.sequence += 1
         after = self.get(previous)
@@ -240,7 +240,7 @@ class Items:
 
 
 def _fill(item: Item, given: Mapping[str, Any]) -> None:
-    """Take over what an event says of an item: its words, never its audio."""
+    """Copy an event's words into an item, without audio."""
     item.role = _text(given.get("role")) or item.role
     item.call_id = _text(given.get("call_id")) or item.call_id
     item.name = _text(given.get("name")) or item.name
@@ -269,12 +269,12 @@ def _fill_part(item: Item, index: int, part: Mapping[str, Any]) -> None:
 
 
 def _text(value: Any) -> str:
-    """The value where it is a string: servers send anything."""
+    """Return the value if it is a string, else ""."""
     return value if isinstance(value, str) else ""
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """The value where it is a JSON object."""
+    """Return the value if it is a JSON object, else {}."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -282,9 +282,9 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 
 def messages_of(items: Sequence[Item]) -> list[Message]:
-    """The items as chat messages, one each with its id, every call's output right behind it.
+    """Return the items as chat messages, outputs directly after calls.
 
-    An archive can be searched by what the server called an item; digests leave the id out.
+    The archive can be searched by the server's ids; digests leave ids out.
     """
     outputs = {item.call_id: item for item in items if item.type == "function_call_output"}
     calls = {item.call_id for item in items if item.type == "function_call"}

@@ -1,8 +1,8 @@
-"""Keeps a voice conversation between its marks: one piece of work at a time, off the audio path.
+"""Keeps a voice conversation between its marks: one task at a time, off the audio path.
 
-Choose -> summarize and archive -> forget what changed meanwhile -> tell the server. It is told
-in an order in which any failure leaves more there than needed, never less: the new memory is
-created in front and acknowledged, only then the old one and the folded items are deleted.
+Choose items, summarize and archive them, drop what changed meanwhile, update the server. A failure
+leaves more on the server than needed, never less: the new memory is created and acknowledged before
+the old one and the folded items are deleted.
 """
 
 from __future__ import annotations
@@ -16,42 +16,40 @@ from typing import Any
 
 from ...errors import CompressorError
 from .items import ADDED, DELETED, TRUNCATED, Item, Items, mapping, messages_of
-from .memory import Marks, Memory, choose
+from .memory import Marks, VoiceMemory, choose
 
 logger = logging.getLogger(__name__)
 
 Event = dict[str, Any]
 
 ADD, DELETE = "added_", "deleted_"
-"""Begin the id of each event of the memory's own work; the item's id follows."""
+"""Prefixes of event ids of the memory's own work; the item's id follows."""
 REPLAY = "replay_"
-"""Begins the id of each event that tells a new connection what an older one knew."""
+"""Prefix of event ids that restore a conversation on a new connection."""
 
 
 class ServerRefused(CompressorError):
-    """The Realtime server refused an event of ours, or did not answer it.
-
-    `code` is the server's own; "timeout" where no answer came.
-    """
+    """The Realtime server refused our event, or did not answer."""
 
     def __init__(self, code: str, message: str) -> None:
+        """Take the server's code ("timeout" without an answer) and its message."""
         self.code = code
         super().__init__(f"the server refused ({code}): {message}")
 
     @property
     def unknown_item(self) -> bool:
-        """Whether it says that there is no such item: what was to be deleted is gone."""
+        """Whether the item to delete does not exist."""
         words = str(self).lower()
         return any(sign in words for sign in ("does not exist", "not found", "invalid_item_id"))
 
 
 class Keeper:
-    """Folds, tells the server, and replays to a new connection. Lives on the agent's loop."""
+    """Folds items, updates the server and restores new connections."""
 
     def __init__(
         self,
         items: Items,
-        memory: Memory,
+        memory: VoiceMemory,
         marks: Marks,
         send: Callable[[Event], Awaitable[bool]],
         ack_timeout_seconds: float,
@@ -62,14 +60,14 @@ class Keeper:
         self._send = send
         self._ack_timeout = ack_timeout_seconds
         self._waiting: dict[str, asyncio.Future[None]] = {}
-        """What we asked the server for and it has not answered, by the id of our event."""
+        """Our event's id -> the server's answer to come."""
         self._work: asyncio.Task[None] | None = None
         self._resume_at = 0
 
     # ------------------------------------------------------------ events
 
     def take(self, event: Event) -> bool:
-        """Take over an event and start what is due; whether it was an answer to us alone."""
+        """Apply an event, start due work; return whether it answered us."""
         kind, item_id = str(event.get("type")), str(event.get("item_id"))
         if kind == "error":
             return self._refused(mapping(event.get("error")))
@@ -77,21 +75,21 @@ class Keeper:
             self._deleted(item_id)
         self.items.take(event)
         if kind.endswith(".delta"):
-            return False  # most events, audio among them: nothing is ever due after one
+            return False  # most events, as audio, start no work
         if kind in ADDED:
             self._settle(f"{ADD}{mapping(event.get('item')).get('id')}")
         elif kind == TRUNCATED:
             self.cut_short(item_id)
         elif kind == "session.updated" and self._marks.on and not _transcribes(event):
             logger.warning(
-                "the session does not transcribe what the user says, so it cannot be remembered; "
+                "the session does not transcribe the user, whose words cannot be remembered; "
                 "set transcription_model to a model that the server has"
             )
         self.consider()
         return False
 
     def sending(self, event: Event) -> Event:
-        """The user's own event as it is to be sent: an item of theirs outlives a disconnect."""
+        """Return the application's event to send; record its item first."""
         if event.get("type") != "conversation.item.create" or not self._marks.on:
             return event
         item = {"id": new_id("item"), **event.get("item", {})}
@@ -99,25 +97,25 @@ class Keeper:
         return {"event_id": item["id"], **event, "item": item}
 
     def unsent(self, event_id: Any) -> None:
-        """An event could not be sent, or was refused: an item that it names is not there."""
+        """Remove the item of an unsent or refused event."""
         item = self.items.get(event_id)
         if item is not None and not item.on_server:
             self.items.deleted(item.id)
 
     def consider(self) -> None:
-        """Start work where there is some and none is under way."""
+        """Start work if some is due and none is running."""
         if self._work is not None or not self._marks.on or self.items.sequence < self._resume_at:
             return
         if self._memory.outdated or self._out_of_step() or choose(self.items, self._marks):
             self._work = asyncio.get_running_loop().create_task(self._run())
 
     async def settled(self) -> None:
-        """Wait until no work is under way."""
+        """Wait until no work is running."""
         while self._work is not None:
             await asyncio.wait([self._work])
 
     async def stop(self) -> None:
-        """Cancel what is under way; the connection is gone, and with it the server's side."""
+        """Cancel running work; the connection has ended."""
         for answer in self._waiting.values():
             answer.cancel()
         self._waiting.clear()
@@ -125,7 +123,7 @@ class Keeper:
             work.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await work
-            if self._work is work:  # cancelled before its first step, it has cleared nothing
+            if self._work is work:  # it was cancelled before its first step
                 self._work = None
         self._resume_at = 0
         self.items.disconnected()
@@ -133,7 +131,7 @@ class Keeper:
     # ------------------------------------------------------------ a new connection
 
     async def replay(self) -> None:
-        """Tell a new connection the memory and the live window, in this order, unanswered yet."""
+        """Send memory and live window to a new connection; await nothing."""
         live = self.items.live()
         if self._memory.text:
             item = memory_item(self._memory.text)
@@ -153,12 +151,12 @@ class Keeper:
             return False
         item = self.items.get(item_id)
         if item is not None and item.is_memory:
-            self.unsent(item_id)  # it is told again
+            self.unsent(item_id)  # it is sent again
         logger.warning("the server refused a part of the replay: %s", error.get("message"))
         return True
 
     def _settle(self, event_id: str, refusal: ServerRefused | None = None) -> bool:
-        """The server carried an event of ours out, or refused it; whether anyone waits for that."""
+        """Settle the server's answer to an event; return whether it was awaited."""
         answer = self._waiting.pop(event_id, None)
         if answer is None or answer.done():
             return False
@@ -171,15 +169,15 @@ class Keeper:
     # ------------------------------------------------------------ the work
 
     def _out_of_step(self) -> bool:
-        """Whether the server has yet to be told what the memory is."""
-        told = self.items.memory
-        return (told.text if told else "") != self._memory.text or bool(self.items.obsolete())
+        """Return whether the server's items are out of date."""
+        sent = self.items.memory
+        return (sent.text if sent else "") != self._memory.text or bool(self.items.obsolete())
 
     async def _run(self) -> None:
         try:
             await self._keep_up()
         except Exception as error:
-            # Nothing was deleted that the memory does not hold; a little growth, then once more.
+            # Nothing was deleted that the memory lacks. It is tried again after a few items.
             self._resume_at = self.items.sequence + self._marks.step
             logger.warning("nothing folded for now: %s: %s", type(error).__name__, error)
         finally:
@@ -191,7 +189,7 @@ class Keeper:
             if self._memory.outdated:
                 await self._memory.fold()
             elif self._out_of_step():
-                await self._tell()
+                await self._update()
             elif batch := choose(self.items, self._marks):
                 await self._fold(batch)
             else:
@@ -210,20 +208,20 @@ class Keeper:
             elif now != before[item.id]:
                 self._memory.replace(item.id, now)
 
-    # ------------------------------------------------------------ telling the server
+    # ------------------------------------------------------------ updating the server
 
-    async def _tell(self) -> None:
-        """Make the server's conversation what it should be.
+    async def _update(self) -> None:
+        """Update the server's memory item and delete replaced items.
 
         Raises:
-            ServerRefused: and what was not acknowledged is tried again later.
+            ServerRefused: what was not acknowledged is tried again later.
         """
-        told, text = self.items.memory, self._memory.text
-        if (told.text if told else "") != text:
+        sent, text = self.items.memory, self._memory.text
+        if (sent.text if sent else "") != text:
             if text:
                 await self._create(memory_item(text))
-            if told is not None:
-                told.withdrawn = True
+            if sent is not None:
+                sent.withdrawn = True
         for together in deletions(self.items.obsolete()):
             await self._delete(together)
 
@@ -234,11 +232,11 @@ class Keeper:
             event = create_event(given, ADD + item.id, in_front=True)
             await self._answered(await self._asked(event))
         except BaseException:
-            item.withdrawn = True  # where it comes after all, it is deleted
+            item.withdrawn = True  # a late echo is deleted
             raise
 
     async def _delete(self, together: Sequence[Item]) -> None:
-        """Delete at once what belongs together, so that no response sees half of it."""
+        """Delete a call and its output together: no response sees half."""
         answers = []
         for item in together:
             answers.append(await self._asked(delete_event(item.id, DELETE + item.id)))
@@ -247,7 +245,7 @@ class Keeper:
             try:
                 await self._answered(answer)
             except ServerRefused as error:
-                if error.unknown_item:  # another one was faster
+                if error.unknown_item:  # already deleted
                     self.items.deleted(item.id)
                 else:
                     refusals.append(error)
@@ -267,12 +265,12 @@ class Keeper:
         except asyncio.TimeoutError:
             raise ServerRefused("timeout", f"no answer in {self._ack_timeout:g} s") from None
 
-    # ------------------------------------------------------------ others' changes
+    # ------------------------------------------------------------ changes by the user
 
     def withdraw(self, item_id: str) -> Event | None:
-        """The user wants an item forgotten: from now on, whatever the server answers.
+        """Forget an item at once; return the event to send, if any.
 
-        What the server is to be sent for it; None where only the memory has it.
+        None: only the memory had the item.
         """
         item = self.items.get(item_id)
         if (item is None or item.folded) and self._memory.replace(item_id, None):
@@ -285,8 +283,8 @@ class Keeper:
         return delete_event(item_id, new_id("evt"))
 
     def _deleted(self, item_id: str) -> None:
-        """An item was deleted; what we did not ask for is to be forgotten too."""
-        is_ours = DELETE + item_id in self._waiting  # also where we did not wait for so long
+        """Note a deleted item; forget it if the deletion was not ours."""
+        is_ours = DELETE + item_id in self._waiting  # also after our wait has ended
         self._settle(DELETE + item_id)
         item = self.items.get(item_id)
         if item is None or (item.folded and not is_ours):
@@ -295,7 +293,7 @@ class Keeper:
             self._memory.dismiss()
 
     def cut_short(self, item_id: str) -> None:
-        """An item was cut short although the memory holds it whole."""
+        """Replace an item in the memory after an interruption."""
         item = self.items.get(item_id)
         if item is not None and item.folded:
             self._memory.replace(item_id, messages_of([item])[0])
@@ -303,46 +301,46 @@ class Keeper:
 
 
 def _transcribes(event: Event) -> bool:
-    """Whether an updated session writes down what the user says."""
+    """Return whether an updated session transcribes the user."""
     audio = mapping(mapping(event.get("session")).get("audio"))
     return bool(mapping(audio.get("input")).get("transcription"))
 
 
 def deletions(folded: Iterable[Item]) -> list[list[Item]]:
-    """What to delete, oldest first; what is in one list at once, an output before its call."""
+    """Return the items to delete, oldest first, each output with its call."""
     found: dict[str, list[Item]] = {}
     for item in folded:
         found.setdefault(item.call_id or item.id, []).append(item)
     return [sorted(each, key=lambda item: item.type == "function_call") for each in found.values()]
 
 
-# ------------------------------------------------------------ what is sent
+# ------------------------------------------------------------ events to send
 
 
 def new_id(prefix: str) -> str:
-    """An id of ours: at most 32 characters, as servers demand."""
+    """Return a new id of at most 32 characters, as servers require."""
     return f"{prefix}_{uuid.uuid4().hex[:24]}"
 
 
 def delete_event(item_id: str, event_id: str) -> Event:
-    """Ask for an item to be deleted."""
+    """Return the event that deletes an item."""
     return {"type": "conversation.item.delete", "item_id": item_id, "event_id": event_id}
 
 
 def create_event(item: Event, event_id: str, *, in_front: bool = False) -> Event:
-    """Ask for a new item in front of all others, or at the end."""
+    """Return the event that creates an item, first or last."""
     event = {"type": "conversation.item.create", "item": item, "event_id": event_id}
     return {**event, "previous_item_id": "root"} if in_front else event
 
 
 def memory_item(text: str) -> Event:
-    """The memory as a new item: words of no more authority than a user's."""
+    """Return the memory as a new user item."""
     content = [{"type": "input_text", "text": text}]
     return {"id": new_id("mem"), "type": "message", "role": "user", "content": content}
 
 
 def item_of(item: Item) -> Event:
-    """An item as it is told to a new connection: its words, for its audio is gone."""
+    """Return an item for a new connection, words without audio."""
     given = {"id": item.id, "type": item.type}
     if item.type == "function_call":
         arguments = item.arguments or "{}"

@@ -1,7 +1,7 @@
-"""Which items leave a voice conversation's window, and the memory that stands for them.
+"""Which items leave a voice conversation's window, and the memory that replaces them.
 
-The messages of all items that left are one transcript for `ContextCompressor`: it decides what of
-them is quoted and what is summarized, and archives them. Its view is the memory's text.
+The messages of all these items are one transcript for `ContextCompressor`, which archives and
+summarizes them. Its view is the memory's text.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from .items import EMPTY_SPEECH, Item, Items
 
 @dataclass(frozen=True)
 class Marks:
-    """At the high mark the oldest items are folded, down to the low one. Off unless given.
-
-    Raises:
-        ConfigError: one without the other, or a high mark that is not above the low one.
-    """
+    """Numbers of items between which the window is kept; 0: never folded."""
 
     max_history_items: int = 0
-    """Items of the live window that stay verbatim after a fold."""
+    """Newest items that stay verbatim after a fold."""
 
     trigger_items: int = 0
-    """Fold when the window has this many items."""
+    """Items of the window at which a fold begins."""
 
     def __post_init__(self) -> None:
+        """Check the marks.
+
+        Raises:
+            ConfigError: one mark is missing, or the high one is not above the low one.
+        """
         for name, value in vars(self).items():
             if type(value) is not int or value < 1 <= max(
                 self.max_history_items, self.trigger_items
@@ -54,7 +55,7 @@ class Marks:
 
     @property
     def step(self) -> int:
-        """Items that repay a new memory, which the server reads anew: half of a whole fold."""
+        """Fewest items worth a new memory: half a fold."""
         return max(1, (self.trigger_items - self.max_history_items) // 2)
 
 
@@ -62,11 +63,10 @@ class Marks:
 
 
 def choose(items: Items, marks: Marks) -> list[Item]:
-    """The oldest items above the low mark, once the high mark is reached and it is worth it.
+    """Return the oldest items above the low mark, if worth it.
 
-    What is not final stays where it is: speech without a transcript, a call without its output,
-    a call whose output is still in the window; but no longer than for two windows' items. Leading
-    system messages are the application's.
+    For up to two windows' items these stay: speech without a transcript, a call without its output,
+    a call whose output stays. Leading system messages always stay.
     """
     window = items.live()
     while window and window[0].role == "system":
@@ -98,13 +98,13 @@ REALTIME_WINDOW = 32_000
 
 
 MEMORY_SHARE = 20
-"""One part in so many of the window is the memory's, which each response reads again: a script of
-200 turns reads 615,000 tokens with a sixteenth, 575,000 with a twentieth, and all planted facts are
-known; with a 48th half of them are lost (`python -m tests.benchmarks.realtime`)."""
+"""The memory gets 1 / MEMORY_SHARE of the window, and each response reads it again. In a script of
+200 turns a sixteenth costs 615,000 tokens, a twentieth 575,000, both with all planted facts; with a
+48th half of them are lost (`python -m tests.benchmarks.realtime`)."""
 
 
 def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:
-    """The compressor's options for a memory: its share of the window, and no tail of its own."""
+    """Return the options for a memory: a small window without tail."""
     window = config.context_window or REALTIME_WINDOW
     return replace(
         config,
@@ -118,24 +118,24 @@ def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:
     )
 
 
-class Memory:
-    """What left the window of one voice conversation, and the text that stands for it."""
+class VoiceMemory:
+    """A voice conversation's folded items and the text that replaces them."""
 
     def __init__(self, compressor: ContextCompressor, session_id: str) -> None:
         self._compressor = compressor
         self._session_id = session_id
         self._is_read = False
-        # Never edited in place: by its identity is known what a text was made from.
+        # Never edited in place: its identity proves that a text was made from it.
         self._transcript: list[Message] = []
         self.segments: tuple[Segment, ...] = ()
-        """The summaries in use, oldest first."""
+        """The view's summaries, oldest first."""
         self.text = ""
-        """What the conversation is told, in one frame; "" while nothing was folded."""
+        """The memory item's text, in one frame; "" before the first fold."""
         self.outdated = False
-        """Whether the text or the store has what is not, or no longer, to be remembered."""
+        """Whether text or store differ from the transcript."""
 
     async def open(self) -> None:
-        """Read what another process remembered of the session.
+        """Read the session as another process left it.
 
         Raises:
             LedgerError: the store cannot be read.
@@ -146,14 +146,14 @@ class Memory:
             self._is_read = True
 
     async def fold(self, messages: Sequence[Message] = ()) -> bool:
-        """Archive and remember these messages too; False if something was forgotten meanwhile.
+        """Archive and summarize more messages; False if the transcript changed meanwhile.
 
         Raises:
             LedgerError: the store cannot be read or written.
         """
         before = self._transcript
         transcript = [*before, *messages]
-        self.outdated = True  # until it is used: the store may have more than is remembered
+        self.outdated = True  # until the end: the store may have more than the text
         view = await self._view(transcript) if transcript else None
         await asyncio.to_thread(self._record, transcript)
         if before is not self._transcript:
@@ -162,7 +162,7 @@ class Memory:
         return True
 
     def replace(self, item_id: str, message: Message | None) -> bool:
-        """Put another message in an item's place, or none; whether the memory had the item."""
+        """Replace or remove an item's message; return whether the memory had it."""
         now = [] if message is None else [message]
         found: list[Message] = []
         for old in self._transcript:
@@ -173,18 +173,18 @@ class Memory:
         return True
 
     def dismiss(self) -> None:
-        """Someone deleted the memory itself: go on without what was remembered."""
+        """Forget everything: the memory item itself was deleted."""
         self._transcript, self.text, self.segments, self.outdated = [], "", (), True
 
     def _use(self, transcript: list[Message], view: CompressResult | None) -> None:
         self._transcript, self.outdated = transcript, False
         self.segments = () if view is None else view.segments
-        self.text = "" if view is None else _told(view, len(transcript))
+        self.text = "" if view is None else _text_of(view, len(transcript))
 
     async def _view(self, transcript: list[Message]) -> CompressResult:
         try:
             return await self._compressor.compress(transcript, session_id=self._session_id)
-        except BudgetTooSmall:  # one message is larger than the whole memory may be
+        except BudgetTooSmall:  # one message is larger than the memory's window
             return await asyncio.to_thread(self._best, transcript)
 
     def _best(self, transcript: list[Message]) -> CompressResult:
@@ -195,14 +195,14 @@ class Memory:
         return store.transcript(store.open(namespace, self._session_id))
 
     def _record(self, transcript: list[Message]) -> None:
-        """Archive what is quoted too, also before the first summary: it leaves the server."""
+        """Archive messages that no summary covers too: they leave the server."""
         if not self._compressor.save(transcript, session_id=self._session_id):
             store, namespace = self._compressor.store, self._compressor.config.namespace
             store.commit(store.open(namespace, self._session_id), (), tuple(transcript))
 
 
-def _told(view: CompressResult, count: int) -> str:
-    """The view as one text: the summaries, and what stands verbatim beside them."""
+def _text_of(view: CompressResult, count: int) -> str:
+    """Return the view as one text: summaries, and verbatim messages beside them."""
     method = "model" if any(s.method == "model" for s in view.segments) else "static"
     opening, *_, closing = frame("", count=count, method=method).split("\n")
     rendered = [segment.rendered for segment in view.segments]

@@ -1,6 +1,4 @@
-"""The provider of our tests: beside chat completions, strict twins of Anthropic's messages API and
-of OpenAI's responses API.
-"""
+"""The tests' provider: chat completions and strict twins of two more APIs."""
 
 from __future__ import annotations
 
@@ -15,5 +13,5 @@ __all__ = ["Anthropic", "Responses", "strict_provider"]
 
 
 def strict_provider(answer: Any = None, **options: Any) -> LocalProvider:
-    """A provider that speaks all three protocols."""
+    """Return a provider of all three protocols."""
     return LocalProvider(answer, **options, protocols=(Anthropic(), Responses()))

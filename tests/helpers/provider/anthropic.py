@@ -122,7 +122,7 @@ class Anthropic(ChatCompletions):
         return blocks
 
     def _check_thinking(self, body: JSON) -> None:
-        """Refuse thinking that we did not sign, that was moved, or that its calls lost."""
+        """Refuse thinking that is not signed, was moved, or lost its calls."""
         for i, message in enumerate(merged(body["messages"])):
             for j, block in enumerate(message["content"]):
                 if block["type"] == "thinking":
@@ -141,7 +141,7 @@ class Anthropic(ChatCompletions):
             raise Refusal(f"{where}: {MODIFIED}")
 
     def _check_last_step(self, messages: Sequence[JSON]) -> None:
-        """Refuse a step in progress whose thinking is gone; finished steps may lose theirs."""
+        """Refuse a running step without its thinking."""
         if not messages or messages[-1]["role"] != "user" or len(messages) < 2:
             return
         content = messages[-2]["content"]
@@ -159,7 +159,7 @@ class Anthropic(ChatCompletions):
 
 
 def _chat_messages(message: JSON) -> Iterator[JSON]:
-    """Yield the chat messages that one message stands for: each tool result is one of its own."""
+    """Yield a message as chat messages, each tool result as one."""
     content = message["content"]
     if isinstance(content, str):
         yield {"role": message["role"], "content": content}
@@ -224,7 +224,7 @@ def _blocks(reply: Reply, asked: Asked) -> list[JSON]:
 
 
 def _pieces_of(block: JSON) -> tuple[JSON, list[JSON]]:
-    """Return a block as it opens, and the deltas that fill it."""
+    """Return a block's opening and its deltas."""
     if block["type"] == "text":
         deltas = [{"type": "text_delta", "text": piece} for piece in pieces(block["text"])]
         return {"type": "text", "text": ""}, deltas

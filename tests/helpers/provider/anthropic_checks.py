@@ -36,7 +36,7 @@ IDENTIFIER = re.compile(r"[a-zA-Z0-9_-]+")
 
 
 def check_parameters(body: JSON) -> None:
-    """Refuse a request without what it must have, or with what is no parameter."""
+    """Refuse missing and unknown parameters."""
     for key in ("model", "messages", "max_tokens"):
         if body.get(key) is None:
             raise Refusal(f"{key}: Field required")
@@ -52,7 +52,7 @@ def _known(value: Mapping[str, Any], allowed: Collection[str], where: str) -> No
 
 
 def thinks(body: JSON) -> bool:
-    """Tell whether a request asks for thinking."""
+    """Return whether a request asks for thinking."""
     return (body.get("thinking") or {}).get("type") in ("enabled", "adaptive")
 
 
@@ -147,7 +147,7 @@ def _check_result(block: JSON, where: str) -> None:
 
 
 def merged(messages: Sequence[JSON]) -> list[JSON]:
-    """Return the messages as the API reads them: blocks only, neighbours of one role joined."""
+    """Return the messages as blocks, neighbours of one role joined."""
     merged: list[JSON] = []
     for message in messages:
         content = message["content"]
@@ -161,7 +161,7 @@ def merged(messages: Sequence[JSON]) -> list[JSON]:
 
 
 def check_pairs(messages: Sequence[JSON]) -> None:
-    """Refuse calls without a result at once after them, results without a call, and doubles."""
+    """Refuse unanswered calls, orphan results and doubles."""
     asked: list[str] = []
     for index, message in enumerate(messages):
         results = _results(message, f"messages.{index}")
@@ -203,7 +203,7 @@ def _refuse_unanswered(ids: Sequence[str], index: int) -> None:
 
 
 def check_tools(body: JSON) -> None:
-    """Refuse tools that are not declared as the API wants them."""
+    """Refuse invalid tools."""
     for index, tool in enumerate(_list(body.get("tools") or [], "tools")):
         where = f"tools.{index}.custom"
         if not IDENTIFIER.fullmatch(tool.get("name", "")):

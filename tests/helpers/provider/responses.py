@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from praison_compressor.messages.responses import to_messages
 from praison_compressor.testing import Asked, Recorded, Refusal, Reply, Rules
 from praison_compressor.testing.chat import ChatCompletions, call_id, pieces, sse
 from praison_compressor.testing.checks import check_alternation, known_keys, missing
@@ -40,10 +41,8 @@ class Responses(ChatCompletions):
             check_alternation(self.read(body)[0])
 
     def read(self, body: JSON) -> tuple[list[JSON], list[JSON], int | None]:
-        system = body.get("instructions")
-        head = [{"role": "system", "content": system}] if system else []
         tools = [_chat_tool(tool) for tool in body.get("tools") or ()]
-        messages = [*head, *_chat_messages(_items(body))]
+        messages = to_messages(body.get("instructions"), body["input"])
         return messages, tools, body.get("max_output_tokens")
 
     def overflow(self, window: int, prompt: int, completion: int) -> Refusal:
@@ -101,51 +100,6 @@ class Responses(ChatCompletions):
 def _items(body: JSON) -> list[JSON]:
     given = body["input"]
     return [{"role": "user", "content": given}] if isinstance(given, str) else given
-
-
-def _chat_messages(items: Sequence[JSON]) -> list[JSON]:
-    """Return the items as chat messages: what the model does in one go is one message."""
-    messages: list[JSON] = []
-    for item in items:
-        kind = item.get("type", "message")
-        if kind == "function_call_output":
-            output = _chat_content(item["output"])
-            messages.append({"role": "tool", "tool_call_id": item["call_id"], "content": output})
-        elif kind == "message" and item["role"] != "assistant":
-            content = _chat_content(item["content"])
-            messages.append({"role": item["role"], "content": content})
-        else:
-            _add_to_step(messages, item)
-    return messages
-
-
-def _add_to_step(messages: list[JSON], item: JSON) -> None:
-    kind = item.get("type", "message")
-    begins = kind != "function_call" and not (messages and "reasoning_content" in messages[-1])
-    if begins or not messages or messages[-1]["role"] != "assistant":
-        messages.append({"role": "assistant", "content": None})
-    message = messages[-1]
-    if kind == "reasoning":
-        thought = [part.get("text", "") for part in item.get("summary") or ()]
-        message["reasoning_content"] = "\n".join(thought)
-    elif kind == "function_call":
-        function = {"name": item["name"], "arguments": item["arguments"]}
-        call = {"id": item["call_id"], "type": "function", "function": function}
-        message.setdefault("tool_calls", []).append(call)
-    else:
-        message["content"] = _chat_content(item["content"])
-
-
-def _chat_content(content: str | list[JSON]) -> str | list[JSON]:
-    if isinstance(content, str):
-        return content
-    return [_chat_part(part) for part in content]
-
-
-def _chat_part(part: JSON) -> JSON:
-    if part["type"] == "input_image":
-        return {"type": "image_url", "image_url": {"url": part.get("image_url") or ""}}
-    return {"type": "text", "text": part.get("text") or part.get("refusal") or ""}
 
 
 def _chat_tool(tool: JSON) -> JSON:

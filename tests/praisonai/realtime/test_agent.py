@@ -1,4 +1,4 @@
-"""A voice conversation that remembers, against a strict local Realtime server."""
+"""A voice conversation with a memory, against a strict local Realtime server."""
 
 from __future__ import annotations
 
@@ -9,14 +9,12 @@ import pytest
 from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
 
 from praison_compressor import ConfigError
-from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
 from tests.helpers.realtime_caller import (
     HIGH,
     ITEMS,
     LOW,
     TURN,
-    all_messages,
     archived,
     conversation,
     deletions,
@@ -30,7 +28,7 @@ from tests.helpers.realtime_caller import (
 
 
 async def test_two_hundred_turns_stay_flat_and_lose_nothing():
-    """Tools and barge-ins for 200 turns: flat between the marks, every fact known, no item lost."""
+    """In 200 turns the window stays between its marks, and no item or fact is lost."""
     sizes = []
     async with conversation(**ITEMS) as (server, agent, caller):
         for turn in range(200):
@@ -76,7 +74,7 @@ async def test_off_is_the_hosts_own_behaviour():
 
 
 async def test_speech_without_a_transcript_is_kept_and_told_of(caplog):
-    """What has no words is not folded away, as long as words may still come."""
+    """Speech is not folded while its transcript may still come."""
     options = {"server_options": {"transcribes": False}, "transcription_model": None}
     with caplog.at_level(logging.WARNING):
         async with conversation(**options) as (server, _agent, caller):
@@ -88,22 +86,8 @@ async def test_speech_without_a_transcript_is_kept_and_told_of(caplog):
             assert "set transcription_model" in caplog.text
 
 
-async def test_transcripts_may_come_turns_later():
-    """What was said is folded with its words, when these come four turns after it too."""
-    async with conversation(server_options={"transcript_seconds": 0.05}) as (server, agent, caller):
-        for turn in range(10):
-            caller.transcribed = turn % 5 == 4
-            await caller.script(range(turn, turn + 1))
-        await small_talk(caller, 4)
-        said = "\n".join(text_of(message) for message in all_messages(agent))
-        assert all(f"fact-{n} is {value_of(f'fact-{n}')}" in said for n in range(6))
-        assert "not transcribed" not in said
-        assert memories(server) == [agent.memory]
-        assert server.refusals == []
-
-
 async def test_a_key_of_the_environment_goes_to_its_own_provider_only(monkeypatch):
-    """Another server gets the key that was given for it, or none."""
+    """The environment's key is sent to OpenAI alone."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     async with conversation() as (server, _, __):
         assert "Authorization" not in server.headers[-1]
@@ -114,7 +98,7 @@ async def test_a_key_of_the_environment_goes_to_its_own_provider_only(monkeypatc
 
 
 async def test_the_address_names_the_model_and_must_be_a_websocket():
-    """`model=` is added where the URL has none; anything but ws and wss is refused."""
+    """The URL gets a missing model, and must be ws or wss."""
     assert RealtimeAgent(verbose=False).url == "wss://api.openai.com/v1/realtime?model=gpt-realtime"
     local = RealtimeAgent(verbose=False, model="a b", url="ws://localhost:1/x?key=1")
     assert local.url == "ws://localhost:1/x?key=1&model=a%20b"
@@ -125,7 +109,7 @@ async def test_the_address_names_the_model_and_must_be_a_websocket():
 
 
 def test_the_host_is_what_we_build_on():
-    """The names of the host's class that ours replaces and uses."""
+    """The host's class has the names that ours replaces and uses."""
     for name in ("aconnect", "adisconnect", "receive_loop", "_send_event", "_log"):
         assert callable(getattr(HostRealtimeAgent, name))
     host = vars(HostRealtimeAgent(verbose=False))

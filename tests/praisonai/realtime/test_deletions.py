@@ -1,4 +1,4 @@
-"""What is deleted or cut in a voice conversation is in no memory, whoever did it and whenever."""
+"""Deleted and cut words of a voice conversation are in no memory."""
 
 from __future__ import annotations
 
@@ -12,14 +12,12 @@ from tests.helpers.realtime_caller import (
     FACT,
     LONG,
     Caller,
-    GatedStore,
     Slow,
     agent_for,
     all_messages,
     archived,
     conversation,
     facts_until,
-    line,
     memories,
     small_talk,
     until,
@@ -29,7 +27,7 @@ from tests.helpers.realtime_caller import (
 
 @pytest.mark.parametrize("who", ["the user", "another client", "a truncation"])
 async def test_a_change_during_a_fold_is_not_undone(who):
-    """What is deleted or cut while it is being summarized is in no memory, and the rest is."""
+    """An item deleted or cut during a fold is not in the memory."""
     slow = Slow()
 
     def telling(items):
@@ -63,7 +61,7 @@ async def test_a_change_during_a_fold_is_not_undone(who):
 
 @pytest.mark.parametrize("who", ["the user", "another client"])
 async def test_a_deletion_while_the_server_is_told_is_not_undone(who):
-    """The memory already stands, the folded items are going: what is deleted now is rewritten."""
+    """An item deleted during the server's update is removed from the memory."""
     victims: list[str] = []
 
     async def meddle(connection, event):
@@ -90,25 +88,8 @@ async def test_a_deletion_while_the_server_is_told_is_not_undone(who):
         assert victims[0] not in server.ids
 
 
-async def test_a_deletion_while_the_commit_is_written_is_not_undone():
-    """Between the check and the end of the commit too: the memory is rewritten at once."""
-    store = GatedStore()
-    async with conversation(store=store) as (server, agent, caller):
-        for turn in range(4):
-            await caller.turn(line(turn))
-        await until(lambda: store.writing)
-        victim = server.ids[0]
-        await agent.delete_item(victim)
-        await until(lambda: agent.transcript(victim) is None)
-        store.gate.set()
-        await agent.settled()
-        assert f"fact-0 is {value_of('fact-0')}" not in agent.memory
-        assert f"fact-1 is {value_of('fact-1')}" in agent.memory
-        assert memories(server) == [agent.memory]
-
-
 async def test_a_folded_item_can_still_be_forgotten():
-    """`delete_item` of what is only in the memory rewrites the memory without it."""
+    """`delete_item` removes a folded item from the memory."""
     async with conversation() as (server, agent, caller):
         await caller.script(range(6))
         await agent.settled()
@@ -126,7 +107,7 @@ async def test_a_folded_item_can_still_be_forgotten():
 
 
 async def test_who_deletes_the_memory_is_obeyed():
-    """Another client's deletion of the memory item is not undone by the next fold."""
+    """A deleted memory item does not come back with the next fold."""
     async with conversation() as (server, agent, caller):
         await caller.script(range(6))
         await agent.settled()
@@ -137,7 +118,7 @@ async def test_who_deletes_the_memory_is_obeyed():
 
 
 async def test_what_a_barge_in_cut_off_is_nowhere():
-    """The tail that was not heard is in neither transcript nor memory."""
+    """Words that were not heard are in neither transcript nor memory."""
     async with conversation() as (server, agent, caller):
         item_id = await caller.interrupt("Tell me a story", after_ms=600)
         words = agent.transcript(item_id)

@@ -13,7 +13,7 @@ EXAMPLE = Path(__file__).parent.parent.parent.parent / "examples" / "voice_agent
 
 
 async def run(server: RealtimeServer, lines: list[str]) -> tuple[str, str]:
-    """Its output and what it complains of."""
+    """Return the example's output and errors."""
     pipe = asyncio.subprocess.PIPE
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, str(EXAMPLE), "--url", server.url),
@@ -28,7 +28,7 @@ async def run(server: RealtimeServer, lines: list[str]) -> tuple[str, str]:
 
 
 async def test_the_voice_example_remembers_across_a_dead_line():
-    """Ten turns, one of them cut off: every answer comes, and the memory is shown in the end."""
+    """Every turn is answered across a disconnect, and the memory is shown."""
     async with RealtimeServer(model) as server:
         dropped = []
 

@@ -1,4 +1,4 @@
-"""A Realtime server or a store that refuses, is silent or drops things loses nothing."""
+"""A server or store that refuses, is silent or drops items loses nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.helpers.realtime_caller import (
 
 
 async def test_a_refused_memory_deletes_nothing_and_is_tried_again():
-    """No deletion before the memory stands; what was folded is told the next time."""
+    """Nothing is deleted before the memory is acknowledged, and the update is repeated."""
     async with conversation() as (server, agent, caller):
         await small_talk(caller, 3)
         server.refuse_next["conversation.item.create"] = 1
@@ -32,7 +32,7 @@ async def test_a_refused_memory_deletes_nothing_and_is_tried_again():
 
 
 async def test_a_refused_deletion_stops_and_is_tried_again():
-    """What could not be deleted is neither forgotten nor remembered twice."""
+    """A refused deletion is repeated, and no item is archived twice."""
     async with conversation() as (server, agent, caller):
         await small_talk(caller, 3)
         server.refuse_next["conversation.item.delete"] = 1
@@ -45,7 +45,7 @@ async def test_a_refused_deletion_stops_and_is_tried_again():
 
 
 async def test_a_server_that_does_not_answer_loses_nothing():
-    """Without acknowledgement nothing more is deleted; one that comes late forgets nothing."""
+    """Without an acknowledgement nothing more is deleted or forgotten."""
     options = {"ack_timeout_seconds": 1.0}  # two turns are over long before
     async with conversation(**options) as (server, agent, caller):
         await small_talk(caller, 3)
@@ -63,19 +63,8 @@ async def test_a_server_that_does_not_answer_loses_nothing():
         assert set(before) <= set(archived(agent))
 
 
-async def test_an_item_that_the_server_dropped_by_itself_is_not_asked_for_again():
-    """A deletion that is refused because there is no such item is as good as done."""
-    async with conversation() as (server, agent, caller):
-        await small_talk(caller, 3)
-        server.now.items.pop(1)
-        await small_talk(caller, 5)
-        assert server.ids[1:] == list(agent.items)
-        assert len(deletions(server)) == len(set(deletions(server)))
-        assert [refusal.split(": ")[1] for refusal in server.refusals] == ["item_invalid_item_id"]
-
-
 async def test_a_store_that_fails_deletes_nothing():
-    """Without an archive nothing leaves the server; the next try succeeds."""
+    """Without an archive nothing leaves the server, and the fold is repeated."""
 
     class Failing(MemoryStore):
         failures = 1
@@ -94,7 +83,7 @@ async def test_a_store_that_fails_deletes_nothing():
 
 
 async def test_no_server_is_an_answer_not_an_exception():
-    """As the host does it: False, and the error callbacks are told."""
+    """Without a server `aconnect` returns False and calls the error callbacks."""
     errors = []
     agent = RealtimeAgent(url="ws://127.0.0.1:9/v1/realtime", verbose=False, **SMALL)
     agent.on_error(errors.append)
@@ -106,7 +95,7 @@ async def test_no_server_is_an_answer_not_an_exception():
 
 @pytest.mark.parametrize("delta", ["abc", "%%%%", "Gespräch", 5])
 async def test_a_piece_of_audio_that_is_no_base64_is_skipped_and_said(delta, caplog):
-    """Nothing of it is played, the error callbacks are told, the next turn is answered."""
+    """Invalid audio is skipped and reported, and the next turn is answered."""
     async with conversation() as (server, agent, caller):
         await server.now.send("response.output_audio.delta", delta=delta)
         await until(lambda: caller.errors)

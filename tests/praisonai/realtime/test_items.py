@@ -1,4 +1,4 @@
-"""The pure half of a voice conversation: the list of items, the marks, the choice of a fold."""
+"""Without I/O: the list of items, the marks, the choice of a fold."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from praison_compressor.praisonai.realtime.items import (
     DELETED,
     TRUNCATED,
     Items,
-    heard,
     messages_of,
 )
 from praison_compressor.praisonai.realtime.memory import choose
@@ -67,7 +66,7 @@ def said(found: Items, item_id: str) -> str:
 @settings(max_examples=40)
 @given(st.lists(st.integers(0, 30), max_size=30), st.lists(st.integers(0, 29), max_size=10))
 def test_the_order_is_the_servers(places, gone):
-    """Whatever is inserted after an item or at the end, and deleted, ours is the same."""
+    """The list has the server's order after any insertions and deletions."""
     theirs = ["first"]
     found = follower(added(user("first"), previous_item_id=None))
     for number, place in enumerate(places):
@@ -81,14 +80,8 @@ def test_the_order_is_the_servers(places, gone):
     ]
 
 
-def test_a_server_that_never_names_a_predecessor_appends():
-    """null from a server that knows no other word for it is not the front."""
-    found = follower(*(added(user(f"i{n}"), previous_item_id=None) for n in range(4)))
-    assert [item.id for item in found] == ["i0", "i1", "i2", "i3"]
-
-
 def test_speech_is_final_when_its_transcript_came_or_failed():
-    """Only what has been written down can be folded."""
+    """Speech is settled once its transcript came or failed."""
     found = follower(added(spoken("u1")), added(spoken("u2")))
     one, two = found
     assert not one.settled
@@ -100,7 +93,7 @@ def test_speech_is_final_when_its_transcript_came_or_failed():
 
 
 def test_audio_is_never_kept():
-    """Of a sound only its length is noted, wherever in an event it comes."""
+    """Only the length of audio is kept."""
     sound = base64.b64encode(b"SECRET SOUND" * 400).decode()
     part = {"type": "output_audio", "audio": sound, "transcript": "Hi"}
     item = {"id": "a", "type": "message", "role": "assistant", "content": [part]}
@@ -146,7 +139,7 @@ _EVENTS = st.fixed_dictionaries(
 @settings(max_examples=60)
 @given(st.lists(_EVENTS, max_size=6))
 def test_nonsense_from_a_server_is_survived(events):
-    """No event can end the conversation, and the list stays a list of items with words."""
+    """No event raises, and items keep their words."""
     found = follower(added(user("a")), *events)
     assert all(isinstance(item.text, str) for item in found)
     assert messages_of(found.live()) is not None
@@ -155,21 +148,11 @@ def test_nonsense_from_a_server_is_survived(events):
 # ---------------------------------------------------------------- barge-in
 
 
-@settings(max_examples=60)
-@given(st.text(st.characters(codec="utf-8"), max_size=60), st.integers(0, 200))
-def test_what_was_heard_is_the_beginning_of_what_was_said(text, share):
-    """Whole words from the front, all of them only if all was played."""
-    kept = heard(text, share, 100)
-    assert text.startswith(kept)
-    assert kept == text or share < 100
-    assert len(kept) <= max(len(text) * share / 100, len(text) * (share >= 100))
-
-
 _DONE = "response.output_audio_transcript.done"
 
 
 def interrupted(*late) -> str:
-    """An answer of 1000 ms, broken off at 400 ms, and what came late."""
+    """Return the words of an answer of 1000 ms, cut at 400 ms, after late events."""
     item = {"id": "a", "type": "message", "role": "assistant", "content": []}
     sound = base64.b64encode(bytes(48 * 1000)).decode()
     found = follower(
@@ -199,7 +182,7 @@ _PART = {"type": "output_audio", "transcript": "one two three four five"}
     ],
 )
 def test_only_what_was_heard_remains(late, left):
-    """Neither a late transcript nor a longer truncation brings the discarded tail back."""
+    """No late event brings unheard words back."""
     assert interrupted(*late) == left
 
 
@@ -217,7 +200,7 @@ def test_only_what_was_heard_remains(late, left):
     ],
 )
 def test_marks_that_cannot_work_are_refused(wrong):
-    """Half a pair, a high mark not above the low one, both pairs at once."""
+    """One mark alone, and a high mark not above the low one, are refused."""
     with pytest.raises(ConfigError):
         Marks(**wrong)
 
@@ -227,7 +210,7 @@ def test_marks_that_cannot_work_are_refused(wrong):
 
 @st.composite
 def conversations(draw):
-    """Messages, calls at once or one by one, answered at once, late or never; some speech open."""
+    """Generate messages, speech, and calls answered at once, late or never."""
     events = []
     owed: list[str] = []
     for number in range(draw(st.integers(0, 30))):
@@ -248,8 +231,7 @@ def conversations(draw):
 @settings(max_examples=60)
 @given(conversations(), st.integers(1, 12), st.integers(1, 12))
 def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
-    """Only what is above the low mark, final, and whole; and only at the high mark. It becomes
-    messages that need no repair but for answers that were never given."""
+    """A fold takes settled items above the low mark, each call with its output."""
     marks = Marks(low, low + more)
     window = items.live()
     chosen = choose(items, marks)
@@ -269,7 +251,7 @@ def test_a_fold_takes_the_old_and_splits_nothing(items, low, more):
 
 
 def test_leading_system_messages_are_never_folded():
-    """What the application says in front of the conversation keeps its force."""
+    """Leading system messages are never folded."""
     system = {**user("s"), "role": "system"}
     found = follower(added(system), *(added(user(f"i{n}")) for n in range(6)))
     batch = choose(found, Marks(2, 5))

@@ -1,4 +1,4 @@
-"""How the memory of a voice conversation comes to be, grows and is told to the server."""
+"""How the memory of a voice conversation is created, updated and sent."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.helpers.talks import verify
 
 
 async def test_the_memory_comes_first_and_deletions_one_by_one():
-    """The memory is created in front and acknowledged, then the old ones go, each acknowledged."""
+    """The new memory is acknowledged before the old items are deleted."""
     log: list[tuple[str, str]] = []
 
     async def note(connection, event):
@@ -43,7 +43,7 @@ async def test_the_memory_comes_first_and_deletions_one_by_one():
 
 
 async def test_the_memory_quotes_then_summarizes_and_verifies():
-    """It stays within its share of the window; each summary is a sealed entry of its session."""
+    """The memory stays within its share, and each summary is an entry of the ledger."""
     sizes = []
     async with conversation(config=TIGHT) as (server, agent, caller):
         for number in range(20):
@@ -59,7 +59,7 @@ async def test_the_memory_quotes_then_summarizes_and_verifies():
 
 
 async def test_the_memory_is_data():
-    """Reasoning is stripped, and no text can close the frame that says it is no instruction."""
+    """Reasoning is stripped, and no text closes the memory's frame."""
 
     async def hostile(messages):
         return (
@@ -80,7 +80,7 @@ async def test_the_memory_is_data():
 
 
 async def test_the_conversation_goes_on_while_a_summary_is_written():
-    """Single flight, off the audio path: turns are answered, sound is heard, one call is made."""
+    """Turns are answered during a summary, and only one summary is written."""
     slow = Slow()
     heard = []
     async with conversation(summarizer=slow, config=TIGHT) as (server, agent, caller):
@@ -100,7 +100,7 @@ async def test_the_conversation_goes_on_while_a_summary_is_written():
 
 
 async def test_a_fold_is_cancelled_at_disconnect():
-    """Hanging up ends the call of the model too, and nothing of it is kept."""
+    """A disconnect cancels the summarizer's call, and nothing changes."""
     slow = Slow()
     async with conversation(summarizer=slow, config=TIGHT) as (_, agent, caller):
         await facts_until(caller, lambda: slow.running)

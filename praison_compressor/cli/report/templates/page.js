@@ -24,7 +24,7 @@
   };
 
   const tokens = (value) => (value == null ? "" : value.toLocaleString("en"));
-  // Where no pointer is, the legend tells the end: a colon with nothing behind it tells nothing.
+  // Without a pointer the legend shows the last values, not empty colons.
   const last = (column) => (_, value) => tokens(value == null ? column[column.length - 1] : value);
   const axis = (label) => ({ label, stroke: () => colour("--soft"), grid: { stroke: () => colour("--line"), width: 1 }, ticks: { stroke: () => colour("--line"), width: 1 } });
   const chart = new uPlot(
