@@ -145,8 +145,8 @@ def test_people_are_told_how_many_and_never_which(
     run("report", "s", "--store", url, "--out", page)
     told = page.read_text()
     assert count >= len(SECRETS)
-    assert f"Keys and tokens masked in the archive: {count}." in said
-    assert f"{count} keys and tokens are masked in the archive." in told
+    assert f"Masked in the archive: {count} secrets." in said
+    assert f"Masked in the archive: {count} secrets." in told
     assert [s for s in SECRETS.values() if s in told or s in said + done.out] == []
 
 
