@@ -271,28 +271,27 @@ class Pipeline:
     def _at_once(self, request: Request, view: View) -> CompressResult:
         """Return a view without waiting; begin what a model has to write off the request path."""
         filled = self._filled(request, view)
-        plan = self._plan(request, view) if filled is None else None
+        short = None if filled else self.projector.shortening(request, view)
         newly_masked = 0
-        if plan is not None and (plan.masks or plan.excerpts):
-            done = self._shortened(request, view, plan)
+        if short is not None:
+            done = self._shortened(request, view, short)
             if done is None:
-                return self.drafted(request, view, plan)
-            if done.vetoed or not plan.jobs:
+                plan = self.projector.plan(request, view)
+                return self.drafted(request, view, plan or short)
+            if done.vetoed or short.masks:
                 return done
             view = self.projector.again(view, self.projector.open(request))
-            plan, newly_masked = replace(plan, excerpts=()), done.newly_masked
+            newly_masked = done.newly_masked
         if view.size() > self.soft_mark(request, view.session):
             work = functools.partial(self._prepare, request, view)
             self.background.start(_key(view), work)
         if filled is not None:
             return filled
-        if plan is None:
-            return self._unchanged(request, view)
-        if view.size() <= request.budget.limit:
-            # Above the trigger, but the provider takes it: nothing is lost and its cache stays
-            # warm until the text is there. Less than the whole is sent only where it must be.
-            return replace(result_of(request, view, self._tokens), newly_masked=newly_masked)
-        return replace(self._held(request, view, plan), newly_masked=newly_masked)
+        # Above the trigger, where the provider takes the whole: nothing is lost and its cache stays
+        # warm until the text is there. Less than the whole is sent only where it must be.
+        plan = self._plan(request, view) if view.size() > request.budget.limit else None
+        sent = self._unchanged(request, view) if plan is None else self._held(request, view, plan)
+        return replace(sent, newly_masked=newly_masked)
 
     def soft_mark(self, request: Request, session: Session) -> int:
         """Return the size above which a summary is prepared."""
@@ -307,7 +306,7 @@ class Pipeline:
         if self.sessions.enter(_key(view)) is not None:
             return None
         try:
-            done, _ = run(self._committed(request, view, plan.shortened, Usage()))
+            done, _ = run(self._committed(request, view, plan, Usage()))
         finally:
             self.sessions.leave(_key(view))
         return done
@@ -317,10 +316,11 @@ class Pipeline:
 
         A turn that needs one first finds a text without a model.
         """
-        request = request.at(int(request.budget.trigger * self._soft_ratio))
+        asked, request = request, request.at(int(request.budget.trigger * self._soft_ratio))
         request = replace(request, mode=Mode.COMMIT)
         view, plan = await asyncio.to_thread(self._seen, request, view)
         if plan is None:
+            await asyncio.to_thread(self._plan, asked, view)  # says why, where one is due
             return
         if plan.jobs:
             after, texts = await asyncio.to_thread(self.with_texts, request, view, plan)

@@ -16,7 +16,7 @@ from ..messages.secrets import masks_secrets
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_pinned, unreferenced
 from ..view.masks import kept_steps
-from ..view.plan import Plan, plan
+from ..view.plan import Plan, plan, shortening
 from ..view.texts import Texts
 from ..view.view import View
 from .request import Request
@@ -86,6 +86,15 @@ class Projector:
         """
         budget, by_model = request.budget_for(view.session), request.has_model
         return plan(view, budget, self.texts, force=request.force, by_model=by_model)
+
+    def shortening(self, request: Request, view: View) -> Plan | None:
+        """Return the part of the plan that needs no summary.
+
+        Raises:
+            BudgetTooSmall: what cannot be dropped exceeds the limit.
+        """
+        budget, by_model = request.budget_for(view.session), request.has_model
+        return shortening(view, budget, self.texts, by_model=by_model)
 
     def _segments(self, session: Session) -> tuple[Segment, ...]:
         found = in_force(session.entries)

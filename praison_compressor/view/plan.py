@@ -65,11 +65,6 @@ class Plan:
         hidden = self.summarized.union(self.masks)
         return tuple(index for index in self.excerpts if index not in hidden)
 
-    @property
-    def shortened(self) -> Plan:
-        """The part of the plan that needs no summary."""
-        return replace(self, jobs=())
-
 
 class Measures(Protocol):
     """What replaces messages, as it will be rendered: a plan needs the sizes."""
@@ -99,33 +94,55 @@ def plan(
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
+    short = shortening(view, budget, measures, force=force, by_model=by_model)
+    if short is not None and short.masks:
+        return short
     excerpts = measures.excerpts(view, budget.large)
     view = view.adding(excerpts.values())
-    budget = budget.beside(view.fixed())
-    budget = budget.forced(view.size()) if force else budget
-    found = _compression(view, budget, measures, by_model)
-    if found is not None or not excerpts:
-        return found and replace(found, excerpts=tuple(excerpts))
+    budget = _marks(view, budget, force)
+    if view.size() <= budget.trigger:
+        return short
+    found = _yielding(_Summaries(view, budget, measures, by_model))
+    return short if found is None else replace(found, excerpts=tuple(excerpts))
+
+
+def shortening(
+    view: View, budget: Budget, measures: Measures, *, force: bool = False, by_model: bool = False
+) -> Plan | None:
+    """Return the part of the plan that needs no summary: excerpts and masks, or None.
+
+    Raises:
+        BudgetTooSmall: what cannot be dropped exceeds the limit.
+    """
+    excerpts = measures.excerpts(view, budget.large)
+    view = view.adding(excerpts.values())
+    budget = _marks(view, budget, force)
+    masked = None
+    if view.size() > budget.trigger:
+        masked = _mask_plan(view, budget, measures.masks(view, by_model=by_model))
+    if masked is not None or not excerpts:
+        return masked and replace(masked, excerpts=tuple(excerpts))
     return Plan(len(view.tokens), view.size(), excerpts=tuple(excerpts))
+
+
+def _marks(view: View, budget: Budget, force: bool) -> Budget:
+    """Return the budget with the marks of this view.
+
+    Raises:
+        BudgetTooSmall: what cannot be dropped exceeds the limit.
+    """
+    fixed = view.fixed()
+    if fixed > budget.limit:
+        raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
+    budget = budget.beside(fixed)
+    budget = budget.forced(view.size()) if force else budget
+    target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
+    return replace(budget, target=target)
 
 
 def is_due(view: View, budget: Budget) -> bool:
     """Return whether the view is above the mark at which it is compressed."""
     return view.size() > budget.beside(view.fixed()).trigger
-
-
-def _compression(view: View, budget: Budget, measures: Measures, by_model: bool) -> Plan | None:
-    size, fixed = view.size(), view.fixed()
-    if fixed > budget.limit:
-        raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
-    if size <= budget.trigger:
-        return None
-    target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
-    budget = replace(budget, target=target)
-    masked = _mask_plan(view, budget, measures.masks(view, by_model=by_model))
-    if masked is not None:
-        return masked
-    return _yielding(_Summaries(view, budget, measures, by_model))
 
 
 def _if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:
