@@ -59,7 +59,7 @@ from .requests import (
     unbound,
     without_window,
 )
-from .sessions import Forgotten, Mirror, new_session_id, session_id_of
+from .sessions import Forgotten, Mirror, new_session_id, restored_at_most, session_id_of
 
 log = logging.getLogger(__name__)
 
@@ -356,7 +356,11 @@ class AgentCompressor:
         engine = self.engine(request.model)
         try:
             messages = found.journal.complete(
-                request.messages, engine, turn=turn if is_ours else self._loose, bound=bound
+                request.messages,
+                engine,
+                turn=turn if is_ours else self._loose,
+                bound=bound,
+                restored=restored_at_most(self._agent()),
             )
         except Exception:
             log.exception("agent %s: sent without the steps of earlier turns", self._name())
