@@ -32,15 +32,12 @@ from ..tokens.models import overflow_of
 from .conversations import (
     Conversation,
     Conversations,
-    Stored,
     Turn,
-    archive_of,
     bound_by_host,
     is_under,
     named_by_host,
     running,
     said,
-    stored_under,
     without_question,
 )
 from .engines import Engines, bill
@@ -59,7 +56,16 @@ from .requests import (
     unbound,
     without_window,
 )
-from .sessions import Forgotten, Mirror, new_session_id, restored_at_most, session_id_of
+from .sessions import (
+    Forgotten,
+    Mirror,
+    Stored,
+    archive_of,
+    new_session_id,
+    restored_at_most,
+    session_id_of,
+    stored_under,
+)
 
 log = logging.getLogger(__name__)
 
@@ -278,11 +284,15 @@ class AgentCompressor:
 
         return recall_tools(
             # Asked at each call: a store may come late, and each turn has its own conversation.
-            lambda: archive_of(ours()._asking(), ours().ledger, ours().config.namespace),
+            lambda: ours()._archive(),
             lambda: ours().ledger.open(ours().config.namespace, ours()._asking().session_id),
             lambda text: ours().engine().tokens.text(text),
             turn=lambda: (ours()._asking().session_id, ours()._asking().progress),
         )
+
+    def _archive(self) -> Store:
+        found, namespace = self._asking(), self.config.namespace
+        return archive_of(self.ledger, namespace, found.session_id, found.reads)
 
     def _asking(self) -> Conversation:
         """Return the conversation whose turn calls a recall tool here.

@@ -11,8 +11,8 @@ from ..errors import CompressorError, SessionNotFound
 from ..messages import Message
 from .agent_compressor import AgentCompressor
 from .agents import Agents
-from .conversations import named_by_host, stored_under
-from .sessions import session_id_of
+from .conversations import named_by_host
+from .sessions import session_id_of, stored_under
 
 log = logging.getLogger(__name__)
 
