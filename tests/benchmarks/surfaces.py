@@ -1,12 +1,12 @@
-"""Every surface of the host that builds or drives an agent, run past a window of 6,000 tokens.
+"""Every surface of the host that builds or drives an agent, run past its window.
 
     python -m tests.benchmarks.surfaces [--only NAME]
 
 Needs praisonai, praisonai-code and praisonai-bot beside us. One real run each against the strict
 provider, with the plugin on where a surface makes its agents itself: requests, refused, over the
 window; calls of the summarizer; who compressed (`ours`, `host`, `nobody`); how many searches of the
-archive for words of the conversation found them, and how many for another person's words did. Surfaces
-of praisonaiagents in code: `tests.benchmarks.host_users`.
+archive for words of the conversation found them, and how many for another person's words did.
+Surfaces of praisonaiagents in code: `tests.benchmarks.host_users`.
 """
 
 from __future__ import annotations
@@ -40,8 +40,6 @@ from tests.helpers.hosting import OPENAI, look_up, of_agent, turn
 ROOT = Path(__file__).parents[2]
 CALLS, TURNS = 5, 16
 """Of one tool in a turn (the host ends a turn after 8); turns of a talk. Each passes the window."""
-WIDE = 32_000
-"""Tokens of the window of commands, which ask for answers of 16,000 tokens."""
 COLUMNS = ("surface", "requests", "refused", "over", "summaries", "compressed by", "recall", "note")
 WORK, RECALL = "WORK", "RECALL"
 HOST_MARKS = ("[Previous conversation summary]", "[Conversation summary", "Summary of conversation")
@@ -78,7 +76,7 @@ agents:
     role: Keeper
     goal: Keep the books.
     instructions: You keep the books.
-    tools: [look_up]
+    tools: [read_file]
 steps:
   - agent: keeper
     action: "{WORK} {RECALL} {turn(1)}"
@@ -95,12 +93,19 @@ def answer(asked: Asked) -> Reply:
     nth = max(parts, default=-1) + 1
     searched = any(SEARCH in str(m.get("tool_calls")) for m in asked.messages[last:])
     works = any(WORK in text_of(m) for m in asked.messages if m["role"] == "user")
-    if works and "look_up" in names and nth < CALLS and WORK in prompt:
-        return Reply(calls=(Call("look_up", {"topic": f"topic-{nth}", "part": nth}),))
+    if WORK in prompt and nth < CALLS and {"look_up", "read_file"} & {*names}:
+        given = {"topic": f"topic-{nth}", "part": nth}
+        tool = Call("look_up", given) if "look_up" in names else _reading(nth)
+        return Reply(calls=(tool,))
     if RECALL in prompt and SEARCH in names and not searched:
-        asked_for = "END-3" if works else prompt.removeprefix(RECALL).strip()
+        asked_for = "END-0" if works else prompt.removeprefix(RECALL).strip()
         return Reply(calls=(Call(SEARCH, {"query": asked_for}),))
     return Reply("Noted. " * 12)
+
+
+def _reading(nth: int) -> Call:
+    """A call of the host's own tool, where a surface takes no other."""
+    return Call("read_file", {"filepath": f"part-{nth}.txt"})
 
 
 # ---------------------------------------------------------------- commands
@@ -109,14 +114,14 @@ def answer(asked: Asked) -> Reply:
 class Run:
     """A folder with the plugin's options, files of the host, and a provider."""
 
-    def __init__(self, host: LocalProvider, is_wide: bool) -> None:
+    def __init__(self, host: LocalProvider, window: int) -> None:
         self.host = host
-        host.set_window(WIDE if is_wide else hosting.WINDOW)
+        host.set_window(window)
         host.set_window(128_000, "aux")
         self.note = ""
         aux = {"auxiliary_model": "aux", "auxiliary_api_base": host.base_url}
         ours = {
-            "context_window": WIDE if is_wide else hosting.WINDOW,
+            "context_window": window,
             **aux,
             "auxiliary_api_key": "sk-aux",
         }
@@ -126,6 +131,9 @@ class Run:
         )
         for name, text in {"tools.py": TOOLS, "agents.yaml": AGENTS, "flow.yaml": FLOW}.items():
             Path(name).write_text(text, "utf-8")
+        for nth in range(CALLS):
+            line = f"{hosting.WORDS * 3}\n"
+            Path(f"part-{nth}.txt").write_text(line * 90 + f"END-{nth}\n", "utf-8")
         self.environment = {
             **os.environ,
             "PYTHONPATH": str(ROOT),
@@ -151,17 +159,21 @@ class Run:
             self.note = (done.stderr.strip() or done.stdout.strip())[-80:].replace("\n", " ")
 
     def at_a_terminal(self, *words: str, prompts: Sequence[str]) -> None:
-        """Type prompts into a command of `praisonai` at a terminal, each after the last answer."""
+        """Type prompts into a Python program at a terminal, each after the last answer."""
         leader, follower = pty.openpty()
-        command = [sys.executable, "-m", "praisonai", *words]
+        command = [sys.executable, *words]
         given = {"stdin": follower, "stdout": follower, "stderr": follower}
         environment = {**self.environment, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
         with subprocess.Popen(command, env=environment, **given, close_fds=True) as process:  # type: ignore[call-overload]
-            _drained(leader, 12)
+            shown = _drained(leader, 12).decode(errors="replace")
             for prompt in prompts:
                 before = len(self.host.requests)
                 os.write(leader, prompt.encode() + b"\r")
                 self._answered(leader, before, 0 if prompt.startswith("/") else 30)
+                if process.poll() is not None:
+                    break
+            if not self.host.requests:
+                self.note = " ".join(shown.split())[-110:]
             process.kill()
         os.close(follower)
         os.close(leader)
@@ -171,8 +183,8 @@ class Run:
         end = time.monotonic() + patience
         while time.monotonic() < end and len(self.host.requests) == before:
             _drained(leader, 0.2)
-        quiet = 0.0
-        while quiet < 1.0:
+        quiet, end = 0.0, time.monotonic() + 60
+        while quiet < 1.0 and time.monotonic() < end:
             open_now = any(r.ended_at is None for r in self.host.requests)
             count = len(self.host.requests)
             _drained(leader, 0.25)
@@ -208,8 +220,17 @@ def command(*words: str) -> Callable[[Run], None]:
 
 
 def terminal(*words: str) -> Callable[[Run], None]:
-    """A command that is talked to past its window at a terminal."""
+    """A program that is talked to past its window at a terminal."""
     return lambda run: run.at_a_terminal(*words, prompts=[*TALK, "/status", "/exit"])
+
+
+ALONE = """
+import sys
+sys.modules["praisonai"] = None  # as where praisonai-code is installed by itself
+sys.argv = ["praisonai-code", "code", "--model", "gpt-4o-mini"]
+from praisonai_code.__main__ import main
+main()
+"""
 
 
 # ---------------------------------------------------------------- bots and gateway
@@ -303,7 +324,8 @@ def invoked(run: Run) -> None:
 
 
 ONE_TURN: dict[str, Callable[[Run], None]] = {
-    "praisonai PROMPT": command("--tools", "tools.py", LONG),
+    "praisonai PROMPT": command(LONG),
+    "praisonai code PROMPT": command("code", "--tools", "tools.py", LONG),
     "praisonai run PROMPT": command("run", "--tools", "tools.py", LONG),
     "praisonai agents.yaml": command("agents.yaml"),
     "praisonai run agents.yaml": command("run", "agents.yaml"),
@@ -311,9 +333,10 @@ ONE_TURN: dict[str, Callable[[Run], None]] = {
 }
 SURFACES: dict[str, Callable[[Run], None]] = {
     **ONE_TURN,
-    "praisonai chat": terminal("chat", "--model", "gpt-4o-mini"),
-    "praisonai code": terminal("code", "--model", "gpt-4o-mini"),
-    "praisonai (terminal)": terminal(),
+    "praisonai chat": terminal("-m", "praisonai", "chat", "--model", "gpt-4o-mini"),
+    "praisonai code": terminal("-m", "praisonai", "code", "--model", "gpt-4o-mini"),
+    "praisonai-code code": terminal("-c", ALONE),
+    "praisonai (terminal)": terminal("-m", "praisonai"),
     "HTTP API (/invoke)": invoked,
     **{
         f"bot: {platform}": bot(platform)
@@ -325,6 +348,9 @@ SURFACES: dict[str, Callable[[Run], None]] = {
     "gateway (websocket)": gateway,
 }
 
+WINDOWS = {**dict.fromkeys(ONE_TURN, 32_000), "praisonai workflow run": 12_000}
+"""Tokens, where a window is not of 6,000: most commands ask for answers of 16,384."""
+
 
 # ---------------------------------------------------------------- what is counted
 
@@ -332,7 +358,7 @@ SURFACES: dict[str, Callable[[Run], None]] = {
 def compressed_by(sent: Sequence[Any]) -> str:
     """Whose summaries or masks the requests carry."""
     texts = [record.text for record in sent]
-    marks = ("<conversation-summary>", 'read_conversation_archive("')
+    marks = ("<conversation-summary>", "[masked] ", 'read_conversation_archive("')
     found = ["ours"] * any(mark in text for text in texts for mark in marks)
     found += ["host"] * any(mark in text for text in texts for mark in HOST_MARKS)
     return " and ".join(found) or "nobody"
@@ -362,7 +388,7 @@ def recalled(sent: Sequence[Any]) -> str:
     return f"{said}, others' {sum(others)}/{len(others)}" if others else said
 
 
-ORIGINAL = re.compile(r"Turn \d+: look after|part \d+: the parser")
+ORIGINAL = re.compile(r"Turn \d+: look after|the parser reads each line")
 OF_ANN = re.compile(r"Turn \d{1,2}: look after")
 
 
@@ -370,7 +396,7 @@ def ran(name: str) -> tuple[object, ...]:
     """The values of `COLUMNS` for one surface."""
     with hosting.by_itself(answer) as provider:
         provider.route("aux", Summarizer(r"L-\d+"))
-        run = Run(provider, name in ONE_TURN)
+        run = Run(provider, WINDOWS.get(name, hosting.WINDOW))
         try:
             SURFACES[name](run)
         except (Exception, SystemExit) as problem:
