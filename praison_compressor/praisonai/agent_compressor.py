@@ -63,6 +63,7 @@ from .sessions import (
     Stored,
     archive_of,
     new_session_id,
+    restored_at_most,
     session_id_of,
     stored_under,
 )
@@ -366,7 +367,11 @@ class AgentCompressor:
         engine = self.engine(request.model)
         try:
             messages = found.journal.complete(
-                request.messages, engine, turn=turn if is_ours else self._loose, bound=bound
+                request.messages,
+                engine,
+                turn=turn if is_ours else self._loose,
+                bound=bound,
+                restored=restored_at_most(self._agent()),
             )
         except Exception:
             log.exception("agent %s: sent without the steps of earlier turns", self._name())

@@ -46,6 +46,12 @@ def hosts_session_id(agent: Any) -> str | None:
     return None
 
 
+def restored_at_most(agent: Any) -> int:
+    """Return the number of messages that the host restores of a session; 0: unknown."""
+    most = getattr(getattr(agent, "_session_store", None), "max_messages", 0)
+    return most if isinstance(most, int) else 0
+
+
 def new_session_id() -> str:
     """A random one: agents of one name in one process must not meet in a ledger."""
     return f"agent-{secrets.token_hex(8)}"
