@@ -116,8 +116,7 @@ class Projector:
     ) -> list[Message] | None:
         """Return the messages with every rendering of this session replaced by its originals.
 
-        Pinned texts are left out: each view has them anew. None if neither is among the messages:
-        they are the transcript itself.
+        Pinned texts are left out: each view has its own. None if neither is among the messages.
         """
         rendered = renderings(session, self._cache)
         digests = [each.digest for each in seen]

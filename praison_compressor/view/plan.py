@@ -400,7 +400,7 @@ class _Summaries:
         return max(room - self._share(goal), int(room * (1 - self.budget.tail_share)))
 
     def _quotes(self, way: Way, quotes: int) -> int:
-        """Return the tokens of quotes, where so many are set aside.
+        """Return the tokens of quotes, where that many are set aside.
 
         Each message of the user gets room for its beginning; a fold takes what summaries may.
         """
