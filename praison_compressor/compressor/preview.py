@@ -11,8 +11,8 @@ from ..messages import Message, tool_calls_of
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
+from ..view.jobs import Plan
 from ..view.masks import answered
-from ..view.plan import Plan
 from ..view.texts import Texts
 from ..view.view import View
 from .request import Request

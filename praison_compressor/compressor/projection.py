@@ -15,8 +15,9 @@ from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_pinned, unreferenced
+from ..view.jobs import Plan
 from ..view.masks import kept_steps
-from ..view.plan import Plan, plan, shortening
+from ..view.plan import plan, shortening
 from ..view.texts import Texts
 from ..view.view import View
 from .request import Request
