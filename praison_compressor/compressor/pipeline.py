@@ -25,8 +25,9 @@ from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
+from ..view.jobs import Plan
 from ..view.masks import shorten
-from ..view.plan import Plan, is_due
+from ..view.plan import is_due
 from ..view.view import View
 from .background import Background, leased
 from .projection import Projector, outline_of

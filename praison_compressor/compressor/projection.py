@@ -15,8 +15,9 @@ from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_pinned, unreferenced
+from ..view.jobs import Plan
 from ..view.masks import kept_steps
-from ..view.plan import Plan, plan, shortening
+from ..view.plan import plan, shortening
 from ..view.texts import Texts
 from ..view.view import View
 from .request import Request
@@ -116,8 +117,7 @@ class Projector:
     ) -> list[Message] | None:
         """Return the messages with every rendering of this session replaced by its originals.
 
-        Pinned texts are left out: each view has them anew. None if neither is among the messages:
-        they are the transcript itself.
+        Pinned texts are left out: each view has its own. None if neither is among the messages.
         """
         rendered = renderings(session, self._cache)
         digests = [each.digest for each in seen]

@@ -25,7 +25,7 @@ LOOKALIKES = str.maketrans("асерхоіѕ", "acepxois")
 MARK = re.compile(
     r"^[^\w\\]*\[\W*(user|human|assistant|system|developer|tool|result of|calls|reference)\b", re.I
 )
-# In a static summary nothing but the section of this name is the user's; an entry may quote one, defused.
+# In a static summary only this section is the user's; an entry may quote a heading, defused.
 POSING = re.compile(r"(?!- \\)\W{0,9}the user said(?!$)|user:|system:", re.I)
 
 
