@@ -95,13 +95,13 @@ class Pipeline:
         if parent is not None and self.sessions.is_first(request.key, "fork", parent):
             self._log_no_fork(request, parent)
         view = self.projector.look(request)
+        if request.mode is Mode.FALLBACK:
+            return self._uncommitted(request, view)
         if request.mode is Mode.BACKGROUND:
             return self._at_once(request, view)
         plan = self._plan(request, view)
         if plan is None:
             return self._unchanged(request, view)
-        if request.mode is not Mode.COMMIT:
-            return self.drafted(request, view, plan)
         if is_asked_about(_key(view)):  # a turn within the hook: it would wait for itself
             return self._vetoed(request, view, plan)
         return Planned(request, view, plan)
@@ -133,8 +133,6 @@ class Pipeline:
 
     def _skip(self, request: Request, view: View, reason: str, epoch: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""
-        if request.mode in (Mode.FALLBACK, Mode.PREVIEW):
-            return False
         if not self.sessions.is_first(request.key, reason, epoch):
             return False
         numbers = {"tokens": view.size(), "trigger": request.budget.trigger}
@@ -235,7 +233,7 @@ class Pipeline:
 
     # -------------------------------------------------------------- without a commit
 
-    def with_texts(
+    def _with_texts(
         self, request: Request, view: View, plan: Plan
     ) -> tuple[View, Sequence[Written]]:
         """Return the view as it would be after the plan, and the texts, without a model."""
@@ -243,9 +241,16 @@ class Pipeline:
         entries = self._writing.segments(request, view, plan, texts, None)
         return view.adding(segment for segment, _ in entries), texts
 
-    def drafted(self, request: Request, view: View, plan: Plan) -> CompressResult:
+    def _uncommitted(self, request: Request, view: View) -> CompressResult:
+        """Return the view that fits: the whole, or with texts without a model."""
+        plan = self.projector.plan(request, view)
+        if plan is None:
+            return result_of(request, view, self._tokens)
+        return self._drafted(request, view, plan)
+
+    def _drafted(self, request: Request, view: View, plan: Plan) -> CompressResult:
         """Return the result with texts without a model, recorded nowhere."""
-        after, texts = self.with_texts(request, view, plan)
+        after, texts = self._with_texts(request, view, plan)
         return result_of(request, after, self._tokens, texts)
 
     def _vetoed(self, request: Request, view: View, plan: Plan) -> CompressResult:
@@ -258,7 +263,7 @@ class Pipeline:
         if fits:
             found = result_of(request, view, self._tokens)
         else:
-            found = self.drafted(request, view, plan)
+            found = self._drafted(request, view, plan)
         return replace(found, vetoed=True, written=())
 
     def save(self, request: Request, session: Session) -> bool:
@@ -278,7 +283,7 @@ class Pipeline:
             done = self._shortened(request, view, short)
             if done is None:
                 plan = self.projector.plan(request, view)
-                return self.drafted(request, view, plan or short)
+                return self._drafted(request, view, plan or short)
             if done.vetoed or short.masks:
                 return done
             view = self.projector.again(view, self.projector.open(request))
@@ -324,7 +329,7 @@ class Pipeline:
             await asyncio.to_thread(self._plan, asked, view)  # says why, where one is due
             return
         if plan.jobs:
-            after, texts = await asyncio.to_thread(self.with_texts, request, view, plan)
+            after, texts = await asyncio.to_thread(self._with_texts, request, view, plan)
             self._hold(request, after, texts)
         done = await self.carry_out(Planned(request, view, plan))
         if done.usage != Usage():
@@ -347,7 +352,7 @@ class Pipeline:
 
     def _held(self, request: Request, view: View, plan: Plan) -> CompressResult:
         """Return the result with texts without a model, to which the next turns add."""
-        after, texts = self.with_texts(request, view, plan)
+        after, texts = self._with_texts(request, view, plan)
         self._hold(request, after)
         return result_of(request, after, self._tokens, texts)
 
@@ -367,7 +372,7 @@ class Pipeline:
         """
         view = self.projector.look(request, session)
         try:
-            return self._fitting(request, view)
+            return self._uncommitted(request, view)
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         limit, count = request.budget.limit, self._tokens.messages
@@ -378,7 +383,7 @@ class Pipeline:
         messages = [shorter.get(id(message), message) for message in view.own]
         try:
             short = self.projector.look(replace(request, messages=messages), session)
-            fit = self._fitting(request, short)
+            fit = self._uncommitted(request, short)
         except BudgetTooSmall:
             bare = shorten(kept, limit, count)
             nothing = replace(view, segments=())
@@ -387,12 +392,6 @@ class Pipeline:
         # A message that is cut in its middle says so, as a masked output does.
         status = "summarized" if fit.segments else "masked"
         return replace(fit, tokens_before=view.given_tokens, context_status=status)
-
-    def _fitting(self, request: Request, view: View) -> CompressResult:
-        plan = self.projector.plan(request, view)
-        if plan is None:
-            return result_of(request, view, self._tokens)
-        return self.drafted(request, view, plan)
 
     # -------------------------------------------------------------- logged once
 
