@@ -220,7 +220,7 @@ class ContextCompressor:
 
         Raises:
             InvalidMessages: not a list of chat messages.
-            SessionNotFound: without `messages`, and nothing of the session was ever compressed.
+            SessionNotFound: without `messages`, and the store has no such session.
         """
         name = self._named(session_id)
         if messages is None:
@@ -240,7 +240,7 @@ class ContextCompressor:
         They are as of the last compression or `save`. `token_budget` None: what the model takes.
 
         Raises:
-            SessionNotFound: nothing of that name was ever compressed in this store.
+            SessionNotFound: the store has no such session.
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
             LedgerError: the store cannot be read.
         """
