@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..config import CompressorConfig, whole
-from ..events import Event, Hook, Listener
 from ..errors import CompressorError, ConfigError, LedgerError
+from ..events import Event, Hook, Listener
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, Store, undoing
@@ -110,7 +110,6 @@ class ContextCompressor:
                     target.
                 force: compress below the trigger too; ask models that rest after a failure too.
                 overhead_tokens: what the request has beside the messages (tool schemas).
-                tools: those schemas, for `summarize_on_prefix`.
                 parent_session_id: makes a new session a fork of that one.
                 extends: False reads the ledger and never writes to it.
                 pinned: texts added to the configured ones.
@@ -438,12 +437,13 @@ def _check(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
 
 
 def default_store(config: CompressorConfig) -> Store:
-    """The store at `store_url`; memory where there is none."""
+    """Return the store at `store_url`, or one in memory without a URL."""
     if config.store_url is None:
         return MemoryStore()
     from ..ledger.sql.store import open_store  # loads SQLAlchemy: only when asked
 
-    return open_store(config.store_url, key=config.store_key, mask_secrets=config.redact_archive)
+    masks = config.redact_secrets is not False
+    return open_store(config.store_url, key=config.store_key, mask_secrets=masks)
 
 
 def _tell(telemetry: Listener, listener: Listener | None, event: Event) -> None:
