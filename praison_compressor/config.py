@@ -68,7 +68,7 @@ _seconds = _checked("a positive number up to 1e9", lambda v: _is_number(v) and 0
 _switch = _checked("True or False", lambda v: isinstance(v, bool))
 _text = _checked("a text", lambda v: isinstance(v, str))
 _name = _checked("a name that is not empty", lambda v: isinstance(v, str) and v.strip())
-_path = _checked(STORES, lambda v: bool(os.fspath(v)) or True)
+_path = _checked(STORES, lambda v: os.fspath(v))
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
