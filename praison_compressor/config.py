@@ -23,6 +23,7 @@ STORE_KINDS = ("sqlite", "sqlite+pysqlite", "postgres", "postgresql", "postgresq
 
 
 def shown(value: Any) -> str:
+    """Return a value as an error's text prints it, in about 60 characters."""
     try:
         text = repr(value)
     except ValueError:  # Python prints no number of more than 4,300 digits
@@ -67,7 +68,7 @@ _seconds = _checked("a positive number up to 1e9", lambda v: _is_number(v) and 0
 _switch = _checked("True or False", lambda v: isinstance(v, bool))
 _text = _checked("a text", lambda v: isinstance(v, str))
 _name = _checked("a name that is not empty", lambda v: isinstance(v, str) and v.strip())
-_path = _checked(STORES, lambda v: bool(os.fspath(v)) or True)
+_path = _checked(STORES, lambda v: os.fspath(v))
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:

@@ -173,9 +173,7 @@ def accounts(messages: list[Message], window: int) -> Iterator[Account]:
     no_masks = functools.partial(ours, tool_policies={"*": "summarize"})
     mine = run("ours", ours)
     yield mine
-    yield run("... on the prefix", functools.partial(ours, summarize_on_prefix=True))
     yield run("ours, without masks", no_masks)
-    yield run("... on the prefix", functools.partial(no_masks, summarize_on_prefix=True))
     yield run("host, repaired", host)
     tail = sum(message in mine.requests[-1] for message in messages[-400:])
     yield run("host, repaired, same tail", functools.partial(host, keep=tail))

@@ -35,7 +35,7 @@ def stuck(turns: int) -> list[Message]:
 def test_what_would_free_too_little_is_told_once(background: bool) -> None:
     """Not every turn; the numbers say how large the view is and where the mark is."""
     events: list[Event] = []
-    options = {"min_gain_ratio": 0.9, "large_result_share": None}
+    options = {"min_gain_ratio": 0.9, "tool_policies": "keep_all"}
     ours = compressor(Model(), events.append, background=background, **options)
     for turns in range(4):
         result = ours.compress_sync(stuck(turns), session_id="s")

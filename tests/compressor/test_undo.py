@@ -143,7 +143,7 @@ def test_another_process_takes_back_masks(store_url: str) -> None:
     """All that one compression masked stands again, in the process that masked it too."""
     store = open_store(store_url)
     turns = session(3, words=140)
-    ours, model = over(store, tool_policies={}, mask_keep_recent_tokens=0)
+    ours, model = over(store, tool_policies={}, protect_last_n_tokens=0)
     masked = sent(ours, turns)
     assert (masked.context_status, model.requests) == ("masked", [])
     run = subprocess.run([sys.executable, "-c", UNDOES, store_url], capture_output=True, text=True)

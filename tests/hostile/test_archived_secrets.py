@@ -89,8 +89,8 @@ def test_no_secret_is_on_the_disk(
 
 
 def test_the_option_archives_originals_as_they_are(tmp_path: Path) -> None:
-    """With `redact_archive=False` the archive is exact."""
-    mine = ours(tmp_path, redact_archive=False)
+    """With `redact_secrets=False` the archive is exact."""
+    mine = ours(tmp_path, redact_secrets=False)
     result = mine.compress_sync(with_secrets(), session_id="s")
     assert leaked(tmp_path) == set(SECRETS)
     assert mine.verbatim(result.messages, session_id="s") == with_secrets()

@@ -119,8 +119,9 @@ def test_namespaces_are_worlds(store: Store) -> None:
         store.lineage("another tenant", session.tip)
 
 
-def test_an_archive_above_its_limit_drops_what_is_large_and_old(store: Store) -> None:
+def test_an_archive_above_its_limit_drops_what_is_large_and_old() -> None:
     """Large originals are dropped, the oldest first; entries, small ones and other tenants stay."""
+    store = MemoryStore()
     large = [{"role": "tool", "tool_call_id": f"c{n}", "content": noise(n)} for n in range(12)]
     small = talk(12)
     runs = [[large[n], small[n]] for n in range(12)]

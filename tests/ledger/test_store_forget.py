@@ -11,12 +11,12 @@ import psycopg
 import pytest
 
 from praison_compressor import LedgerConflict, SessionNotFound
-from praison_compressor.ledger import DROPPED, FORGOTTEN
+from praison_compressor.ledger import FORGOTTEN
 from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.ledger.sql import erasure as pages
 from praison_compressor.messages import content_digest
 from tests.helpers.stores import bytes_of
-from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk, verify
+from tests.helpers.talks import NAMESPACE, committed, segment, talk, verify
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -153,17 +153,3 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(
 def _bodies(directory: Path) -> set[bytes]:
     with closing(sqlite3.connect(directory / "ledger.db")) as connection:
         return {bytes(row[0]) for row in connection.execute("SELECT body FROM compressor_messages")}
-
-
-def test_a_dropped_original_can_be_forgotten(sql_store: SqlStore) -> None:
-    """A dropped original is removed like any other, and the index stays sound."""
-    large = [{"role": "user", "content": noise(number)} for number in range(6)]
-    committed(sql_store, "s", *[[message] for message in large])
-    assert 0 < sql_store.trim(NAMESPACE, 12_000) < 6
-    session = sql_store.open(NAMESPACE, "s")
-    assert sql_store.originals(session, session.entries[0]) == [DROPPED]
-    assert sql_store.search(NAMESPACE, "no longer archived") == []
-    assert sql_store.verify() == []
-    assert sql_store.forget(NAMESPACE, content_digest(large[0])).messages == 1
-    assert sql_store.forget(NAMESPACE, "s").messages == 5
-    assert sql_store.verify() == []

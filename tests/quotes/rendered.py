@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from praison_compressor.messages import Message
-from praison_compressor.quotes import QuoteOptions, read_quotes
+from praison_compressor.quotes import read_quotes
 
 
 def words(text: str) -> int:
@@ -16,9 +16,9 @@ def words(text: str) -> int:
 
 def quoted(messages: Sequence[Message], budget: int = 4_000, **given: Any) -> str:
     """Return the quotes of messages with their references in segment 1."""
-    options = QuoteOptions(given.pop("rule_sources", ()), given.pop("host_prefixes", ()))
+    rule_sources = given.pop("rule_sources", ())
     references = given.pop("references", [f"s1.{n}" for n in range(1, len(messages) + 1)])
-    return read_quotes(messages, options).text(budget, words, references, **given)
+    return read_quotes(messages, rule_sources).text(budget, words, references, **given)
 
 
 def section(text: str, title: str) -> str:

@@ -273,12 +273,6 @@ def test_a_page_that_opens_like_a_refusal_is_a_page(tool: str, given: dict[str, 
     assert users(text) == ""
 
 
-def test_a_host_of_ones_own_is_known_by_its_prefixes() -> None:
-    """`host_prefixes` are texts of the application."""
-    text = quoted([user("Begin."), user("[gateway] queue is full")], host_prefixes=("[gateway]",))
-    assert "queue is full" not in users(text)
-
-
 # -------------------------------------------------------------- what is printed
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor import CompressorConfig, ConfigError, SummaryRejected, SummaryReply
+from praison_compressor import SummaryRejected, SummaryReply
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.prompts import Wish, merge_request, rendering, request, unposed
 from praison_compressor.summaries.reasoning import strip_reasoning
@@ -72,28 +72,6 @@ def test_earlier_summaries_are_context_or_are_carried_on():
     system, user = merge_request(["first", "second"], Wish(100, "Keep codes."))
     assert user["content"].index("first") < user["content"].index("second")
     assert "Keep codes." in system["content"]
-
-
-FIELDS = "{transcript} {earlier} {instructions} {words}"
-
-
-@pytest.mark.parametrize(
-    ("template", "wrong"),
-    [
-        ("Summarize {transcript} {earlier} {instructions}", r"no field \{words\}"),
-        (f"{FIELDS} {{text}}", r"unknown field \{text\}"),
-        (f"{FIELDS} {{words.real}}", r"unknown field \{words.real\}"),
-        (f"{FIELDS} }}", "Single"),
-        (f"{FIELDS[:-1]}:no}}", "Invalid format"),
-        (7, "expected str"),
-    ],
-)
-def test_a_prompt_that_cannot_be_filled_is_refused_at_once(template, wrong):
-    """A field that is missing or unknown by its name, and the list of those that it must have."""
-    with pytest.raises(ConfigError, match=f"summary_prompt: {wrong}") as caught:
-        CompressorConfig(summary_prompt=template)
-    assert FIELDS in str(caught.value)
-    CompressorConfig(summary_prompt=f"{FIELDS} as {{{{json}}}}")
 
 
 @pytest.mark.parametrize(

@@ -98,8 +98,6 @@ def test_a_models_prose_cannot_pose_as_quotes() -> None:
 class Odd:
     """A user's summarizer whose attributes mean something else, and whose errors say nothing."""
 
-    takes_tools = False
-
     def __init__(self, **attributes: object) -> None:
         vars(self).update(attributes)
 

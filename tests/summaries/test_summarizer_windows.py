@@ -15,7 +15,6 @@ from praison_compressor import (
     SummarizerUnavailable,
     TokenCounter,
 )
-from praison_compressor.messages import text_of
 from praison_compressor.summaries.retries import LearnedWindows
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from tests.helpers.compressing import at
@@ -47,29 +46,6 @@ def test_the_window_that_a_refusal_names_is_learned(small: LocalProvider) -> Non
     assert max(r.prompt_tokens for r in small.requests if not r.refused) > 0.5 * REAL
     ours.compress_sync(session(80), force=True)
     assert len(small.refused) == 1
-
-
-def test_a_prompt_of_ones_own_is_all_that_is_asked(small: LocalProvider) -> None:
-    """For each part and for merging them, and with earlier summaries: no word of ours beside it."""
-    prompt = "Fasse zusammen. {instructions}\n{earlier}\n{transcript}\n{words} Wörter, als {{}}."
-    ours = at(small, summary_prompt=prompt, summary_instructions="Codes!")
-    for turns in (40, 80):
-        assert ours.compress_sync(session(turns), session_id="s").summary_method == "model"
-    asked = [text_of(message) for r in small.requests for message in r.messages]
-    assert len(asked) == len(small.requests) > 4
-    assert all(text.startswith("Fasse zusammen. Codes!\n") for text in asked)
-    assert all(text.endswith("\n525 Wörter, als {}.") for text in asked)
-    assert ["Merge these" in "".join(asked), "do not repeat them" in "".join(asked)] == [True] * 2
-
-
-def test_a_refusal_on_the_live_prefix_is_learned_from_too(small: LocalProvider) -> None:
-    """What is too long there is asked for in the ordinary way, in parts, at once."""
-    ours = at(small, model="gpt-4o-mini", summarize_on_prefix=True)
-    result = ours.compress_sync(session(60), tools=[])
-    assert (result.summary_method, len(small.refused)) == ("model", 1)
-    assert sum(result.written[0].parts) == len(result.segments[0].run)
-    assert len(result.written[0].parts) > 2
-    assert "not part of the work" in small.requests[0].text
 
 
 def storms(window: int | None, answers: str, **options: Any) -> tuple[Any, list[Any], list[Event]]:
@@ -134,22 +110,18 @@ def test_a_refusal_without_a_number_makes_no_storm_of_calls(reads: int, method: 
         assert shown == len(result.segments[0].run) * (method == "model")
 
 
-def test_a_huge_result_is_shown_in_one_request_of_bounded_size() -> None:
-    """What fails and is named in it stands there, and how much is left out; an option says more."""
+def test_a_huge_message_is_shown_in_one_request_of_bounded_size() -> None:
+    """The model reads beginning, end, the line that failed, and how much is left out."""
     messages = session(6)
     lines = ["compiling the next unit of the second stage, nothing to tell"] * 8_000
     lines[4_000] = "NameError: name 'retry_budget' is not defined in billing/refunds.py"
-    messages[11] = {**messages[11], "content": "\n".join(lines)}
+    messages[8] = {"role": "assistant", "content": "\n".join(lines)}
     with LocalProvider(lambda asked: Reply(SUMMARY)) as provider:
-        whole = at(provider, large_result_share=None)
-        assert whole.compress_sync(messages).summary_method == "model"
+        assert at(provider).compress_sync(messages).summary_method == "model"
         (request,) = provider.requests
         assert request.prompt_tokens < 10_000
         assert "NameError: name 'retry_budget'" in request.text
         assert "characters left out" in request.text
-        more = at(provider, shown_message_tokens=40_000, large_result_share=None)
-        more.compress_sync(messages)
-        assert 30_000 < provider.requests[-1].prompt_tokens < 50_000
 
 
 @pytest.mark.parametrize(

@@ -90,20 +90,19 @@ def test_a_masks_line_takes_about_30_tokens():
 
 
 @pytest.mark.parametrize(
-    ("note", "options"),
+    "note",
     [
-        ("[loop-guard] You have called this tool 5 times.", {}),
-        ("<system-reminder>Keep the to-do list up to date.</system-reminder>", {}),
-        ("[pager] 3 more calls are left.", {"host_prefixes": ["[pager]"]}),
+        "[loop-guard] You have called this tool 5 times.",
+        "<system-reminder>Keep the to-do list up to date.</system-reminder>",
     ],
 )
-def test_a_mask_quotes_the_tool_not_the_host_below_it(note, options):
+def test_a_mask_quotes_the_tool_not_the_host_below_it(note):
     """The quoted line is the tool's own; several notes are passed over."""
     messages = outputs(20, name="bash")
     for message in messages:
         if message["role"] == "tool":
             message["content"] += f"\n7 tests passed in 3 s\n\n{note}\n\n{note}"
-    ours = ContextCompressor(config(**options), summarizer=Model())
+    ours = ContextCompressor(config(), summarizer=Model())
     lines = [text_of(line) for line in masks_of(ours.compress_sync(messages).messages)]
     assert lines
     assert [line for line in lines if '"7 tests passed in 3 s"' not in line] == []
@@ -236,13 +235,13 @@ def test_a_policy_is_found_by_name_then_by_the_first_pattern():
 def test_thresholds_bound_what_is_masked():
     """Small outputs and the newest tokens' outputs stay."""
     messages = outputs(9, words=220)
-    ours = ContextCompressor(config(mask_keep_recent_tokens=2_300), summarizer=Model())
+    ours = ContextCompressor(config(protect_last_n_tokens=2_300), summarizer=Model())
     result = ours.compress_sync(messages)
     assert result.context_status == "masked"
-    assert result.messages[-11:] == messages[-11:]
-    assert result.messages[4:-11] != messages[4:-11]
-    assert maskable(messages, [100] * len(messages), config(mask_above_tokens=100)) == {}
-    assert len(maskable(messages, [101] * len(messages), config(mask_above_tokens=100))) == 9
+    assert result.messages[-7:] == messages[-7:]
+    assert len(masks_of(result.messages)) == 7
+    assert maskable(messages, [200] * len(messages), config()) == {}
+    assert len(maskable(messages, [201] * len(messages), config())) == 9
 
 
 @pytest.mark.parametrize(
@@ -339,18 +338,13 @@ def test_results_of_one_step_share_the_window():
     assert ours.store.open("default", ours.session_id).entries[7].segment.kind == "excerpt"
 
 
-@pytest.mark.parametrize(
-    "options", [{"large_result_share": None}, {"tool_policies": {"read_*": "keep"}}]
-)
-def test_a_large_result_stays_whole_where_told_to(options):
-    """By the option, or by the policy of its tool; there it fits, and nothing is said."""
-    ours = ContextCompressor(config(context_window=60_000, **options))
+def test_a_large_result_of_a_tool_with_keep_stays_whole():
+    """The view fits, so that nothing is changed."""
+    ours = ContextCompressor(config(context_window=60_000, tool_policies={"read_*": "keep"}))
     messages = asked(lines(1_400))
     assert ours.compress_sync(messages).messages == messages
     by_default = ContextCompressor(config(context_window=60_000))
     assert by_default.compress_sync(messages).context_status == "masked"
-    with pytest.raises(ConfigError, match="large_result_share"):
-        config(large_result_share=1.5)
 
 
 def test_an_excerpt_is_found_after_a_restart_and_hides_secrets(tmp_path):

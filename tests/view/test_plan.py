@@ -71,7 +71,7 @@ def test_the_marks_are_those_of_the_table():
     assert budget.target == int(budget.trigger * 0.6)
     assert budget.head == usable // 10
     assert budget.quotes == budget.target // 10
-    assert budget.fold == int(budget.target * 0.28)
+    assert budget.fold == int(budget.target * 0.25)
     assert (budget.tail, budget.prose) == (20_000, 750)
     # The reserve shrinks with the window; the floor holds the trigger up.
     small = Budget.of(CompressorConfig(), window=2_500)
@@ -137,7 +137,7 @@ def test_what_is_too_large_is_named() -> None:
         {"role": "user", "content": "Look."},
         *step("a", "word " * 9_000, "read_log", path="x.log"),
     ]
-    whole = CompressorConfig(model="gpt-4o", context_window=8_000, large_result_share=None)
+    whole = CompressorConfig(model="gpt-4o", context_window=8_000, tool_policies="keep_all")
     ours = ContextCompressor(whole)
     with pytest.raises(BudgetTooSmall, match=r"messages\[3\] with 9\d{3}, the result of read_log"):
         ours.compress_sync(messages)
