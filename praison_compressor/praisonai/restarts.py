@@ -58,16 +58,13 @@ def _complete(agent: Any) -> bool:
 
 def _front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
     """Return the messages of a transcript that go before its restored newest end."""
-    end = [*map(digest, restored)]
-    known = set(end)
     keeps_tools = any(message.get("role") == "tool" for message in restored)
     said = [m for m in transcript if not is_system(m) and (keeps_tools or _is_kept(m))]
     names = [*map(digest, said)]
-    for at in range(len(said)):
-        rest = [name for name in names[at:] if name in known]
-        if names[at] == end[0] and rest == end[: len(rest)]:
-            return said[:at]
-    return []
+    # Two in a row: one may be said often. What follows may differ, where a turn was killed.
+    begins = [*map(digest, restored[:2])]
+    places = (at for at in range(len(names), -1, -1) if names[at : at + len(begins)] == begins)
+    return said[: next(places, 0)]
 
 
 def _is_kept(message: Message) -> bool:
