@@ -84,12 +84,15 @@ def report(patched: Path) -> Any:
 def test_no_name_is_replaced(report: Any, patched: Path) -> None:
     """One name is added, for users; `uninstall` takes it and the registration away.
 
-    In the package of the host's bots, which names no conversation otherwise, two are replaced.
+    In the package of the host's bots, which names no conversation otherwise, two names are replaced
+    and one is added.
     """
     assert report["host"].startswith(str(patched))
     bots = ["BotSessionManager.chat", "BotSessionManager._maybe_fire_session_start"]
-    assert sorted(report["changed"]) == sorted(["Agent.context_compressor", *bots])
-    assert (report["replaced"], report["lacking"]) == ([b.partition(".")[2] for b in bots], {})
+    added = ["Agent.context_compressor", "BotSessionManager._compaction_enabled"]
+    assert sorted(report["changed"]) == sorted([*added, *bots])
+    replaced = [name.partition(".")[2] for name in bots]
+    assert (sorted(report["replaced"]), report["lacking"]) == (sorted(replaced), {})
     assert report["left"] == [False, []]
 
 
