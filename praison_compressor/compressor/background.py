@@ -42,7 +42,7 @@ LONGEST_POLL_SECONDS = 1.0
 
 @contextlib.asynccontextmanager
 async def leased(store: Store, session: Session) -> AsyncIterator[None]:
-    """Hold the session's lease: across processes, as `Sessions.enter` does within one."""
+    """Hold the session's lease across processes, as `Sessions.enter` does within one."""
     holder, over = uuid.uuid4().hex, threading.Event()
     lock = renewed(threading.Lock())  # a renewal still on its way must not outlive the release
 
@@ -91,8 +91,10 @@ JOIN_SECONDS = 2.0
 
 
 class Background:
-    """Runs coroutines in a thread of its own: started at the first one; what still runs is
-    cancelled by `close`, when this object is dropped, and when the interpreter exits."""
+    """Run coroutines in a thread of its own, started with the first one.
+
+    What still runs is cancelled by `close`, with this object, and when the interpreter exits.
+    """
 
     def __init__(self) -> None:
         self._lock = renewed(threading.Lock())
@@ -103,7 +105,7 @@ class Background:
         renewed(self)
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
-        """Begin `work` unless the same key is at work already; whether it was begun."""
+        """Begin `work` unless the same key is at work; return whether it was begun."""
         with self._lock:
             if self._closed or key in self._running:
                 return False
@@ -117,17 +119,17 @@ class Background:
         return True
 
     def busy(self, key: Hashable) -> bool:
-        """Whether something runs under this key."""
+        """Return whether something runs under this key."""
         return key in self._running
 
     def wait(self, seconds: float | None = None) -> bool:
-        """Wait until nothing is running; False when that took longer than `seconds`."""
+        """Wait until nothing runs; return False if that takes longer than `seconds`."""
         with self._lock:
             running = list(self._running.values())
         return not concurrent.futures.wait(running, seconds).not_done
 
     def close(self) -> None:
-        """Cancel what is running and end the thread; nothing is begun any more."""
+        """Cancel what runs and end the thread; begin nothing any more."""
         with self._lock:
             self._closed = True
         self._end()
@@ -166,8 +168,7 @@ _at_work: weakref.WeakSet[Background] = weakref.WeakSet()
 
 @functools.cache
 def _close_before_executors() -> None:
-    """At exit, cancel what runs before executors end: without threads it could only fail, and a
-    process that ends as it should would say so last."""
+    """At exit, cancel what runs before executors end: without threads it could only fail."""
     register = getattr(threading, "_register_atexit", None)
     if register is not None:
         with contextlib.suppress(RuntimeError):  # the interpreter exits already
@@ -181,7 +182,7 @@ def _close_all() -> None:
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    """The thread's whole life. What is cancelled is heard out, so that it gives its lease back."""
+    """Run the loop, then let what is cancelled end, so that it gives its lease back."""
     loop.run_forever()
     try:
         tasks = [task for task in asyncio.all_tasks(loop) if task.cancel()]

@@ -89,7 +89,7 @@ class ContextCompressor:
             self.store,
             self.tokens,
             self.sessions,
-            functools.partial(_tell, telemetry or Telemetry(), on_event),
+            functools.partial(_emit, telemetry or Telemetry(), on_event),
             before_compression,
         )
         self.background = self._pipeline.background
@@ -213,14 +213,13 @@ class ContextCompressor:
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
     ) -> list[Message]:
-        """The transcript that a view stands for: every summary replaced by its originals.
+        """Return the transcript of a view: every summary replaced by its originals.
 
-        Without `messages` the session's, whole, as the store has it: as of its last compression,
-        or of the last `save`.
+        Without `messages` return the session's, as of its last compression or `save`.
 
         Raises:
             InvalidMessages: not a list of chat messages.
-            SessionNotFound: without `messages`, and nothing of the session was ever compressed.
+            SessionNotFound: without `messages`, and the store has no such session.
         """
         name = self._named(session_id)
         if messages is None:
@@ -235,12 +234,12 @@ class ContextCompressor:
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
     ) -> CompressResult:
-        """A stored session's messages, to go on from: in full where they fit, else its view.
+        """Return a stored session's messages in full where they fit, else their view.
 
-        As of its last compression or `save`. `token_budget`: None for what the model takes.
+        They are as of the last compression or `save`. `token_budget` None: what the model takes.
 
         Raises:
-            SessionNotFound: nothing of that name was ever compressed in this store.
+            SessionNotFound: the store has no such session.
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
             LedgerError: the store cannot be read.
         """
@@ -267,7 +266,7 @@ class ContextCompressor:
         return self.store.transcript(session)
 
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
-        """Record the transcript as it is now, for `resume` and `verbatim`; compresses nothing.
+        """Record the transcript as it is now, for `resume` and `verbatim`; compress nothing.
 
         A compression does it by itself, a quiet turn does not. Returns False with no messages, and
         where another writer was faster: what is recorded stays.
@@ -283,11 +282,10 @@ class ContextCompressor:
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
     ) -> list[Callable[..., str]]:
-        """The tools by which an agent searches and reads what was compressed in its session.
+        """Return the tools by which an agent searches and reads what was compressed.
 
-        Set `recall=True` in the configuration too, so that summaries name them. Together their
-        answers are of at most `turn_tokens` (None: no bound); ask for new ones at each turn, as
-        `CompressResult.recall_tools` has them.
+        Set `recall=True` in the configuration too, so that summaries name the tools. All answers
+        together take at most `turn_tokens` (None: no bound): ask for new tools at each turn.
         """
         session = self._opener(session_id)
         most = None if turn_tokens is None else whole("turn_tokens", turn_tokens)
@@ -296,10 +294,10 @@ class ContextCompressor:
     def read(
         self, reference: str = "", *, session_id: str | None = None, tokens: int = 2_000
     ) -> str:
-        """What a reference of a summary names, as s2.14 or s2.14:900-940, word for word.
+        """Return what a reference names, as s2.14 or s2.14:900-940, word for word.
 
-        "" lists the session's segments, s2 is a segment's outline. The answer is of at most
-        `tokens`, and says how to go on; what is no reference is answered with how they are written.
+        "" lists the session's segments, s2 is a segment's outline. The answer takes at most
+        `tokens`, and says how to read on; to another text it says how references are written.
 
         Raises:
             LedgerError: the store cannot be read.
@@ -320,12 +318,11 @@ class ContextCompressor:
         return session_id or self.session_id
 
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
-        """Take the last compression back: what it stood for is sent again, word for word.
+        """Take the last compression back: its originals are sent again, word for word.
 
-        Returns what stood for it; () where nothing is to be taken back. Called again, it takes back
-        the compression before. A new entry of the ledger: nothing is deleted, epochs before it and
-        their forks stay as they were. Until the next compression none is made by itself while the
-        window takes the whole; `force` makes one.
+        Return the segments taken back; () if there are none. Called again, take back the one
+        before. Nothing is deleted: the undo is a new entry of the ledger, earlier epochs and their
+        forks stay. The next compression comes when the window is full, or by `force`.
 
         Raises:
             LedgerConflict: somebody else wrote to the session just now.
@@ -339,10 +336,10 @@ class ContextCompressor:
         return tuple(entry.segment for entry in session.entries if entry.hash in found.run)
 
     def save_all(self) -> int:
-        """`save` for every session that was sent last, as it was sent; how many were recorded.
+        """Save every session as it was last sent; return how many were recorded.
 
-        None that was compressed again or forgotten in part since then: what was sent is outdated,
-        or holds words that must not come back. A store that cannot be written is logged.
+        A session that was compressed again or forgotten in part since then is left out: what was
+        sent is outdated, or holds words that must not come back. Failures of the store are logged.
         """
         saved = 0
         for turn in self.sessions.last_turns():
@@ -407,8 +404,7 @@ class ContextCompressor:
         )
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:
-        """The result with what the background has cost since the one before, and the tools that
-        reach what the view leaves out."""
+        """Return the result with what the background has cost since, and the recall tools."""
         if result.segments or result.masked or self.config.recall:
             tools = tuple(self.recall_tools(self._key(options)[1]))
             result = replace(result, recall_tools=tools)
@@ -422,7 +418,7 @@ class ContextCompressor:
 
 
 def _check(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
-    """Pass what a compressor can be made of; else raise a `ConfigError`."""
+    """Raise a `ConfigError` for what no compressor can be made of."""
     if config is not None and not isinstance(config, CompressorConfig):
         wanted = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
         raise ConfigError(f"config: a {type(config).__name__}; expected {wanted}")
@@ -437,7 +433,7 @@ def _check(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
 
 
 def default_store(config: CompressorConfig) -> Store:
-    """Return the store at `store_url`, or one in memory without a URL."""
+    """Return the store at `store_url`; memory without one."""
     if config.store_url is None:
         return MemoryStore()
     from ..ledger.sql.store import open_store  # loads SQLAlchemy: only when asked
@@ -446,7 +442,7 @@ def default_store(config: CompressorConfig) -> Store:
     return open_store(config.store_url, key=config.store_key, mask_secrets=masks)
 
 
-def _tell(telemetry: Listener, listener: Listener | None, event: Event) -> None:
+def _emit(telemetry: Listener, listener: Listener | None, event: Event) -> None:
     telemetry(event)
     if listener is None:
         return

@@ -25,8 +25,9 @@ from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
+from ..view.jobs import Plan
 from ..view.masks import shorten
-from ..view.plan import Plan, is_due
+from ..view.plan import is_due
 from ..view.view import View
 from .background import Background, leased
 from .projection import Projector, outline_of
@@ -96,13 +97,13 @@ class Pipeline:
         if parent is not None and self.sessions.is_first(request.key, "fork", parent):
             self._log_no_fork(request, parent)
         view = self.projector.look(request)
+        if request.mode is Mode.FALLBACK:
+            return self._uncommitted(request, view)
         if request.mode is Mode.BACKGROUND:
             return self._at_once(request, view)
         plan = self._plan(request, view)
         if plan is None:
             return self._unchanged(request, view)
-        if request.mode is not Mode.COMMIT:
-            return self.drafted(request, view, plan)
         if is_asked_about(_key(view)):  # a turn within the hook: it would wait for itself
             return self._vetoed(request, view, plan)
         return Planned(request, view, plan)
@@ -134,8 +135,6 @@ class Pipeline:
 
     def _skip(self, request: Request, view: View, reason: str, epoch: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""
-        if request.mode in (Mode.FALLBACK, Mode.PREVIEW):
-            return False
         if not self.sessions.is_first(request.key, reason, epoch):
             return False
         numbers = {"tokens": view.size(), "trigger": request.budget.trigger}
@@ -236,7 +235,7 @@ class Pipeline:
 
     # -------------------------------------------------------------- without a commit
 
-    def with_texts(
+    def _with_texts(
         self, request: Request, view: View, plan: Plan
     ) -> tuple[View, Sequence[Written]]:
         """Return the view as it would be after the plan, and the texts, without a model."""
@@ -244,9 +243,16 @@ class Pipeline:
         entries = self._writing.segments(request, view, plan, texts, None)
         return view.adding(segment for segment, _ in entries), texts
 
-    def drafted(self, request: Request, view: View, plan: Plan) -> CompressResult:
+    def _uncommitted(self, request: Request, view: View) -> CompressResult:
+        """Return the view that fits: the whole, or with texts without a model."""
+        plan = self.projector.plan(request, view)
+        if plan is None:
+            return result_of(request, view, self._tokens)
+        return self._drafted(request, view, plan)
+
+    def _drafted(self, request: Request, view: View, plan: Plan) -> CompressResult:
         """Return the result with texts without a model, recorded nowhere."""
-        after, texts = self.with_texts(request, view, plan)
+        after, texts = self._with_texts(request, view, plan)
         return result_of(request, after, self._tokens, texts)
 
     def _vetoed(self, request: Request, view: View, plan: Plan) -> CompressResult:
@@ -259,7 +265,7 @@ class Pipeline:
         if fits:
             found = result_of(request, view, self._tokens)
         else:
-            found = self.drafted(request, view, plan)
+            found = self._drafted(request, view, plan)
         return replace(found, vetoed=True, written=())
 
     def save(self, request: Request, session: Session) -> bool:
@@ -273,28 +279,27 @@ class Pipeline:
     def _at_once(self, request: Request, view: View) -> CompressResult:
         """Return a view without waiting; begin what a model has to write off the request path."""
         filled = self._filled(request, view)
-        plan = self._plan(request, view) if filled is None else None
+        short = None if filled else self.projector.shortening(request, view)
         newly_masked = 0
-        if plan is not None and (plan.masks or plan.excerpts):
-            done = self._shortened(request, view, plan)
+        if short is not None:
+            done = self._shortened(request, view, short)
             if done is None:
-                return self.drafted(request, view, plan)
-            if done.vetoed or not plan.jobs:
+                plan = self.projector.plan(request, view)
+                return self._drafted(request, view, plan or short)
+            if done.vetoed or short.masks:
                 return done
             view = self.projector.again(view, self.projector.open(request))
-            plan, newly_masked = replace(plan, excerpts=()), done.newly_masked
+            newly_masked = done.newly_masked
         if view.size() > self.soft_mark(request, view.session):
             work = functools.partial(self._prepare, request, view)
             self.background.start(_key(view), work)
         if filled is not None:
             return filled
-        if plan is None:
-            return self._unchanged(request, view)
-        if view.size() <= request.budget.limit:
-            # Above the trigger, but the provider takes it: nothing is lost and its cache stays
-            # warm until the text is there. Less than the whole is sent only where it must be.
-            return replace(result_of(request, view, self._tokens), newly_masked=newly_masked)
-        return replace(self._held(request, view, plan), newly_masked=newly_masked)
+        # Above the trigger, where the provider takes the whole: nothing is lost and its cache stays
+        # warm until the text is there. Less than the whole is sent only where it must be.
+        plan = self._plan(request, view) if view.size() > request.budget.limit else None
+        sent = self._unchanged(request, view) if plan is None else self._held(request, view, plan)
+        return replace(sent, newly_masked=newly_masked)
 
     def soft_mark(self, request: Request, session: Session) -> int:
         """Return the size above which a summary is prepared."""
@@ -309,7 +314,7 @@ class Pipeline:
         if self.sessions.enter(_key(view)) is not None:
             return None
         try:
-            done, _ = run(self._committed(request, view, plan.shortened, Usage()))
+            done, _ = run(self._committed(request, view, plan, Usage()))
         finally:
             self.sessions.leave(_key(view))
         return done
@@ -319,13 +324,14 @@ class Pipeline:
 
         A turn that needs one first finds a text without a model.
         """
-        request = request.at(int(request.budget.trigger * SOFT_RATIO))
+        asked, request = request, request.at(int(request.budget.trigger * SOFT_RATIO))
         request = replace(request, mode=Mode.COMMIT)
         view, plan = await asyncio.to_thread(self._seen, request, view)
         if plan is None:
+            await asyncio.to_thread(self._plan, asked, view)  # says why, where one is due
             return
         if plan.jobs:
-            after, texts = await asyncio.to_thread(self.with_texts, request, view, plan)
+            after, texts = await asyncio.to_thread(self._with_texts, request, view, plan)
             self._hold(request, after, texts)
         done = await self.carry_out(Planned(request, view, plan))
         if done.usage != Usage():
@@ -348,7 +354,7 @@ class Pipeline:
 
     def _held(self, request: Request, view: View, plan: Plan) -> CompressResult:
         """Return the result with texts without a model, to which the next turns add."""
-        after, texts = self.with_texts(request, view, plan)
+        after, texts = self._with_texts(request, view, plan)
         self._hold(request, after)
         return result_of(request, after, self._tokens, texts)
 
@@ -368,7 +374,7 @@ class Pipeline:
         """
         view = self.projector.look(request, session)
         try:
-            return self._fitting(request, view)
+            return self._uncommitted(request, view)
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         limit, count = request.budget.limit, self._tokens.messages
@@ -379,7 +385,7 @@ class Pipeline:
         messages = [shorter.get(id(message), message) for message in view.own]
         try:
             short = self.projector.look(replace(request, messages=messages), session)
-            fit = self._fitting(request, short)
+            fit = self._uncommitted(request, short)
         except BudgetTooSmall:
             bare = shorten(kept, limit, count)
             nothing = replace(view, segments=())
@@ -388,12 +394,6 @@ class Pipeline:
         # A message that is cut in its middle says so, as a masked output does.
         status = "summarized" if fit.segments else "masked"
         return replace(fit, tokens_before=view.given_tokens, context_status=status)
-
-    def _fitting(self, request: Request, view: View) -> CompressResult:
-        plan = self.projector.plan(request, view)
-        if plan is None:
-            return result_of(request, view, self._tokens)
-        return self.drafted(request, view, plan)
 
     # -------------------------------------------------------------- logged once
 

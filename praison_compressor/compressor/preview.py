@@ -11,8 +11,8 @@ from ..messages import Message, tool_calls_of
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
+from ..view.jobs import Plan
 from ..view.masks import answered
-from ..view.plan import Plan
 from ..view.texts import Texts
 from ..view.view import View
 from .request import Request
@@ -41,7 +41,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Preview:
-    """What `ContextCompressor.preview` found. Counts are tokens of the model at hand."""
+    """What a compression would do. Counts are tokens of the model that reads the view."""
 
     parts: tuple[Part, ...]
     messages: tuple[Message, ...]
@@ -64,11 +64,11 @@ class Preview:
 
     @property
     def would_write(self) -> int:
-        """How many summaries would be written."""
+        """Return how many summaries would be written."""
         return sum(part.to_write for part in self.parts)
 
     def fates(self) -> Iterator[tuple[int, str]]:
-        """Each message's index, and "keep", "mask" or the name of the summary it goes into."""
+        """Yield each message's index, and "keep", "mask" or the name of its summary."""
         for part in self.parts:
             summarized = part.to_write or part.segment is not None
             for index in range(part.start, part.start + part.messages):
@@ -96,7 +96,7 @@ class LargeMessage:
 
 @dataclass(frozen=True)
 class ContextUse:
-    """What fills the window, in tokens of the model at hand."""
+    """What fills the window, in tokens of the model that reads the view."""
 
     model: str | None
     window: int
@@ -113,7 +113,7 @@ class ContextUse:
 
     @property
     def used(self) -> int:
-        """What a request takes."""
+        """Return the tokens of a request."""
         return self.window - self.parts["free"] - self.parts["reserve"]
 
 

@@ -13,8 +13,9 @@ from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_pinned, unreferenced
+from ..view.jobs import Plan
 from ..view.masks import kept_steps
-from ..view.plan import Plan, plan
+from ..view.plan import plan, shortening
 from ..view.texts import Texts
 from ..view.view import View
 from .request import Request
@@ -82,6 +83,15 @@ class Projector:
         budget, by_model = request.budget_for(view.session), request.has_model
         return plan(view, budget, self.texts, force=request.force, by_model=by_model)
 
+    def shortening(self, request: Request, view: View) -> Plan | None:
+        """Return the part of the plan that needs no summary.
+
+        Raises:
+            BudgetTooSmall: what cannot be dropped exceeds the limit.
+        """
+        budget, by_model = request.budget_for(view.session), request.has_model
+        return shortening(view, budget, self.texts, by_model=by_model)
+
     def _segments(self, session: Session) -> tuple[Segment, ...]:
         found = in_force(session.entries)
         return tuple(self.recounted(s if self._recall else unreferenced(s)) for s in found)
@@ -102,8 +112,7 @@ class Projector:
     ) -> list[Message] | None:
         """Return the messages with every rendering of this session replaced by its originals.
 
-        Pinned texts are left out: each view has them anew. None if neither is among the messages:
-        they are the transcript itself.
+        Pinned texts are left out: each view has its own. None if neither is among the messages.
         """
         rendered = renderings(session, self._cache)
         digests = [each.digest for each in seen]

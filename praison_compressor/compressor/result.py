@@ -21,7 +21,7 @@ from .request import Request
 
 @dataclass(frozen=True)
 class CompressResult:
-    """What to send, and what was done to get there. Counts are tokens of the model at hand.
+    """What to send, and what was done to get there. Counts are tokens of the model that reads it.
 
     The `repr` leaves the conversation out: `asyncio.run` makes one of what a task has returned, and
     that of a long conversation takes as long as a sixth of counting it.

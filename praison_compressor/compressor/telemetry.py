@@ -44,7 +44,7 @@ class Telemetry:
         self._is_absent = False
 
     def __call__(self, event: Event) -> None:
-        """Take an event; whatever goes wrong with it stays in here."""
+        """Export an event; log what goes wrong."""
         try:
             exporter = self._opened()
             if exporter is not None:
@@ -53,7 +53,7 @@ class Telemetry:
             logger.debug("no telemetry of %s", event.name, exc_info=True)
 
     def _opened(self) -> _Exporter | None:
-        """What exports, made at the first event: importing the API takes a tenth of a second."""
+        """Return the exporter; make it at the first event, for the import takes 0.1 s."""
         with self._lock:
             if self._exporter is None and not self._is_absent:
                 self._is_absent = True
@@ -95,13 +95,13 @@ class _Exporter:
         self._open: dict[str, Span] = {}
 
     def on_started(self, event: Event) -> None:
-        told = {
+        attributes = {
             "gen_ai.operation.name": OPERATION,
             "gen_ai.conversation.id": event.session_id,
             f"{NAME}.tokens_before": event.data["tokens"],
             f"{NAME}.messages": event.data["messages"],
         }
-        self._open[event.session_id] = self._tracer.start_span(OPERATION, attributes=told)
+        self._open[event.session_id] = self._tracer.start_span(OPERATION, attributes=attributes)
 
     def on_model_answered(self, event: Event) -> None:
         data, model = event.data, event.data.get("model")
@@ -110,7 +110,7 @@ class _Exporter:
             "gen_ai.operation.name": "chat",
             # Whose a model is: its route in litellm.
             "gen_ai.provider.name": route if slash else "_OTHER",
-            **_told(data, {"gen_ai.request.model": "model", "error.type": "error"}),
+            **_fields(data, {"gen_ai.request.model": "model", "error.type": "error"}),
         }
         parent = self._open.get(event.session_id)
         now = time.time_ns()
@@ -119,7 +119,11 @@ class _Exporter:
             context=None if parent is None else self._api.set_span_in_context(parent),
             kind=self._api.SpanKind.CLIENT,
             start_time=now - int(data["seconds"] * 1e9),
-            attributes={**common, "gen_ai.conversation.id": event.session_id, **_told(data, USAGE)},
+            attributes={
+                **common,
+                "gen_ai.conversation.id": event.session_id,
+                **_fields(data, USAGE),
+            },
         )
         if data.get("error"):
             span.set_status(self._api.Status(self._api.StatusCode.ERROR))
@@ -130,7 +134,7 @@ class _Exporter:
                 self._tokens.record(data[field], {**common, "gen_ai.token.type": kind})
 
     def on_fell_back(self, event: Event) -> None:
-        self._fallbacks.add(1, _told(event.data, {"gen_ai.request.model": "model"}))
+        self._fallbacks.add(1, _fields(event.data, {"gen_ai.request.model": "model"}))
 
     def on_committed(self, event: Event) -> None:
         data = event.data
@@ -139,7 +143,7 @@ class _Exporter:
         self._removed.add(max(0, data["tokens_before"] - data["tokens_after"]), outcome)
         span = self._open.pop(event.session_id, None)
         if span is not None:
-            span.set_attributes({**outcome, **_told(data, USAGE), **_told(data, COMMITTED)})
+            span.set_attributes({**outcome, **_fields(data, USAGE), **_fields(data, COMMITTED)})
             span.end()
 
     def on_abandoned(self, event: Event) -> None:
@@ -167,6 +171,6 @@ COMMITTED = {
 }
 
 
-def _told(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """The attributes of these names whose fields the event has."""
+def _fields(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Return the attributes of these names whose fields the event has."""
     return {name: data[field] for name, field in names.items() if data.get(field) is not None}

@@ -20,8 +20,7 @@ from ..summaries.threads import begin
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import prose_of
-from ..view.jobs import Job
-from ..view.plan import Plan
+from ..view.jobs import Job, Plan
 from ..view.texts import Texts
 from ..view.view import View
 from .request import Key, Request

@@ -14,6 +14,7 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 - `calls`: what a call asks, and its result
 - `paths`: the files that a call names
 - `excerpts`: texts made shorter
+- `completing`: what a host left out of a request, put back in its place
 - `secrets`: keys and passwords masked
 - `display`: a message as text for a person
 - `forks`: locks and lazy values that work in a forked process

@@ -6,7 +6,7 @@ transcript, exchange by exchange, and puts the work of each exchange back in its
 
 The work of an exchange whose question or answer is gone stays away. A missing front was deleted,
 unless the host keeps a bounded list: the list has the length at which the host is known to cut, or
-it lost its front in two turns running at one length of at least `LONG` messages.
+it lost its front in `CUTS` turns running at one length of at least `LONG` messages.
 """
 
 from __future__ import annotations
@@ -32,6 +32,9 @@ from .shapes import (
 
 LONG = 20
 """Messages of a list that a host may be assumed to bound."""
+CUTS = 3
+"""Turns that cut a list at one length before the host is assumed to bound it: a user may delete the
+first exchange twice."""
 
 Key = tuple[str, str]
 
@@ -77,12 +80,20 @@ class Carried:
     bound: int = 0
     """Messages to which the host was found to bound its list; 0: unknown."""
     doubtful: tuple[Exchange, ...] = ()
-    """The front that was missing for the first time in that turn."""
+    """The front that went missing in the newest turns."""
+    cuts: int = 0
+    """How many of these there were."""
 
     @property
     def seen(self) -> list[Seen]:
         """All messages."""
         return list(_seen(self.exchanges))
+
+    @property
+    def record(self) -> list[Seen]:
+        """All messages that a record needs: a doubtful front may come back."""
+        exchanges = _whole(self.exchanges, self.doubtful) if self.exchanges else ()
+        return [*_seen(self.doubtful), *_seen(exchanges)]
 
     @property
     def messages(self) -> list[Message]:
@@ -151,7 +162,7 @@ def completed(
             found.add_back(exchange, exchange.work)
         found.messages += itertools.islice(own, len(host.rest))
     exchanges = (*front.exchanges, *new)
-    after = Carried(exchanges, turn, length, front.bound, front.doubtful)
+    after = Carried(exchanges, turn, length, front.bound, front.doubtful, front.cuts)
     return Completed(found.messages, after, found.back, found.foreign)
 
 
@@ -352,6 +363,7 @@ class _Front(NamedTuple):
     exchanges: tuple[Exchange, ...] = ()
     bound: int = 0
     doubtful: tuple[Exchange, ...] = ()
+    cuts: int = 0
     fragment: int = 0
     """Given messages that are the end of the newest of these exchanges."""
 
@@ -376,25 +388,20 @@ def _front(
     if cut is not None and not _ends_with([*before, *missing], cut):
         return _Front(bound=carried.bound)
     if not missing:
+        front = _slid(before, carried.bound, cut)
         is_same = turn is not None and turn == carried.turn
-        return _slid(before, carried.bound, cut, carried.doubtful if is_same else ())
-    length = _length(theirs)
-    is_repeated = bool(carried.doubtful) and length == carried.length >= LONG
-    if is_repeated:
-        missing = (*carried.doubtful, *_whole(missing, carried.doubtful))
-    if is_repeated or length in (bound, carried.bound):
+        return front._replace(doubtful=carried.doubtful, cuts=carried.cuts) if is_same else front
+    length, cuts = _length(theirs), 1
+    if carried.doubtful and length == carried.length >= LONG:
+        missing, cuts = (*carried.doubtful, *_whole(missing, carried.doubtful)), carried.cuts + 1
+    if cuts >= CUTS or length in (bound, carried.bound):
         return _slid((*before, *missing), length, cut)
-    return _Front(before, carried.bound, missing)
+    return _Front(before, carried.bound, missing, cuts)
 
 
-def _slid(
-    front: Sequence[Exchange],
-    bound: int,
-    cut: Exchange | None,
-    doubtful: tuple[Exchange, ...] = (),
-) -> _Front:
+def _slid(front: Sequence[Exchange], bound: int, cut: Exchange | None) -> _Front:
     exchanges = tuple(replace(each, slid=True) for each in front)
-    return _Front(exchanges, bound, doubtful, 0 if cut is None else len(cut.seen))
+    return _Front(exchanges, bound, fragment=0 if cut is None else len(cut.seen))
 
 
 def _ends_with(exchanges: Sequence[Exchange], cut: Exchange) -> bool:

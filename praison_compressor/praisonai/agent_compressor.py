@@ -33,15 +33,12 @@ from ..tokens.models import overflow_of
 from .conversations import (
     Conversation,
     Conversations,
-    Stored,
     Turn,
-    archive_of,
     bound_by_host,
     is_under,
     named_by_host,
     running,
     said,
-    stored_under,
     without_question,
 )
 from .engines import Engines, bill
@@ -60,7 +57,16 @@ from .requests import (
     unbound,
     without_window,
 )
-from .sessions import Forgotten, Mirror, new_session_id, session_id_of
+from .sessions import (
+    Forgotten,
+    Mirror,
+    Stored,
+    archive_of,
+    new_session_id,
+    restored_at_most,
+    session_id_of,
+    stored_under,
+)
 
 log = logging.getLogger(__name__)
 
@@ -189,9 +195,7 @@ class AgentCompressor:
         finally:
             history = self._history()
             self._conversations.end(turn, self._seen(history), history)
-            if turn.conversation is not None:
-                journal, engine = turn.conversation.journal, self.engine()
-                journal.end(history or (), engine, has_failed=has_failed)
+            self._end(turn, history or (), has_failed=has_failed)
         if self._passed == before and "unseen" not in self._failures:
             self._failures.add("unseen")
             log.warning(
@@ -214,6 +218,15 @@ class AgentCompressor:
         self._uncompacted.context_compaction = False
 
     # ------------------------------------------------------------ requests
+
+    def _end(self, turn: Turn, history: Sequence[Any], *, has_failed: bool) -> None:
+        """Add a turn's answer to what its conversation carried; never raise."""
+        if turn.conversation is None:
+            return
+        try:
+            turn.conversation.journal.end(history, self.engine(), has_failed=has_failed)
+        except Exception:
+            log.exception("agent %s: the turn's answer is not remembered", self._name())
 
     def settle(self, turn: Turn) -> None:
         """Record a finished turn's answer where its conversation is recorded; never raise."""
@@ -272,11 +285,15 @@ class AgentCompressor:
 
         return recall_tools(
             # Asked at each call: a store may come late, and each turn has its own conversation.
-            lambda: archive_of(ours()._asking(), ours().ledger, ours().config.namespace),
+            lambda: ours()._archive(),
             lambda: ours().ledger.open(ours().config.namespace, ours()._asking().session_id),
             lambda text: ours().engine().tokens.text(text),
             turn=lambda: (ours()._asking().session_id, ours()._asking().progress),
         )
+
+    def _archive(self) -> Store:
+        found, namespace = self._asking(), self.config.namespace
+        return archive_of(self.ledger, namespace, found.session_id, found.reads)
 
     def _asking(self) -> Conversation:
         """Return the conversation whose turn calls a recall tool here.
@@ -350,7 +367,11 @@ class AgentCompressor:
         engine = self.engine(request.model)
         try:
             messages = found.journal.complete(
-                request.messages, engine, turn=turn if is_ours else self._loose, bound=bound
+                request.messages,
+                engine,
+                turn=turn if is_ours else self._loose,
+                bound=bound,
+                restored=restored_at_most(self._agent()),
             )
         except Exception:
             log.exception("agent %s: sent without the steps of earlier turns", self._name())

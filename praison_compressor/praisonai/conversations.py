@@ -7,7 +7,6 @@ nobody reads another person's words.
 
 from __future__ import annotations
 
-import functools
 import secrets
 import threading
 import weakref
@@ -16,17 +15,16 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import Any, cast
+from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
-from ..ledger.segments import EVERY, Entry, Session, Store
-from ..ledger.words import Hit
-from ..messages import Message, digest, is_system, text_of
+from ..ledger.segments import Entry
+from ..messages import Message, is_system, text_of
 from ..messages.digests import Seen
 from ..messages.forks import renewed
 from .journal import Journal, Kept
-from .sessions import new_session_id
+from .sessions import Stored, new_session_id
 
 REMEMBERED = 256
 """Conversations of one agent that are remembered, the newest ones."""
@@ -411,19 +409,6 @@ class Conversations:
         return found
 
 
-@dataclass(frozen=True)
-class Stored:
-    """A session of the ledger that may be a conversation's."""
-
-    id: str
-    digests: Callable[[], frozenset[str]]
-    """Of all messages that the ledger has of it."""
-
-    def carries(self, sent: Sequence[str]) -> bool:
-        """Return whether the session has more of these messages than the first one."""
-        return len(sent) > 1 and not self.digests().isdisjoint(sent[1:])
-
-
 def another_id(key: str | None) -> str:
     """Return a random session id, below the host's id where there is one."""
     return new_session_id() if key is None else f"{key}~{secrets.token_hex(8)}"
@@ -463,52 +448,3 @@ def without_question(seen: Sequence[Seen]) -> Sequence[Seen]:
     """
     ends = bool(seen) and seen[-1].plain.get("role") == "user"
     return seen[:-1] if ends else seen
-
-
-# ------------------------------------------------------------ its archive
-
-
-@dataclass(frozen=True)
-class Archive:
-    """A ledger's store as recall reads it: without what the conversation took back."""
-
-    store: Store
-    hidden: frozenset[str]
-    """Hashes of the entries that are left out."""
-
-    def originals(
-        self, session: Session, entry: Entry, wanted: slice = EVERY
-    ) -> list[Message] | None:
-        """Return the archived messages of an entry; None for one that is left out."""
-        return None if entry.hash in self.hidden else self.store.originals(session, entry, wanted)
-
-    def search(self, *asked: Any, **options: Any) -> list[Hit]:
-        """Return the messages that match, best first."""
-        found = self.store.search(*asked, **options)
-        return [hit for hit in found if hit.entry not in self.hidden]
-
-
-def archive_of(found: Conversation, store: Store, namespace: str) -> Store:
-    """Return a conversation's archive."""
-    entries = store.open(namespace, found.session_id).entries if found.taken_back else ()
-    archive = Archive(store, frozenset(e.hash for e in entries if not found.reads(e)))
-    return cast("Store", archive)  # all of a store that recall asks
-
-
-LOOKED_AT = 8
-"""Stored sessions under one host id that are compared with a request, the newest."""
-
-
-def stored_under(store: Store, namespace: str, key: str) -> Iterator[Stored]:
-    """Yield the sessions that a ledger has under a host's id, the newest first."""
-    below = getattr(store, "names_below", None)  # memory ends with the process: nothing to list
-    names = () if below is None else below(namespace, f"{key}~", LOOKED_AT)
-    for each in (*names, key):
-        session = store.open(namespace, each)
-        if session.entries or store.transcript(session):
-            yield Stored(session.id, functools.partial(_digests_of, store, session))
-
-
-def _digests_of(store: Store, session: Session) -> frozenset[str]:
-    runs = {found for entry in session.entries for found in entry.segment.run}
-    return frozenset(runs.union(map(digest, store.transcript(session))))

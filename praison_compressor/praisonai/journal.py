@@ -75,7 +75,9 @@ class Journal:
         """Whether the store has all of it."""
         carried = self._carried
         return (
-            bool(self._recorded) and carried is not None and _names(carried.seen) == self._recorded
+            bool(self._recorded)
+            and carried is not None
+            and _names(carried.record) == self._recorded
         )
 
     def complete(
@@ -85,10 +87,15 @@ class Journal:
         *,
         turn: Hashable = None,
         bound: int = 0,
+        restored: int = 0,
     ) -> list[Message]:
-        """Return a request's messages with what the host left out; record what is new."""
+        """Return a request's messages with what the host left out; record what is new.
+
+        `restored` is the number of messages at most that the host restores after a restart.
+        """
         session, cache = self._session(engine), engine.tokens.cache
         with self._lock:
+            bound = bound or (restored if self._carried is None else 0)
             carried = self._known(given, engine, session)
             model = engine.config.model
             done = completed(carried, given, cache, turn=turn, bound=bound, model=model)
@@ -175,18 +182,21 @@ class Journal:
         """Write the messages that the store has not; a store that is down holds up no turn."""
         if session is None or self._carried is None or not isinstance(engine.store, SqlStore):
             return
-        names, messages = _names(self._carried.seen), self._carried.messages
+        record = self._carried.record
+        names, messages = _names(record), [each.plain for each in record]
         pairs = zip(self._recorded, names, strict=False)
         place = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
         if place == len(names) == len(self._recorded):
             return
         try:
-            if not (self._recorded and engine.store.extend(session, place, messages[place:])):
-                engine.save([*self._system, *messages], session_id=self._session_id)
+            done = bool(self._recorded) and engine.store.extend(session, place, messages[place:])
+            done = done or engine.save([*self._system, *messages], session_id=self._session_id)
         except CompressorError as error:
             self._down(error)
-        else:
-            self._recorded, self._edits, self._is_down = names, session.edits, False
+            return
+        self._is_down = False
+        if done:
+            self._recorded, self._edits = names, session.edits
 
     def _down(self, error: CompressorError) -> None:
         level = logging.DEBUG if self._is_down else logging.WARNING
@@ -195,7 +205,8 @@ class Journal:
 
 
 def _names(seen: Sequence[Seen]) -> tuple[str, ...]:
-    return tuple(each.digest for each in seen)
+    # Of everything in a message: a call read from an answer may have more than the host sends.
+    return tuple(each.content_digest for each in seen)
 
 
 def _unmasked(

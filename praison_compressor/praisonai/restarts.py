@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..errors import CompressorError, SessionNotFound
-from ..messages import Message
+from ..messages import Message, digest, is_system, tool_calls_of
 from .agent_compressor import AgentCompressor
 from .agents import Agents
-from .conversations import named_by_host, stored_under
-from .sessions import session_id_of
+from .conversations import named_by_host
+from .sessions import session_id_of, stored_under
 
 log = logging.getLogger(__name__)
 
@@ -25,30 +25,51 @@ def begin(agent: Any, compressor: AgentCompressor | None) -> None:
     key = session_id_of(agent)
     if compressor is None or compressor.has_sent or key is None or named_by_host(agent):
         return
-    if agent.chat_history:
-        _complete(agent)
-        return
     stored = stored_under(compressor.ledger, compressor.config.namespace, key)
+    name = next((found.id for found in stored), key)
     try:
-        compressor.resume(next((found.id for found in stored), key))
+        if not agent.chat_history:
+            compressor.resume(name)
+        elif _complete(agent):
+            transcript = compressor.engine().verbatim(session_id=name)
+            agent.chat_history[:0] = _front(transcript, agent.chat_history)
     except SessionNotFound:
         return  # the first run
     except CompressorError as error:
         log.warning("session %s is not resumed: %s", key, error)
 
 
-def _complete(agent: Any) -> None:
-    """Add the stored tool calls and their ids to the restored messages.
+def _complete(agent: Any) -> bool:
+    """Add the stored tool calls and ids to the restored messages; return whether a front may lack.
 
     The host restores roles and contents (agent/memory_mixin.py:573): results without calls, which
-    match no segment and not the window that the host puts before them.
+    match no segment and not the window that the host puts before them. It keeps the newest 100.
     """
     store, name = getattr(agent, "_session_store", None), getattr(agent, "_session_id", None)
     read = getattr(store, "get_working_history", None)
     stored: Sequence[Message] = read(name) if read is not None and name else ()
-    if [*map(_said, stored)] == [*map(_said, agent.chat_history)]:
-        for restored, whole in zip(agent.chat_history, stored, strict=True):
-            restored.update(whole)
+    if not stored or [*map(_said, stored)] != [*map(_said, agent.chat_history)]:
+        return False
+    for restored, whole in zip(agent.chat_history, stored, strict=True):
+        restored.update(whole)
+    # A cut amid tool calls leaves fewer.
+    return len(stored) > getattr(store, "max_messages", len(stored)) // 2
+
+
+def _front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
+    """Return the messages of a transcript that go before its restored newest end."""
+    keeps_tools = any(message.get("role") == "tool" for message in restored)
+    said = [m for m in transcript if not is_system(m) and (keeps_tools or _is_kept(m))]
+    names = [*map(digest, said)]
+    # Two in a row: one may be said often. What follows may differ, where a turn was killed.
+    begins = [*map(digest, restored[:2])]
+    places = (at for at in range(len(names), -1, -1) if names[at : at + len(begins)] == begins)
+    return said[: next(places, 0)]
+
+
+def _is_kept(message: Message) -> bool:
+    """Return whether every host keeps the message: a question or an answer."""
+    return message.get("role") in ("user", "assistant") and not tool_calls_of(message)
 
 
 def _said(message: Message) -> tuple[Any, Any]:

@@ -1,27 +1,29 @@
-"""Where an agent's ledger is kept, its compressions in the host's own session store, and `forget`
-through to there.
+"""Where an agent's ledger is kept, what recall reads of it, its compressions in the host's own
+session store, and `forget` through to there.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import secrets
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from ..compressor.context_compressor import default_store
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..errors import CompressorError, ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory import MemoryStore
-from ..ledger.segments import Epoch, Session, Store, in_force
+from ..ledger.segments import EVERY, Entry, Epoch, Session, Store, in_force
 from ..ledger.sql.database import default_path
 from ..ledger.sql.erasure import Erased
 from ..ledger.sql.store import SqlStore, open_store
-from ..messages import text_of
+from ..ledger.words import Hit
+from ..messages import Message, digest, text_of
 from ..messages.forks import renewed
 from ..view.frame import unframe
 
@@ -42,6 +44,12 @@ def hosts_session_id(agent: Any) -> str | None:
         if isinstance(given, str) and given:
             return given
     return None
+
+
+def restored_at_most(agent: Any) -> int:
+    """Return the number of messages that the host restores of a session; 0: unknown."""
+    most = getattr(getattr(agent, "_session_store", None), "max_messages", 0)
+    return most if isinstance(most, int) else 0
 
 
 def new_session_id() -> str:
@@ -245,6 +253,70 @@ def default_host() -> Any:
         return None
     # The store would make the directory.
     return get_default_session_store() if get_sessions_dir().is_dir() else None
+
+
+# ------------------------------------------------------------ what recall reads
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A ledger's store as recall reads it: without what the conversation took back."""
+
+    store: Store
+    hidden: frozenset[str]
+    """Hashes of the entries that are left out."""
+
+    def originals(
+        self, session: Session, entry: Entry, wanted: slice = EVERY
+    ) -> list[Message] | None:
+        """Return the archived messages of an entry; None for one that is left out."""
+        return None if entry.hash in self.hidden else self.store.originals(session, entry, wanted)
+
+    def search(self, *asked: Any, **options: Any) -> list[Hit]:
+        """Return the messages that match, best first."""
+        found = self.store.search(*asked, **options)
+        return [hit for hit in found if hit.entry not in self.hidden]
+
+
+def archive_of(
+    store: Store, namespace: str, session_id: str, reads: Callable[[Entry], bool]
+) -> Store:
+    """Return a session's archive, without the entries that recall may not read."""
+    entries = store.open(namespace, session_id).entries
+    archive = Archive(store, frozenset(e.hash for e in entries if not reads(e)))
+    return cast("Store", archive)  # all of a store that recall asks
+
+
+@dataclass(frozen=True)
+class Stored:
+    """A session of the ledger that may be a conversation's."""
+
+    id: str
+    digests: Callable[[], frozenset[str]]
+    """Of all messages that the ledger has of it."""
+
+    def carries(self, sent: Sequence[str]) -> bool:
+        """Return whether the session has more of these messages than the first one."""
+        return len(sent) > 1 and not self.digests().isdisjoint(sent[1:])
+
+
+LOOKED_AT = 8
+"""Stored sessions under one host id that are compared with a request, the newest."""
+
+
+def stored_under(store: Store, namespace: str, key: str) -> Iterator[Stored]:
+    """Yield the sessions that a ledger has under a host's id, the newest first."""
+    below = getattr(store, "names_below", None)  # memory ends with the process: nothing to list
+    names = () if below is None else below(namespace, f"{key}~", LOOKED_AT)
+    for each in (*names, key):
+        session = store.open(namespace, each)
+        if session.entries or store.transcript(session):
+            yield Stored(session.id, functools.partial(_digests_of, store, session))
+
+
+def _digests_of(store: Store, session: Session) -> frozenset[str]:
+    runs = {found for entry in session.entries for found in entry.segment.run}
+    return frozenset(runs.union(map(digest, store.transcript(session))))
 
 
 # ------------------------------------------------------------ compressions in the host's store

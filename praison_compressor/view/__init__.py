@@ -4,8 +4,9 @@
 - `view`: `View`, a transcript laid along its segments by digest and position
 - `masks`: old tool outputs as one line each, large results as their first and last lines; messages
   cut in their middle as the last resort
-- `jobs`: the runs of the middle that a compression replaces, and the room of each summary
+- `jobs`: `Plan` and `Job`: the runs of the middle that a compression replaces, and their rooms
 - `texts`: what replaces messages, rendered and measured
-- `plan`: what a compression does: excerpts, then masks or summaries, and where the tail starts
+- `cut`: where the tail starts, and the jobs before it
+- `plan`: what a compression does: excerpts, then masks or summaries
 - `frame`: the frame around a summary: reference material, never instructions
 """

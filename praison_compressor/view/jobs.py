@@ -1,10 +1,11 @@
-"""`Job`: one summary to write, and the run of the middle that the summary replaces."""
+"""`Plan` and `Job`: what a compression does, and the runs of the middle that it may replace."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Protocol
 
 from ..ledger.segments import Segment
 from .view import View
@@ -13,11 +14,12 @@ SMALLEST_SUMMARY = 80
 """Tokens of a framed summary with one line of text: below it a summary says nothing."""
 
 MAJOR_SHARE = 0.5
-"""Share of the largest run below which another run stays as it is while there is room."""
+"""Share of the largest run below which another run stays as it is while there is room
+(tests/view/test_keeping.py)."""
 
 PROSE_SHARE = 1 / 3
 """Of a summary's room, asked of the model at most. A weak model writes twice what it is asked for:
-a third is left for quotes then."""
+a third is left for quotes then (tests/benchmarks/oracle.py)."""
 
 
 @dataclass(frozen=True)
@@ -135,3 +137,45 @@ def _shares(
         spare = left if wanted is sizes else min(left, sum(wanted))
         given = [have + spare * want // whole for have, want in zip(given, wanted, strict=True)]
     return given
+
+
+# -------------------------------------------------------------- plans
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to shorten, to mask and to summarize, and where the tail starts."""
+
+    tail_start: int
+    expected: int
+    """Tokens of the view afterwards, at most."""
+    jobs: tuple[Job, ...] = ()
+    """Summaries to write."""
+    masks: tuple[int, ...] = ()
+    """Tool results to replace by one line each; then there are no jobs."""
+    excerpts: tuple[int, ...] = ()
+    """Tool results that are too large, to replace by their first and last lines."""
+
+    @property
+    def summarized(self) -> frozenset[int]:
+        """The messages that the new summaries replace."""
+        return frozenset(index for job in self.jobs for index in range(job.start, job.end))
+
+    @property
+    def excerpted(self) -> tuple[int, ...]:
+        """The excerpts that neither a mask nor a summary of the plan hides."""
+        hidden = self.summarized.union(self.masks)
+        return tuple(index for index in self.excerpts if index not in hidden)
+
+
+class Measures(Protocol):
+    """What replaces messages, as it will be rendered: a plan needs the sizes."""
+
+    def excerpts(self, view: View, most: int | None) -> Mapping[int, Segment]:
+        """Return the shortened form of each result that takes more than `most` tokens."""
+
+    def masks(self, view: View, *, by_model: bool) -> Mapping[int, int]:
+        """Return the tokens of each output that may be masked, once it is."""
+
+    def quotes(self, view: View, run: Run, room: int, *, by_model: bool) -> int:
+        """Return the tokens that the quotes of a run take of `room`."""

@@ -15,73 +15,14 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
-from typing import NamedTuple, Protocol
 
-from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
-from ..ledger.segments import Segment
-from ..messages.forks import lazy
 from .budget import Budget
-from .jobs import (
-    ALL,
-    BESIDE,
-    FOLD,
-    PROSE_SHARE,
-    SMALLEST_SUMMARY,
-    Job,
-    Run,
-    Way,
-    jobs_for,
-    runs_of,
-    size_without,
-)
+from .cut import Summaries, cut, if_it_pays
+from .jobs import SMALLEST_SUMMARY, Measures, Plan
 from .view import View, largest_fixed
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What to shorten, to mask and to summarize, and where the tail starts."""
-
-    tail_start: int
-    expected: int
-    """Tokens of the view afterwards, at most."""
-    jobs: tuple[Job, ...] = ()
-    """Summaries to write."""
-    masks: tuple[int, ...] = ()
-    """Tool results to replace by one line each; then there are no jobs."""
-    excerpts: tuple[int, ...] = ()
-    """Tool results that are too large, to replace by their first and last lines."""
-
-    @property
-    def summarized(self) -> frozenset[int]:
-        """The messages that the new summaries replace."""
-        return frozenset(index for job in self.jobs for index in range(job.start, job.end))
-
-    @property
-    def excerpted(self) -> tuple[int, ...]:
-        """The excerpts that neither a mask nor a summary of the plan hides."""
-        hidden = self.summarized.union(self.masks)
-        return tuple(index for index in self.excerpts if index not in hidden)
-
-    @property
-    def shortened(self) -> Plan:
-        """The part of the plan that needs no summary."""
-        return replace(self, jobs=())
-
-
-class Measures(Protocol):
-    """What replaces messages, as it will be rendered: a plan needs the sizes."""
-
-    def excerpts(self, view: View, most: int | None) -> Mapping[int, Segment]:
-        """Return the shortened form of each result that takes more than `most` tokens."""
-
-    def masks(self, view: View, *, by_model: bool) -> Mapping[int, int]:
-        """Return the tokens of each output that may be masked, once it is."""
-
-    def quotes(self, view: View, run: Run, room: int, *, by_model: bool) -> int:
-        """Return the tokens that the quotes of a run take of `room`."""
 
 
 def plan(
@@ -99,38 +40,55 @@ def plan(
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
+    short = shortening(view, budget, measures, force=force, by_model=by_model)
+    if short is not None and short.masks:
+        return short
     excerpts = measures.excerpts(view, budget.large)
     view = view.adding(excerpts.values())
-    budget = budget.beside(view.fixed())
-    budget = budget.forced(view.size()) if force else budget
-    found = _compression(view, budget, measures, by_model)
-    if found is not None or not excerpts:
-        return found and replace(found, excerpts=tuple(excerpts))
+    budget = _marks(view, budget, force)
+    if view.size() <= budget.trigger:
+        return short
+    found = _yielding(Summaries(view, budget, measures, by_model))
+    return short if found is None else replace(found, excerpts=tuple(excerpts))
+
+
+def shortening(
+    view: View, budget: Budget, measures: Measures, *, force: bool = False, by_model: bool = False
+) -> Plan | None:
+    """Return the part of the plan that needs no summary: excerpts and masks, or None.
+
+    Raises:
+        BudgetTooSmall: what cannot be dropped exceeds the limit.
+    """
+    excerpts = measures.excerpts(view, budget.large)
+    view = view.adding(excerpts.values())
+    budget = _marks(view, budget, force)
+    masked = None
+    if view.size() > budget.trigger:
+        masked = _mask_plan(view, budget, measures.masks(view, by_model=by_model))
+    if masked is not None or not excerpts:
+        return masked and replace(masked, excerpts=tuple(excerpts))
     return Plan(len(view.tokens), view.size(), excerpts=tuple(excerpts))
+
+
+def _marks(view: View, budget: Budget, force: bool) -> Budget:
+    """Return the budget with the marks of this view.
+
+    Raises:
+        BudgetTooSmall: what cannot be dropped exceeds the limit.
+    """
+    fixed = view.fixed()
+    if fixed > budget.limit:
+        raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
+    budget = budget.beside(fixed)
+    budget = budget.forced(view.size()) if force else budget
+    target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
+    return replace(budget, target=target)
 
 
 def is_due(view: View, budget: Budget) -> bool:
     """Return whether the view is above the mark at which it is compressed."""
     return view.size() > budget.beside(view.fixed()).trigger
-
-
-def _compression(view: View, budget: Budget, measures: Measures, by_model: bool) -> Plan | None:
-    size, fixed = view.size(), view.fixed()
-    if fixed > budget.limit:
-        raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
-    if size <= budget.trigger:
-        return None
-    target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
-    budget = replace(budget, target=target)
-    masked = _mask_plan(view, budget, measures.masks(view, by_model=by_model))
-    if masked is not None:
-        return masked
-    return _yielding(_Summaries(view, budget, measures, by_model))
-
-
-def _if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:
-    pays = size - found.expected >= budget.min_gain * size
-    return found if pays or size > budget.limit else None
 
 
 # -------------------------------------------------------------- masks
@@ -148,7 +106,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     that the provider may read again what follows the first of them: its prefix cache ends there.
     Otherwise a summary frees more for the same price, and lasts longer.
     """
-    recent = _cut(view, budget.mask_recent, 0)
+    recent = cut(view, budget.mask_recent, 0)
     gains = {
         index: view.message_tokens(index) - tokens
         for index, tokens in masks.items()
@@ -164,63 +122,13 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     again = found.expected - view.shown(0, found.masks[0])
     is_worth = found.expected <= budget.target or gain >= MASK_WORTH * again
     is_enough = found.expected <= budget.between(budget.mask_reach)
-    return _if_it_pays(found, size, budget) if is_enough and is_worth else None
+    return if_it_pays(found, size, budget) if is_enough and is_worth else None
 
 
-# -------------------------------------------------------------- the tail
+# -------------------------------------------------------------- what a policy keeps
 
 
-PLENTY = CompressorConfig.protect_last_n_tokens
-"""At the default tail size or above, the tail gets its share of the target in any window."""
-
-TURN_START_COST = 0.2
-"""Share of the tail that a cut on a turn start may cost."""
-
-
-def _turn_tokens(view: View, turns: int) -> int:
-    users = view.transcript.users
-    if not turns or not users:
-        return 0
-    return view.span(users[max(0, len(users) - turns)], len(view.tokens))
-
-
-def _starts(view: View) -> list[int]:
-    """Return where a tail may start: at the steps after the head and the last summary."""
-    earliest = max([view.head_end, *(tile.end for tile in view.tiles)])
-    return [step.start for step in view.transcript.steps if step.start >= earliest]
-
-
-def _tail(view: View, start: int) -> int:
-    return view.span(start, len(view.tokens))
-
-
-def _oldest(view: View, room: int) -> int:
-    """Return the start of the longest tail within `room`, of the newest step at least."""
-    starts = _starts(view)
-    fits = (start for start in starts if _tail(view, start) <= room)
-    return next(fits, starts[-1] if starts else len(view.tokens))
-
-
-def _cut(view: View, room: int, floor: int) -> int:
-    """Return where the tail starts: a step boundary, a turn start where that costs little.
-
-    A turn start never brings the tail below `floor` tokens.
-    """
-    cut, users = _oldest(view, room), set(view.transcript.users)
-    least = max(floor, _tail(view, cut) * (1 - TURN_START_COST))
-    turns = (start for start in _starts(view) if start >= cut and start in users)
-    return next((start for start in turns if _tail(view, start) >= least), cut)
-
-
-# -------------------------------------------------------------- summaries
-
-
-FILLED = 0.95
-"""Share of its room that a tail keeps when its cut moves to a turn start
-(tests/compressor/test_tails.py)."""
-
-
-def _yielding(whole: _Summaries) -> Plan | None:
+def _yielding(whole: Summaries) -> Plan | None:
     """Return the plan for which the fewest of the kept messages yield, the oldest first.
 
     As many yield as bring the view down to its target: down to the limit alone, each of the next
@@ -230,233 +138,14 @@ def _yielding(whole: _Summaries) -> Plan | None:
     steps = (step for step in view.transcript.steps if step.start in view.kept)
     kept = [step for step in steps if view.covered.isdisjoint(step)]
 
-    def yielded(oldest: int) -> _Summaries:
+    def yielded(oldest: int) -> Summaries:
         left = frozenset(chain.from_iterable(kept[oldest:]))
         return replace(whole, view=replace(view, kept=left))
 
     def is_enough(oldest: int) -> bool:
         with suppress(BudgetTooSmall):
-            found = yielded(oldest).plan()
-            return found is None or found.expected <= target
+            found = yielded(oldest).split()
+            return found is None or found[1] <= target
         return False
 
     return yielded(bisect_left(range(len(kept)), True, key=is_enough)).plan()
-
-
-class _Split(NamedTuple):
-    """A place for the cut, and what the view takes around the texts then."""
-
-    start: int
-    """The tail starts here."""
-    way: Way
-    kept: int
-    """Tokens of the view outside the runs to replace."""
-    texts: int
-    """Tokens that the texts are given."""
-    runs: int
-    """How many texts."""
-
-    def fits(self, goal: int) -> bool:
-        """Return whether texts make the view as small as the goal."""
-        return self.runs > 0 and self.kept + self.texts <= goal
-
-
-@dataclass(frozen=True)
-class _Summaries:
-    """Plans the summaries of one view."""
-
-    view: View
-    budget: Budget
-    measures: Measures
-    by_model: bool
-
-    def plan(self) -> Plan | None:
-        """Return the plan that comes down to the target, else half the way to it, else the limit.
-
-        Raises:
-            BudgetTooSmall: no plan comes down to the limit.
-        """
-        target, limit, size = self.budget.target, self.budget.limit, self.view.size()
-        least = size
-        for goal in (target, (target + limit) // 2, limit):
-            found = self._mildest(goal)
-            if found.fits(goal):
-                return _if_it_pays(self._measured(found, goal), size, self.budget)
-            least = min(least, found.kept + found.texts)
-            if size <= limit:
-                return None
-        raise BudgetTooSmall(least, limit, culprit=largest_fixed(self.view))
-
-    # ---------------------------------------------------------- the cut
-
-    def _mildest(self, goal: int) -> _Split:
-        """Return the mildest way to the goal that leaves the tail its share, else the longest tail.
-
-        If no way comes down to the goal, return the one that comes nearest.
-        """
-        enough = _oldest(self.view, min(self._asked, self._share(goal)))
-        ways = (FOLD, ALL) if self._old == 0 or self._is_full() else (BESIDE, FOLD, ALL)
-        found = [self._longest(goal, way) for way in ways]
-        for split in found:
-            if split.start <= enough and split.fits(goal) and self._has_room(goal, split.way):
-                return split
-        fitting = [split for split in found if split.fits(goal)]
-        if not fitting:
-            return min(found, key=lambda split: split.kept + split.texts)
-        roomy = [split for split in fitting if self._has_room(goal, split.way)]
-        return min(roomy or fitting, key=lambda split: split.start)
-
-    def _longest(self, goal: int, way: Way) -> _Split:
-        """Return the split with the longest tail that is asked for and fits."""
-        view, starts, asked = self.view, _starts(self.view), self._asked
-        if not starts:
-            return self._split(len(view.tokens), way, 0)
-        reserve = self._reserve(goal, way)
-        at = bisect_left(
-            starts, True, key=lambda start: self._split(start, way, reserve).fits(goal)
-        )
-        fits = _tail(view, starts[min(at, len(starts) - 1)])
-        share = self._share(goal)
-        cut = _cut(view, min(asked, fits), share if asked >= share else 0)
-        return self._split(cut, way, reserve)
-
-    def _split(self, start: int, way: Way, texts: int) -> _Split:
-        runs = runs_of(self.view, start, way)
-        least = SMALLEST_SUMMARY * len(runs)
-        return _Split(start, way, size_without(self.view, runs), max(least, texts), len(runs))
-
-    # ---------------------------------------------------------- shares
-
-    @lazy
-    def _asked(self) -> int:
-        """Return the tokens that the tail asks for."""
-        asked = max(self.budget.tail, _turn_tokens(self.view, self.budget.recent_turns))
-        if self.budget.tail < PLENTY:
-            return asked
-        return max(asked, self._share(self.budget.target))
-
-    def _share(self, goal: int) -> int:
-        """Return the tail's share of the goal, in whole steps."""
-        share = int(self._beside_head(goal) * self.budget.tail_share)
-        sizes = (_tail(self.view, start) for start in reversed(_starts(self.view)))
-        return next((size for size in sizes if size >= share), share)
-
-    def _beside_head(self, goal: int) -> int:
-        return max(0, goal - self.view.span(0, self.view.head_end))
-
-    @lazy
-    def _old(self) -> int:
-        """Return the tokens of the summaries that are there."""
-        return sum(segment.tokens for segment in self.view.summaries())
-
-    @lazy
-    def _said(self) -> int:
-        """Return how many messages of the user summaries may have to quote."""
-        view = self.view
-        return sum(view.allowed[n] and n not in view.covered for n in view.transcript.users)
-
-    @lazy
-    def _prose(self) -> int:
-        """Return the tokens to ask of a model."""
-        return self.budget.prose_for(self.view.size())
-
-    def _is_full(self) -> bool:
-        """Return whether the next summary would stand beside more than summaries may take.
-
-        A fold may fill its share and its prose twice what was asked. The next summary must still
-        stand beside it, or each is a fold.
-        """
-        more = max(self._prose + self.budget.quotes, 2 * self._prose)
-        return self._old > self.budget.fold + more
-
-    def _due(self, goal: int, way: Way, quotes: int) -> int:
-        """Return the tokens of a text, if only head and tail stand beside it.
-
-        Where summaries are, little enough that a fold and two more can stand beside each other.
-        """
-        beside = self._beside_head(goal)
-        most = beside // (5 if way.folds else 10) if self._old else self._besides_tail(beside, goal)
-        return min(self._prose + self._quotes(way, quotes), most)
-
-    def _besides_tail(self, room: int, goal: int) -> int:
-        """Return what the tail's share leaves of a room; one large step takes no more than that."""
-        return max(room - self._share(goal), int(room * (1 - self.budget.tail_share)))
-
-    def _quotes(self, way: Way, quotes: int) -> int:
-        """Return the tokens of quotes, where so many are set aside.
-
-        Each message of the user gets room for its beginning; a fold takes what summaries may.
-        """
-        folded = self.budget.fold - self._prose if way.folds and self._old else 0
-        return max(quotes, self.budget.said * self._said, folded if self.budget.said else 0)
-
-    def _free(self, goal: int, way: Way) -> int:
-        """Return the tokens that texts and tail share."""
-        starts = _starts(self.view)
-        runs = runs_of(self.view, starts[-1], way)
-        return goal - size_without(self.view, runs) + _tail(self.view, starts[-1])
-
-    def _reserve(self, goal: int, way: Way) -> int:
-        """Return the tokens that the tail leaves to texts; none where only the limit counts."""
-        if way is ALL and goal >= self.budget.limit:
-            return 0
-        most = self._besides_tail(self._free(goal, way), goal)
-        return max(0, min(self._due(goal, way, self.budget.most_quotes), most))
-
-    def _has_room(self, goal: int, way: Way) -> bool:
-        """Return whether the texts have at least half of the room that is due to them.
-
-        Small runs that stay beside a tail may leave next to nothing for a summary of hundreds of
-        messages (tests/compressor/test_tails.py).
-        """
-        least = self._due(goal, way, self.budget.quotes)
-        return not _starts(self.view) or 2 * self._reserve(goal, way) >= least
-
-    # ---------------------------------------------------------- the texts
-
-    def _measured(self, split: _Split, goal: int) -> Plan:
-        """Return the plan with the cut fixed: what the quotes do not need goes to the tail."""
-        # Texts that took all that is left would soon be folded.
-        quotes = self._quotes(split.way, self.budget.most_quotes)
-        most = self._prose + quotes
-        room = min(most, goal - split.kept)
-        needs = self._needs(split, room)
-        prose = min(self._prose, int(room * PROSE_SHARE)) if self.by_model else 0
-        split = self._lengthened(split, goal, prose, min(most - prose, sum(needs)))
-        room = min(most, goal - split.kept)
-        # Where no budget is set, quotes take what the prose leaves.
-        beside = room if self.budget.said else quotes
-        jobs = jobs_for(self.view, self._runs(split), needs, prose, room, beside)
-        return Plan(split.start, split.kept + min(room, max(split.texts, prose)), jobs)
-
-    def _runs(self, split: _Split) -> list[Run]:
-        return runs_of(self.view, split.start, split.way)
-
-    def _needs(self, split: _Split, room: int) -> list[int]:
-        return [
-            self.measures.quotes(self.view, run, room, by_model=self.by_model)
-            for run in self._runs(split)
-        ]
-
-    def _lengthened(self, split: _Split, goal: int, prose: int, quotes: int) -> _Split:
-        """Return the split with a longer tail where its texts need less than they are given.
-
-        Quotes of a shorter middle need less in proportion.
-        """
-        view, tail, whole = self.view, _tail(self.view, split.start), self._source(split)
-
-        def at(start: int) -> _Split:
-            found = self._split(start, split.way, 0)
-            return found._replace(texts=prose + quotes * self._source(found) // whole)
-
-        older = [s for s in _starts(view) if s < split.start and _tail(view, s) <= self._asked]
-        longest = bisect_left(older, True, key=lambda start: at(start).fits(goal))
-        if longest == len(older):
-            return split._replace(texts=prose + quotes)
-        room = _tail(view, older[longest])
-        longer = at(_cut(view, room, max(tail + 1, int(room * FILLED))))
-        is_longer = longer.runs == split.runs and longer.fits(goal)
-        return longer if is_longer else split._replace(texts=prose + quotes)
-
-    def _source(self, split: _Split) -> int:
-        return sum(self.view.source(start, end) for start, end in self._runs(split))

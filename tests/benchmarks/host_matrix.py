@@ -8,8 +8,9 @@ agent out. Each cell is two agents: ours, and one with the host's own `summarize
 same window and reserve. For both: the agent's requests; turns answered; requests refused; over the
 window; calls without their result and results without their call; the mean and the least share of a
 request's non-system bytes with which the next one begins; the summarizer's calls. Left out of the
-shares: a request after a compression, and the first of a turn after a tool loop, which the host
-does not send again. A `+` marks turns that the host began again and again until let through.
+shares: a request after a compression, and a turn's first one without the tool loop of the turn
+before, which the host does not send again. A `+` marks turns that the host began again and again
+until let through.
 """
 
 from __future__ import annotations

@@ -159,17 +159,21 @@ class Run:
             self.note = (done.stderr.strip() or done.stdout.strip())[-80:].replace("\n", " ")
 
     def at_a_terminal(self, *words: str, prompts: Sequence[str]) -> None:
-        """Type prompts into a command of `praisonai` at a terminal, each after the last answer."""
+        """Type prompts into a Python program at a terminal, each after the last answer."""
         leader, follower = pty.openpty()
-        command = [sys.executable, "-m", "praisonai", *words]
+        command = [sys.executable, *words]
         given = {"stdin": follower, "stdout": follower, "stderr": follower}
         environment = {**self.environment, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
         with subprocess.Popen(command, env=environment, **given, close_fds=True) as process:  # type: ignore[call-overload]
-            _drained(leader, 12)
+            shown = _drained(leader, 12).decode(errors="replace")
             for prompt in prompts:
                 before = len(self.host.requests)
                 os.write(leader, prompt.encode() + b"\r")
                 self._answered(leader, before, 0 if prompt.startswith("/") else 30)
+                if process.poll() is not None:
+                    break
+            if not self.host.requests:
+                self.note = " ".join(shown.split())[-110:]
             process.kill()
         os.close(follower)
         os.close(leader)
@@ -179,8 +183,8 @@ class Run:
         end = time.monotonic() + patience
         while time.monotonic() < end and len(self.host.requests) == before:
             _drained(leader, 0.2)
-        quiet = 0.0
-        while quiet < 1.0:
+        quiet, end = 0.0, time.monotonic() + 60
+        while quiet < 1.0 and time.monotonic() < end:
             open_now = any(r.ended_at is None for r in self.host.requests)
             count = len(self.host.requests)
             _drained(leader, 0.25)
@@ -216,8 +220,17 @@ def command(*words: str) -> Callable[[Run], None]:
 
 
 def terminal(*words: str) -> Callable[[Run], None]:
-    """A command that is talked to past its window at a terminal."""
+    """A program that is talked to past its window at a terminal."""
     return lambda run: run.at_a_terminal(*words, prompts=[*TALK, "/status", "/exit"])
+
+
+ALONE = """
+import sys
+sys.modules["praisonai"] = None  # as where praisonai-code is installed by itself
+sys.argv = ["praisonai-code", "code", "--model", "gpt-4o-mini"]
+from praisonai_code.__main__ import main
+main()
+"""
 
 
 # ---------------------------------------------------------------- bots and gateway
@@ -312,6 +325,7 @@ def invoked(run: Run) -> None:
 
 ONE_TURN: dict[str, Callable[[Run], None]] = {
     "praisonai PROMPT": command(LONG),
+    "praisonai code PROMPT": command("code", "--tools", "tools.py", LONG),
     "praisonai run PROMPT": command("run", "--tools", "tools.py", LONG),
     "praisonai agents.yaml": command("agents.yaml"),
     "praisonai run agents.yaml": command("run", "agents.yaml"),
@@ -319,9 +333,10 @@ ONE_TURN: dict[str, Callable[[Run], None]] = {
 }
 SURFACES: dict[str, Callable[[Run], None]] = {
     **ONE_TURN,
-    "praisonai chat": terminal("chat", "--model", "gpt-4o-mini"),
-    "praisonai code": terminal("code", "--model", "gpt-4o-mini"),
-    "praisonai (terminal)": terminal(),
+    "praisonai chat": terminal("-m", "praisonai", "chat", "--model", "gpt-4o-mini"),
+    "praisonai code": terminal("-m", "praisonai", "code", "--model", "gpt-4o-mini"),
+    "praisonai-code code": terminal("-c", ALONE),
+    "praisonai (terminal)": terminal("-m", "praisonai"),
     "HTTP API (/invoke)": invoked,
     **{
         f"bot: {platform}": bot(platform)

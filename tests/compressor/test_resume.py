@@ -106,6 +106,14 @@ def test_nothing_of_an_unknown_session(store: Store) -> None:
             ask("nowhere")
 
 
+def test_a_session_that_was_never_compressed_comes_back(store: Store) -> None:
+    """`save` needs no compression before it, and the newest one counts."""
+    assert over(store).save(coding_session(2), session_id="s")
+    assert over(store).save(coding_session(3), session_id="s")
+    assert over(store).resume("s").messages == coding_session(3)
+    assert over(store).verbatim(session_id="s") == coding_session(3)
+
+
 # ---------------------------------------------------------------- going on from it
 
 

@@ -207,7 +207,9 @@ def reused(before: Any, after: Any) -> float:
 
 def is_dropped(before: Any, after: Any) -> bool:
     """Whether a tool loop has ended between two requests: the host does not send it again."""
-    return bool(before.messages[-1]["role"] == "tool" and after.messages[-1]["role"] == "user")
+    if before.messages[-1]["role"] != "tool" or after.messages[-1]["role"] != "user":
+        return False
+    return before.messages[-1] not in after.messages
 
 
 def prefix_shares(requests: Sequence[Any]) -> list[float]:

@@ -8,7 +8,8 @@ from typing import Any
 from praison_compressor import Segment
 from praison_compressor.messages import Message, digest, read
 from praison_compressor.view.budget import Budget
-from praison_compressor.view.plan import Plan, plan
+from praison_compressor.view.jobs import Plan
+from praison_compressor.view.plan import plan
 from praison_compressor.view.view import View
 from tests.helpers.transcripts import call
 

@@ -276,11 +276,11 @@ def growing(host: Host, turns: int, *, bound: int = 0, first: int = 0) -> list[l
 
 @pytest.mark.parametrize("most", [LONG, LONG + 1, 40, 41])
 def test_a_front_that_slides_comes_back(most: int) -> None:
-    """A host that keeps the last N is found out by its second cut, and everything is back."""
+    """A host that keeps the last N is found out by its third cut, and everything is back."""
     host, whole = Host(most), Host()
     cut, uncut = growing(host, 60), growing(whole, 60)
     differing = [n for n, (a, b) in enumerate(zip(cut, uncut, strict=True)) if a != b]
-    assert differing == [most // 2 + 1]
+    assert differing == [most // 2 + 1, most // 2 + 2]
 
 
 @pytest.mark.parametrize("most", [40, 41])
@@ -290,6 +290,20 @@ def test_a_host_that_names_its_bound_loses_nothing(most: int) -> None:
     assert growing(host, 60, bound=most) == growing(whole, 60)
 
 
+@pytest.mark.parametrize("most", [40, 41])
+def test_a_restart_at_the_first_cut_loses_no_front(most: int) -> None:
+    """What may have slid out is recorded until that is known."""
+    host = Host(most)
+    growing(host, most // 2 + 2)
+    record = [seen.plain for seen in host.carried.record]
+    assert record[0] == user("q0")
+    host.carried = carried_in(record, host._cache)
+    growing(host, 3, first=most // 2 + 2)
+    whole = Host()
+    growing(whole, most // 2 + 5)
+    assert host.carried.messages == whole.carried.messages
+
+
 def test_a_deleted_front_stays_away() -> None:
     """A user who deletes the first exchange does not see it again, also in a long list."""
     host = Host()
@@ -297,6 +311,17 @@ def test_a_deleted_front_stays_away() -> None:
     del host.history[:2]
     later = growing(host, 30, first=30)
     assert all(user("q0") not in request for request in later)
+
+
+def test_a_front_that_is_deleted_twice_stays_away() -> None:
+    """Two turns running, also at one length: a user may do that."""
+    host = Host()
+    growing(host, 30)
+    for n in (30, 31):
+        del host.history[:2]
+        growing(host, 1, first=n)
+    later = growing(host, 5, first=32)
+    assert all(user("q0") not in request and user("q1") not in request for request in later)
 
 
 def test_what_is_deleted_of_a_bounded_list_stays_away() -> None:

@@ -73,7 +73,7 @@ def test_another_models_thinking_is_left_out() -> None:
 
 
 def test_calls_and_results_as_text() -> None:
-    """A provider that refuses calls without tools is told of both in words."""
+    """A provider that refuses calls without tools gets both in words."""
     call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
     messages = [
         {"role": "user", "content": "q"},

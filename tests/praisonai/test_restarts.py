@@ -9,6 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from praisonaiagents import MemoryConfig
+from praisonaiagents.session import get_default_session_store
 
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.testing import LocalProvider, Worker
@@ -160,3 +162,18 @@ def test_a_cleared_history_stays_cleared(host: LocalProvider, tmp_path: Path) ->
     made.clear_history()
     chat(made, [turn(1)])
     assert turn(0) not in [message["content"] for message in of_agent(host)[-1].messages]
+
+
+def test_what_the_hosts_store_cut_is_taken_from_the_ledger(host: LocalProvider) -> None:
+    """The host keeps the newest 100 messages of a session; a restarted agent has the first too."""
+    store = get_default_session_store()
+    store.max_messages = 12
+    memory = MemoryConfig(session_id=SESSION)
+    chat(agent(host, OPENAI, context(host), memory=memory), [*map(turn, range(14))])
+    calls = len(host.for_model("aux"))
+    assert len(store.get_working_history(SESSION)) == 12
+    restarted = agent(host, OPENAI, context(host), memory=memory)
+    chat(restarted, ["Go on."])
+    said = [message["content"] for message in restarted.chat_history if message["role"] == "user"]
+    assert said == [*map(turn, range(14)), "Go on."]
+    assert len(host.for_model("aux")) == calls > 0

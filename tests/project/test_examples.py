@@ -245,6 +245,20 @@ def test_a_loop_of_ones_own_goes_on_after_a_restart(home: LocalProvider, tmp_pat
     assert [record.error for record in home.refused] == []
 
 
+def test_the_own_loop_example_keeps_what_was_never_compressed(
+    home: LocalProvider, tmp_path: Path
+) -> None:
+    """Stopped after its first short turn, it has the question and the answer again."""
+    module, folder = example("own_loop"), texts(tmp_path / "texts")
+    config = CompressorConfig(model="gpt-4o-mini", store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
+    home.answer_with(Worker(answer="Of harbours."))
+    first = module.Loop(folder, config)
+    first.ask("What do these tell?")
+    again = module.Loop(folder, config)
+    assert again.messages == first.messages
+    assert again.messages[1]["content"] == "What do these tell?"
+
+
 RUN_WORKFLOW = """
 import json
 from praisonaiagents.workflows.yaml_parser import YAMLWorkflowParser

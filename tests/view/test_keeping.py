@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor
 from praison_compressor.messages import check, text_of
-from praison_compressor.view.plan import Plan
+from praison_compressor.view.jobs import Plan
 from praison_compressor.view.view import View
 from tests.helpers.compressing import Model
 from tests.helpers.sketches import budget, laid, planned

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, Segment
 from praison_compressor.messages import digest, read, steps
 from praison_compressor.view.budget import Budget
-from praison_compressor.view.jobs import SMALLEST_SUMMARY
-from praison_compressor.view.plan import Plan
+from praison_compressor.view.jobs import SMALLEST_SUMMARY, Plan
 from praison_compressor.view.view import View
 from tests.helpers import sketches
 from tests.helpers.sketches import budget, found, laid

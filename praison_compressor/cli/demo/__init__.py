@@ -149,7 +149,7 @@ def _listed(messages: Sequence[Message], tokens: TokenCounter) -> Iterator[str]:
         calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
         said = [excerpt(" ".join([*calls, text_of(message)]), WIDTH - 16)]
         if framed:
-            headings = re.findall(r"^## (.+)", unframe(message), re.MULTILINE)
+            headings = re.findall(r"^## ([^:(\n]+)", unframe(message), re.MULTILINE)
             said = textwrap.wrap(", ".join(headings), WIDTH - 16) or ["one paragraph"]
         name = "summary" if framed else str(message.get("role"))
         yield f"{name:<9}{number(tokens.message(message)):>6} {said[0]}"

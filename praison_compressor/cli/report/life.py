@@ -15,7 +15,8 @@ from ...compressor.context_compressor import ContextCompressor
 from ...errors import SessionNotFound
 from ...ledger.outlines import in_order
 from ...ledger.segments import FORGOTTEN, Entry, Epoch, Segment, Store, Usage, in_force
-from ...messages import Message, content_digest, read, text_of
+from ...messages import Message, content_digest, read, text_of, tool_calls_of
+from ...messages.completing import carried_in
 from ...summaries.prompts import rendering
 from ...tokens.counter import TokenCounter
 from ...tokens.models import input_price
@@ -89,6 +90,9 @@ class Life:
     usage: Usage = field(default_factory=Usage)
     price: float | None = None
     """US dollars that the reading model's provider lists for one input token."""
+    kept_steps: int = 0
+    """Steps of finished turns in the transcript; a host drops these when a turn ends."""
+    kept_tokens: int = 0
     requests_of: Mapping[str, int] = field(default_factory=dict)
     """Epoch → the request at which the epoch began."""
 
@@ -151,7 +155,7 @@ def life_of_session(store: Store, namespace: str, session_id: str, tokens: Token
     found = _collected(store, namespace, session_id)
     messages = store.transcript(store.open(namespace, session_id))
     lengths = [card.segment.transcript_length for card in (*found.cards, *found.masks)]
-    if not 0 < max(lengths, default=0) <= len(messages):
+    if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
         return replace(found, note=ARCHIVED, price=input_price(tokens.model))
     return _drawn(replace(found, note=WHOLE), messages, tokens)
 
@@ -178,7 +182,16 @@ def _drawn(found: Life, messages: Sequence[Message], tokens: TokenCounter) -> Li
     cards = sorted((*found.cards, *found.masks), key=lambda card: card.number)
     points, begun = _curve(messages, cards, tokens)
     price = input_price(tokens.model)
-    return replace(found, points=tuple(points), requests_of=begun, price=price)
+    turns = carried_in(messages, tokens.cache).exchanges
+    work = [seen.plain for turn in turns if not turn.is_open for seen in turn.work]
+    return replace(
+        found,
+        points=tuple(points),
+        requests_of=begun,
+        price=price,
+        kept_steps=sum(bool(tool_calls_of(message)) for message in work),
+        kept_tokens=sum(map(tokens.message, work)),
+    )
 
 
 def _curve(
