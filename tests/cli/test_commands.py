@@ -75,7 +75,7 @@ def test_version_and_help(run: Run) -> None:
 
 def test_any_option_of_the_configuration_is_set(file: Path, run: Run) -> None:
     """Numbers, ratios, switches, JSON and texts reach the compressor."""
-    given = ("output_reserve=1k", "trigger_ratio=0.5", "recall=true", "archive-limit-mb=none")
+    given = ("output_reserve=1k", "trigger_ratio=0.5", "recall=true", "quotes-budget-tokens=none")
     pairs = (*given, 'tool_policies={"read_*": "summarize"}')
     settings = [word for pair in pairs for word in ("--set", pair)]
     done = run("compress", file, "--window", "8k", *settings, "--json").json

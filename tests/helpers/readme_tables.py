@@ -10,7 +10,6 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +36,7 @@ def commands() -> dict[str, Any]:
 
 
 def options_table() -> str:
-    """The options of `CompressorConfig`: name, default and docstring."""
+    """Return the options of `CompressorConfig`: name, default and meaning."""
     lines = ["| option | default | meaning |", "|---|---|---|"]
     for name, default, meaning in _options():
         lines.append(f"| `{name}` | {default} | {meaning} |")
@@ -45,16 +44,14 @@ def options_table() -> str:
 
 
 def _options() -> list[tuple[str, str, str]]:
-    meanings = CompressorConfig.meanings()
+    default, meanings = CompressorConfig(), CompressorConfig.meanings()
     return [
-        (field.name, _default(field.default), _flat(meanings[field.name]))
-        for field in fields(CompressorConfig)
+        (name, _default(getattr(default, name)), _flat(meaning))
+        for name, meaning in meanings.items()
     ]
 
 
 def _default(value: Any) -> str:
-    if value is MISSING:
-        return "none"
     return f"`{value:_}`" if type(value) is int else f"`{value!r}`"
 
 
