@@ -7,14 +7,14 @@ from collections.abc import Mapping
 from ..messages.calls import command_of
 from ..messages.excerpts import cut
 from .commands import Newest, parted
-from .rendering import TITLES, Line, Section
+from .rendering import TITLES, Entry, Section
 
 
 def section(found: Mapping[str, Newest], budget: int) -> Section:
     """Return the section of files, each with its newest changing call and that call's result."""
     older, newest = parted(list(found.items()), budget)
     lines = [
-        Line(one.exchange.at, (-n,), f"{path}: {_what(one)} -> {_quoted(path, one)}")
+        Entry(one.exchange.at, (-n,), f"{path}: {_what(one)} -> {_quoted(path, one)}")
         for n, (path, one) in enumerate(newest)
     ]
     left = [one.exchange.at for _, one in older]

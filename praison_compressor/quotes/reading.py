@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..messages import Message, ToolCall, is_result, result_text, text_of
-from ..messages.calls import Exchange, Pairing, call_text, command_of, key_of
+from ..messages.calls import AnsweredCall, Pairing, call_text, command_of, key_of
 from ..messages.paths import changed_by
 from . import commands, files, instructions, reports, user
 from .commands import Newest
@@ -22,7 +22,7 @@ from .passages import (
     without_notes,
     words_in_result,
 )
-from .plan import TOOLS, Plan
+from .plan import TOOLS, TodoList
 from .rendering import Count, Renderer
 from .telling import ACTS, kind_of
 from .user import Said
@@ -35,7 +35,7 @@ class Quotes:
     said: list[Said] = field(default_factory=list)
     instructions: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Path or tool -> position and content of the newest reading."""
-    plan: Plan = field(default_factory=Plan)
+    plan: TodoList = field(default_factory=TodoList)
     files: dict[str, Newest] = field(default_factory=dict)
     """Path -> the newest call that names it to change it."""
     runs: dict[str, Newest] = field(default_factory=dict)
@@ -119,7 +119,7 @@ class _Reader:
         elif self._last is not None and (one.source == "result" or ends_in_prompt(one.text)):
             # An agent without native calls: its text is the call.
             call = ToolCall("", commands.AGENT, self._last[1])
-            self._pairs.made.append(Exchange(self._last[0], call, one.text, at))
+            self._pairs.made.append(AnsweredCall(self._last[0], call, one.text, at))
             self._last = None
         elif one.source == "user":
             self._end_turn()
@@ -156,7 +156,7 @@ class _Reader:
             self._place(one)
         return self._found
 
-    def _place(self, one: Exchange) -> None:
+    def _place(self, one: AnsweredCall) -> None:
         found = self._found
         if key_of(one.call.name) in TOOLS:
             found.plan.see(one)

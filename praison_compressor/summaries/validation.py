@@ -202,7 +202,7 @@ def is_copy(text: str, source: str) -> bool:
 def _stands(piece: str, source: str) -> bool:
     if piece in source:
         return True
-    # Wrapped anew.
+    # Wrapped again.
     start = source.find(piece.lstrip()[: _PIECE // 6])
     if start < 0:
         return False
