@@ -32,7 +32,7 @@ from sqlalchemy import (
 from ...config import STORE_KINDS
 from ...errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailable
 from ...messages.forks import renewed, undivided
-from .archive import MessageArchive, Codec, Packer, new_pepper, packer_of
+from .archive import Codec, MessageArchive, Packer, new_pepper, packer_of
 from .schema import LAYOUT, make_tables, meta
 
 logger = logging.getLogger(__name__)

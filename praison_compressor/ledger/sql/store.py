@@ -16,7 +16,7 @@ from ...messages.forks import renewed
 from ...messages.secrets import Redactor
 from ..segments import Outline, Segment, Session, plain_outline
 from . import reading, writing
-from .archive import MessageArchive, Codec, codec_of
+from .archive import Codec, MessageArchive, codec_of
 from .audit import Fault, audit
 from .database import Database
 from .erasure import Erased, erase_message, erase_session, reclaim, stored_message
