@@ -6,7 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .config import CompressorConfig
-from .events import Event
 from .errors import (
     BudgetTooSmall,
     CompressorError,
@@ -21,6 +20,7 @@ from .errors import (
     SummaryError,
     SummaryRejected,
 )
+from .events import Event
 
 if TYPE_CHECKING:
     from .compressor.context_compressor import ContextCompressor

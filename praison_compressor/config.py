@@ -23,6 +23,7 @@ STORE_KINDS = ("sqlite", "sqlite+pysqlite", "postgres", "postgresql", "postgresq
 
 
 def shown(value: Any) -> str:
+    """Return a value as an error's text prints it, in about 60 characters."""
     try:
         text = repr(value)
     except ValueError:  # Python prints no number of more than 4,300 digits

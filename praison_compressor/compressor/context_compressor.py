@@ -12,8 +12,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from ..config import CompressorConfig, whole
-from ..events import Event, Hook, Listener
 from ..errors import CompressorError, ConfigError, LedgerError
+from ..events import Event, Hook, Listener
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, Store, undoing
@@ -110,7 +110,6 @@ class ContextCompressor:
                     target.
                 force: compress below the trigger too; ask models that rest after a failure too.
                 overhead_tokens: what the request has beside the messages (tool schemas).
-                tools: those schemas, for `summarize_on_prefix`.
                 parent_session_id: makes a new session a fork of that one.
                 extends: False reads the ledger and never writes to it.
                 pinned: texts added to the configured ones.
@@ -439,7 +438,8 @@ def default_store(config: CompressorConfig) -> Store:
         return MemoryStore()
     from ..ledger.sql.store import open_store  # loads SQLAlchemy: only when asked
 
-    return open_store(config.store_url, key=config.store_key, mask_secrets=config.redact_archive)
+    masks = config.redact_secrets is not False
+    return open_store(config.store_url, key=config.store_key, mask_secrets=masks)
 
 
 def _emit(telemetry: Listener, listener: Listener | None, event: Event) -> None:

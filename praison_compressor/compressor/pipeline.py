@@ -16,8 +16,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from ..config import CompressorConfig
-from ..events import Event, Hook
 from ..errors import BudgetTooSmall, LedgerConflict
+from ..events import Event, Hook
 from ..ledger.segments import Session, Store, Usage, in_force
 from ..messages import digest
 from ..messages.secrets import masks_secrets
@@ -40,6 +40,9 @@ logger = logging.getLogger(__name__)
 
 MOST_CONFLICTS = 8
 """Races lost in one call: a store whose tip was damaged loses them for ever."""
+
+SOFT_RATIO = 0.85
+"""Share of the trigger above which the background prepares a summary."""
 
 FIXED, NO_GAIN, VETO = "fixed part", "no gain", "veto"
 """Why a compression is skipped."""
@@ -75,7 +78,6 @@ class Pipeline:
         self.projector = Projector(config, store, tokens)
         self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
         self._writing = Writing(self.writer, self.projector.texts, tokens)
-        self._soft_ratio = config.soft_ratio
         self._store = store
         self._tokens = tokens
         self._emit = emit
@@ -297,7 +299,7 @@ class Pipeline:
     def soft_mark(self, request: Request, session: Session) -> int:
         """Return the size above which a summary is prepared."""
         budget = request.budget_for(session)
-        return int(budget.trigger * (1.0 if session.was_undone else self._soft_ratio))
+        return int(budget.trigger * (1.0 if session.was_undone else SOFT_RATIO))
 
     def _shortened(self, request: Request, view: View, plan: Plan) -> CompressResult | None:
         """Commit masks and excerpts: they need no model; return None if they are not recorded.
@@ -317,7 +319,7 @@ class Pipeline:
 
         A turn that needs one first finds a text without a model.
         """
-        asked, request = request, request.at(int(request.budget.trigger * self._soft_ratio))
+        asked, request = request, request.at(int(request.budget.trigger * SOFT_RATIO))
         request = replace(request, mode=Mode.COMMIT)
         view, plan = await asyncio.to_thread(self._seen, request, view)
         if plan is None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import logging
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
 from ..config import CompressorConfig
-from ..errors import LedgerError
-from ..ledger.segments import DROPPED, Entry, Outline, Segment, Session, Store, in_force
+from ..ledger.segments import DROPPED, Entry, Outline, Segment, Session, Store, bounded, in_force
 from ..messages import Message, digest, read
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
@@ -22,8 +20,6 @@ from ..view.texts import Texts
 from ..view.view import View
 from .request import Request
 
-logger = logging.getLogger(__name__)
-
 
 class Projector:
     """Lays transcripts along a store's ledger, as one model counts them; thread-safe."""
@@ -35,8 +31,7 @@ class Projector:
         self._cache = tokens.cache
         self._namespace = config.namespace
         self._recall = bool(config.recall)
-        most = config.archive_limit_mb or getattr(store, "limit_mb", None)
-        self._archive_limit = None if most is None else int(most * 1_000_000)
+        self._bounded = bounded(store)
 
     def open(self, request: Request) -> Session:
         """Return the request's session."""
@@ -146,23 +141,20 @@ class Projector:
         Return the places, in the list as it came, of messages that the archive had no room for:
         no reference leads to them.
         """
-        if self._archive_limit is None:
+        if self._bounded is None:
             return frozenset()
         known = {i for start, end, _ in view.standing for i in range(start, end)}
         new = plan.summarized.union(plan.masks, plan.excerpts) - known
         self.trim(free=sum(len(str(view.transcript.messages[i])) for i in new))
         digests = view.given.content_digests()
-        gone = self._store.dropped(self._namespace, digests)
+        gone = self._bounded.dropped(self._namespace, digests)
         return frozenset(n for n, d in enumerate(digests) if d in gone)
 
     def trim(self, *, free: int = 0) -> None:
         """Hold the archive to its limit, less the bytes that are to be free."""
-        if self._archive_limit is None:
-            return
-        try:
-            self._store.trim(self._namespace, max(0, self._archive_limit - free))
-        except LedgerError as error:  # the next commit tries again
-            logger.warning("the archive is not held to its limit: %s", error)
+        if self._bounded is not None:
+            most = int(self._bounded.limit_mb * 1_000_000)
+            self._bounded.trim(self._namespace, max(0, most - free))
 
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypedDict, cast
@@ -29,7 +29,6 @@ class Options(TypedDict, total=False):
     force: bool
     overhead_tokens: int
     extends: bool
-    tools: Sequence[Mapping[str, Any]] | None
     pinned: Sequence[str] | None
 
 
@@ -67,8 +66,6 @@ class Request:
     has_model: bool = False
     """A model is there to write prose."""
     force: bool = False
-    tools: tuple[Mapping[str, Any], ...] | None = None
-    """The schemas that the agent's requests carry; None: unknown."""
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
 
@@ -109,7 +106,6 @@ def request_of(
     """
     found, model = config_of(options, config), options.get("auxiliary_model")
     pinned = pinned_segment(options, config, tokens)
-    tools = options.get("tools")
     asked_now = options.get("force", False) or options.get("target_tokens") is not None
     has_model = has_model or bool(model or config.auxiliary_model)
     if mode is None:
@@ -126,7 +122,6 @@ def request_of(
         model=model,
         has_model=has_model,
         force=options.get("force", False),
-        tools=None if tools is None else tuple(tools),
         pinned=pinned,
     )
 
@@ -193,12 +188,9 @@ def checked(options: Options) -> Options:
     given = {name: value for name, value in options.items() if value is not None}
     check_name("session_id", options.get("session_id"))
     check_name("parent_session_id", options.get("parent_session_id"))
-    model, tools = given.get("auxiliary_model", ""), given.get("tools", ())
-    pinned = given.get("pinned", ())
+    model, pinned = given.get("auxiliary_model", ""), given.get("pinned", ())
     if not isinstance(model, str):
         raise ConfigError(f"auxiliary_model={model!r}: expected the name of a model, or None")
-    if not isinstance(tools, (list, tuple)) or any(not isinstance(t, Mapping) for t in tools):
-        raise ConfigError(f"tools: {tools!r:.60}: expected a list of schemas, or None")
     if not isinstance(pinned, (list, tuple)) or any(not isinstance(t, str) for t in pinned):
         raise ConfigError(f"pinned: {pinned!r:.60}: expected a list of texts, or None")
     for name in ("force", "extends"):

@@ -15,7 +15,7 @@ from ..events import Event, Hook
 from ..ledger.segments import Segment, Usage
 from ..messages import Message
 from ..summaries.prompts import rendering
-from ..summaries.protocol import Brief, Prefix, Written
+from ..summaries.protocol import Brief, Written
 from ..summaries.threads import begin
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
@@ -166,7 +166,6 @@ def _brief(
         earlier=tuple(filter(None, map(prose_of, stays))),
         visible=visible,
         instructions=request.config.summary_instructions,
-        prefix=_prefix(request, view, job),
     )
 
 
@@ -184,21 +183,6 @@ def _references(view: View, job: Job, name: str, dropped: Dropped) -> tuple[str,
             last, place = origin, places[origin]
         found.append("" if last in (dropped or ()) else f"{name}.{place}")
     return tuple(found)
-
-
-def _prefix(request: Request, view: View, job: Job) -> Prefix | None:
-    """Return what the agent's last request began with, or None if a model cannot be asked on it.
-
-    Without the caller's tools the request may have had some. The originals of a static summary are
-    to be read again, and are not in the view.
-    """
-    if not request.config.summarize_on_prefix or request.tools is None:
-        return None
-    if any(segment.method != "model" for segment in job.folds):
-        return None
-    own = view.between(job.start, job.end)
-    before = view.between(0, job.start)
-    return Prefix((*before, *own), own[0], request.tools, rolled=bool(job.folds))
 
 
 # -------------------------------------------------------------- the hook before a compression

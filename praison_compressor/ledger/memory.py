@@ -38,8 +38,8 @@ from .words import Hit, HitPlace, hits
 logger = logging.getLogger(__name__)
 
 
-LIMIT_MB = 256
-"""Default limit of a namespace's originals."""
+LIMIT_MB = 256.0
+"""Limit of a namespace's originals."""
 
 MOST_SESSIONS = 1_024
 """Sessions that are kept, those used last."""
@@ -89,8 +89,8 @@ def _as_it_was(kept: _Kept, length: int | None = None) -> list[Message] | None:
 class MemoryStore:
     """A ledger in this process's memory; nothing is written to a disk."""
 
-    limit_mb: float | None = LIMIT_MB
-    """Limit of a namespace's originals if the configuration has none."""
+    limit_mb: float = LIMIT_MB
+    """Limit of a namespace's originals; the compressor trims the archive to it."""
 
     def __init__(self) -> None:
         self._lock = renewed(threading.RLock())
@@ -236,7 +236,7 @@ class MemoryStore:
         return found
 
     def trim(self, namespace: str, most_bytes: int) -> int:
-        """See `Store.trim`."""
+        """See `Bounded.trim`."""
         with self._lock:
             archive = self._archives[namespace]
             there = [held for held in archive.values() if held.message is not DROPPED]
@@ -246,7 +246,7 @@ class MemoryStore:
             return len(gone)
 
     def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
-        """See `Store.dropped`."""
+        """See `Bounded.dropped`."""
         with self._lock:
             archive = self._archives[namespace]
             known = [archive.get(digest) for digest in digests]  # the last holder may go any time

@@ -8,7 +8,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, cast
 
 from ..messages import Message, content_digest, to_plain
 from ..messages.digests import Originals
@@ -106,8 +106,8 @@ class Entry:
 # ---------------------------------------------------------------- the limit of an archive
 DROPPED: Message = {
     "role": "archive",
-    "content": "no longer archived: the archive has a limit (archive_limit_mb), the large messages "
-    "go first, the oldest before the newer",
+    "content": "no longer archived: the archive has a limit in memory; the large messages go "
+    "first, the oldest before the newer",
 }
 """Replaces an original that the archive has no room for."""
 
@@ -360,15 +360,6 @@ class Store(Protocol):
         `DROPPED` replaces dropped ones, `{}` unwanted ones.
         """
 
-    def trim(self, namespace: str, most_bytes: int) -> int:
-        """Drop originals of a namespace until the rest fits; return how many.
-
-        Entries and views do not change.
-        """
-
-    def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
-        """Return which of these content digests name dropped originals."""
-
     def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
         """Return the epochs up to the named one, root first.
 
@@ -405,3 +396,24 @@ class Store(Protocol):
 
     def close(self) -> None:
         """Release the store's resources; no call follows."""
+
+
+class Bounded(Protocol):
+    """The archive of a store with a limit: the memory store's."""
+
+    limit_mb: float
+    """Megabytes that the originals of a namespace may take."""
+
+    def trim(self, namespace: str, most_bytes: int) -> int:
+        """Drop originals of a namespace until the rest fits; return how many.
+
+        Entries and views do not change.
+        """
+
+    def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
+        """Return which of these content digests name dropped originals."""
+
+
+def bounded(store: object) -> Bounded | None:
+    """Return the store if its archive has a limit, else None."""
+    return cast("Bounded", store) if hasattr(store, "limit_mb") else None

@@ -19,8 +19,8 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig
-from ..events import Event, Listener
 from ..errors import SessionNotFound, StoreUnavailable
+from ..events import Event, Listener
 from ..ledger.segments import Segment, Store
 from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
@@ -98,7 +98,7 @@ class AgentCompressor:
         self._passed = 0
         self._uncompacted: Any = None
         self.compress_alone()
-        self.whole_results = takes_whole_results(agent, asked, config)
+        self.whole_results = takes_whole_results(agent, asked)
         """Whether the host leaves a tool's result uncut, whatever its size."""
         if self.whole_results:
             agent.tool_output_limit = NO_LIMIT
@@ -417,9 +417,7 @@ class AgentCompressor:
         if forced:
             engine, beside = self._engines.focused(focus), found.overhead_tokens
             return found, request, engine, beside, {"force": True}
-        overhead = self._engines.overhead(request)
-        options = {"overhead_tokens": overhead, "tools": request.chat_tools}
-        return found, request, engine, beside, options
+        return found, request, engine, beside, {"overhead_tokens": self._engines.overhead(request)}
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
         """Return the best view after a failure of ours; log the cause once.

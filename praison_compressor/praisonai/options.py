@@ -153,16 +153,15 @@ def as_it_is(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
     return output
 
 
-def takes_whole_results(agent: Any, asked: RequestedContext, config: CompressorConfig) -> bool:
-    """Whether results of any size may come: what is too large then goes to the archive.
+def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
+    """Return whether tool results of any size may come: large ones go to the archive.
 
-    Not where a limit of the host's was set, or it keeps large results itself.
+    Not where a limit of the host was set, or where the host keeps large results itself.
     """
     host, plain = asked.context, ContextConfig()
     limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()
     return (
         asked.automatic
-        and config.large_result_share is not None
         and all(getattr(host, name) == getattr(plain, name) for name in limits)
         and getattr(agent, "tool_output_limit", None) in (DEFAULT_TOOL_OUTPUT_LIMIT, NO_LIMIT)
         and getattr(agent, "_artifact_store", None) is None

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from ..messages import Message, digest, is_result, is_system, responses, text_of, tool_calls_of
 from ..messages.display import in_words
-from ..summaries.cache_marks import marked, takes_marks
 from ..summaries.litellm_client import provider_of
+from .cache_marks import marked, takes_marks
 
 MARKS, USAGE = "cache_control", "stream_options"
 ROLES = "two messages of one role in a row"
@@ -36,11 +36,6 @@ class HostRequest:
     """How long an answer it asks for; 0 where it does not say."""
     schema: str = ""
     """The JSON of the answer's format, which the provider counts as input; "" without one."""
-
-    @property
-    def chat_tools(self) -> Sequence[Mapping[str, Any]] | None:
-        """The tools as a chat request carries them; None where it is of another shape."""
-        return self.tools if all("function" in tool for tool in self.tools) else None
 
 
 class Shape(NamedTuple):

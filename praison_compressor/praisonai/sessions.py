@@ -167,7 +167,7 @@ def _opened(config: CompressorConfig, agent: Any) -> Store:
         codec, url = _codec_of(keeper), url or str(default_path(encrypted=True))
     elif url is not None:
         return default_store(config)
-    return open_store(url, codec=codec, mask_secrets=config.redact_archive)
+    return open_store(url, codec=codec, mask_secrets=config.redact_secrets is not False)
 
 
 def _codec_of(keeper: Any) -> Any:

@@ -9,8 +9,8 @@ In the order in which data passes them:
 - `reading`: `read_quotes`, one pass over the messages; `Quotes.text`
 """
 
-from .passages import QuoteOptions, call_line
+from .passages import call_line
 from .reading import Quotes, read_quotes
 from .telling import telling_line
 
-__all__ = ["QuoteOptions", "Quotes", "call_line", "read_quotes", "telling_line"]
+__all__ = ["Quotes", "call_line", "read_quotes", "telling_line"]

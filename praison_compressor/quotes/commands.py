@@ -22,14 +22,13 @@ class Newest(NamedTuple):
 
     exchange: Exchange
     times: int
-    host_prefixes: tuple[str, ...]
 
     def quoted(self) -> str:
         """Return the words of its result that decide, else the result's size."""
         call = self.exchange.call
         if not self.exchange.is_answered:
             return NO_RESULT
-        output = without_notes(self.exchange.text, self.host_prefixes)
+        output = without_notes(self.exchange.text)
         said, kind = telling_line(call, output), kind_of(call)
         if not said or (kind == LISTS and "\n" in output.strip()):
             said = f"{said} {size(output)}".lstrip()
@@ -53,10 +52,10 @@ def size(output: str) -> str:
     return f"({told})" if output.strip() else "(no output)"
 
 
-def note(found: dict[str, Newest], name: str, one: Exchange, prefixes: tuple[str, ...]) -> None:
+def note(found: dict[str, Newest], name: str, one: Exchange) -> None:
     """Make a call the newest of its name."""
     known = found.pop(name, None)
-    found[name] = Newest(one, known.times + 1 if known else 1, prefixes)
+    found[name] = Newest(one, known.times + 1 if known else 1)
 
 
 def section(found: Sequence[Newest], budget: int) -> Section:

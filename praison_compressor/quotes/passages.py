@@ -10,22 +10,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ..config import CompressorConfig
 from ..messages import ORPHAN_OPENS, Message, ToolCall, is_answer_block, is_tools_text, text_of
 from ..messages.calls import call_text, key_of, loaded
 from ..messages.excerpts import MACHINE_LINE, cut
-
-
-class QuoteOptions(NamedTuple):
-    """What an application says of its own texts; see the options of these names."""
-
-    rule_sources: tuple[str, ...] = ()
-    host_prefixes: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, config: CompressorConfig) -> QuoteOptions:
-        """Return the options that a configuration gives."""
-        return cls(tuple(config.rule_sources), tuple(config.host_prefixes))
 
 
 class Spoken(NamedTuple):
@@ -74,13 +61,13 @@ _IN_NOTE = re.compile(
 ROLE = "in the user's role"
 
 
-def spoken(message: Message, options: QuoteOptions) -> Iterator[Spoken]:
+def spoken(message: Message) -> Iterator[Spoken]:
     """Yield the texts of a message in the user's role, each with who wrote it."""
     content, text = message.get("content"), text_of(message)
     if message.get("name"):
         yield Spoken("host", text, f"{message['name']}, {ROLE}")
     elif not is_tools_text(message):
-        yield from speakers(text, options.host_prefixes)
+        yield from speakers(text)
     elif not isinstance(content, list):
         yield Spoken("result", text)
     else:
@@ -91,10 +78,10 @@ def spoken(message: Message, options: QuoteOptions) -> Iterator[Spoken]:
             elif said.startswith(ORPHAN_OPENS):
                 yield Spoken("result", said)
             elif said:
-                yield from speakers(said, options.host_prefixes)
+                yield from speakers(said)
 
 
-def speakers(text: str, host_prefixes: tuple[str, ...] = ()) -> Iterator[Spoken]:
+def speakers(text: str) -> Iterator[Spoken]:
     """Yield the user's words, a tool's output and the host's notes of one text.
 
     >>> [one.text for one in speakers("<system-reminder>be brief</system-reminder>\\nFix it.")]
@@ -103,7 +90,7 @@ def speakers(text: str, host_prefixes: tuple[str, ...] = ()) -> Iterator[Spoken]
     own, notes = _parted(text)
     if answer := _ANSWER.match(own):
         yield Spoken("result", own[answer.end("heading") :].strip() if answer["heading"] else own)
-    elif own.lstrip().startswith((*HOST_PREFIXES, *host_prefixes)) or is_machine_text(own):
+    elif own.lstrip().startswith(HOST_PREFIXES) or is_machine_text(own):
         yield Spoken("host", own, ROLE)
     elif own.strip():
         yield Spoken("user", _WRAPPING.sub("", own).strip() if "<" in own else own)
@@ -242,11 +229,10 @@ def said_by(block: Mapping[str, Any]) -> str:
     return f"is_error: {text}" if block.get("is_error") is True else text
 
 
-def without_notes(result: str, host_prefixes: tuple[str, ...] = ()) -> str:
+def without_notes(result: str) -> str:
     """Return a tool's own output, without paragraphs that the host has added below."""
-    opens = (*HOST_PREFIXES, *host_prefixes)
     own, _, last = result.rstrip().rpartition("\n\n")
-    while own and last.lstrip().startswith(opens):
+    while own and last.lstrip().startswith(HOST_PREFIXES):
         result = own
         own, _, last = own.rstrip().rpartition("\n\n")
     return result

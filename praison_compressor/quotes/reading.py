@@ -14,7 +14,6 @@ from . import commands, files, instructions, reports, user
 from .commands import Newest
 from .passages import (
     ASKING_TOOLS,
-    QuoteOptions,
     Spoken,
     call_line,
     ends_in_prompt,
@@ -73,13 +72,13 @@ class Quotes:
         return Renderer(count, references).render(sections, budget_tokens)
 
 
-def read_quotes(messages: Sequence[Message], options: QuoteOptions | None = None) -> Quotes:
-    """Read what a segment's messages say, in order.
+def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ()) -> Quotes:
+    """Read what a segment's messages say, in order; see the option `rule_sources`.
 
     >>> read_quotes([{"role": "user", "content": "Use port 9090."}]).said[0].text
     'Use port 9090.'
     """
-    reader = _Reader(options or QuoteOptions())
+    reader = _Reader(rule_sources)
     for at, message in enumerate(messages):
         reader.read(at, message)
     return reader.finished()
@@ -91,8 +90,8 @@ _TAGS = re.compile(r"<[^>]*>")
 class _Reader:
     """One pass over the messages."""
 
-    def __init__(self, options: QuoteOptions) -> None:
-        self._options = options
+    def __init__(self, rule_sources: tuple[str, ...]) -> None:
+        self._rule_sources = rule_sources
         self._found = Quotes()
         self._pairs = Pairing()
         self._last: tuple[int, str] | None = None
@@ -109,7 +108,7 @@ class _Reader:
             text, called = text_of(message), self._pairs.calls(message, at)
             self._last = (at, text) if text.strip() and not called else None
         elif role == "user":
-            for one in spoken(message, self._options):
+            for one in spoken(message):
                 self._heard(at, one)
 
     def _heard(self, at: int, one: Spoken) -> None:
@@ -158,17 +157,17 @@ class _Reader:
         return self._found
 
     def _place(self, one: Exchange) -> None:
-        found, prefixes = self._found, self._options.host_prefixes
+        found = self._found
         if key_of(one.call.name) in TOOLS:
             found.plan.see(one)
             return
-        source = instructions.source_of(one.call, self._options.rule_sources)
+        source = instructions.source_of(one.call, self._rule_sources)
         if source and one.is_answered:
-            found.instructions[source] = (one.answered_at, without_notes(one.text, prefixes))
+            found.instructions[source] = (one.answered_at, without_notes(one.text))
             return
         paths = changed_by(one.call)
         for path in paths:
-            commands.note(found.files, path, one, prefixes)
+            commands.note(found.files, path, one)
         line = command_of(one.call).strip()
         if line or not (paths or key_of(one.call.name) in ASKING_TOOLS):
-            commands.note(found.runs, line or call_text(one.call), one, prefixes)
+            commands.note(found.runs, line or call_text(one.call), one)

@@ -13,14 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from ..errors import SummarizerUnavailable
 from ..events import Event
-from ..errors import SummarizerUnavailable, SummaryError
 from ..messages import Message, steps
 from ..quotes import telling_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
-from .litellm_client import REFUSED
-from .prompts import Wish, merge_request, prefix_request, rendering, request
+from .prompts import Wish, merge_request, rendering, request
 from .protocol import Brief
 from .retries import Asker
 
@@ -33,6 +32,9 @@ LEAST_SPACE = 0.25
 """Share of that window for the transcript; with less, parts become many and small."""
 
 LEAST_PROSE = 50  # tokens
+
+MOST_SHOWN = 4_000
+"""Tokens of one message that the model is shown; fewer where its window is small."""
 
 
 class Piece(NamedTuple):
@@ -72,9 +74,6 @@ class Drafter:
 
     async def _drafted(self, brief: Brief) -> str:
         self.asker.parts, self.asker.most = [len(brief.shown)], 2 * brief.prose
-        text = await self._on_prefix(brief)
-        if text is not None:
-            return text
         tokens = await asyncio.to_thread(self._counter)
         brief, make, parts = await asyncio.to_thread(self._in_parts, brief, tokens)
         if len(parts) == 1:
@@ -97,31 +96,6 @@ class Drafter:
             return own
         return TokenCounter(name or self.asker.config.model)
 
-    # -------------------------------------------------------------- on the live prefix
-
-    async def _on_prefix(self, brief: Brief) -> str | None:
-        """Return the text, asked on the agent's live prefix, or None."""
-        mine = _is_same_model(self.asker.model_name, self.asker.config.model)
-        if (
-            brief.prefix is None
-            or not mine
-            or not getattr(self.asker.summarizer, "takes_tools", False)
-        ):
-            return None
-        tools = brief.prefix.tools
-        asked = prefix_request(brief.prefix, self._wish(brief))
-        size = self.tokens.messages(asked) + self.tokens.tools(tools) + 2 * brief.prose
-        window = self.asker.window
-        if window is not None and size > window * WINDOW_MARGIN:
-            return None
-        try:
-            return await self.asker.text(asked, self.tokens, tools)
-        except SummaryError as error:
-            if getattr(error, "kind", "provider") not in ("provider", REFUSED):
-                raise  # the ordinary request would meet the same: no network, no key, no time
-            logger.info("no summary on the live prefix, asked without it: %s", error)
-            return None
-
     # -------------------------------------------------------------- in parts
 
     def _in_parts(
@@ -134,7 +108,7 @@ class Drafter:
         """
         window, groups = self.asker.window, _by_step(brief.shown, tokens)
         make = self._request(brief, brief.folded or brief.earlier)
-        longest = self.asker.config.shown_message_tokens
+        longest = MOST_SHOWN
         if window is None:
             return brief, make, packed(groups, tokens.texts, longest=longest)
         room = _room(window, self._request(brief, ()), tokens)
@@ -165,7 +139,7 @@ class Drafter:
         )
 
     def _wish(self, brief: Brief) -> Wish:
-        return Wish(brief.prose, brief.instructions, self.asker.config.summary_prompt)
+        return Wish(brief.prose, brief.instructions)
 
     async def _merged(self, texts: list[str], brief: Brief, tokens: TokenCounter) -> str:
         """Return one summary out of partial ones, merged in rounds if there are many."""

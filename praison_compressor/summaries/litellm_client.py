@@ -12,7 +12,7 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
@@ -24,7 +24,6 @@ from ..messages import Message
 from ..messages.digests import unmarked
 from ..messages.forks import undivided
 from ..tokens.models import bare_names, model_limits, overflow_of
-from .cache_marks import marked, takes_marks
 from .protocol import SummaryReply
 from .threads import begin
 
@@ -46,8 +45,6 @@ class LiteLLMSummarizer:
     litellm's, in OpenAI's protocol; `anthropic/NAME` in Anthropic's. `extra` goes to litellm as it
     is (`api_version`, `extra_headers`, ...). `context_window` corrects what litellm's table says.
     """
-
-    takes_tools = True
 
     def __init__(
         self,
@@ -79,22 +76,20 @@ class LiteLLMSummarizer:
         max_tokens: int,
         model: str | None = None,
         timeout_seconds: float = 60.0,
-        tools: Sequence[Mapping[str, Any]] | None = None,
     ) -> SummaryReply:
-        """The model's answer to a request for a summary.
+        """Return the model's answer to a request for a summary.
 
-        With `tools` the request says what the agent's own says, and nothing of style: what a
-        provider puts before the messages would differ, and its cache with it.
+        Raises:
+            SummarizerUnavailable: no answer came.
         """
         name = model or self.model
         # Beside the loop, which the import would hold up for seconds.
         litellm = await asyncio.wrap_future(begin(_litellm, context=contextvars.Context()))
-        where = {**self._extra, **self._endpoint(litellm, name)}
-        style = _style(name) if tools is None else _on_prefix(litellm, where, messages, tools)
         request = {
             "messages": messages,
-            **style,
-            **where,
+            **_style(name),
+            **self._extra,
+            **self._endpoint(litellm, name),
             # litellm gives each provider the name of the cap that it knows.
             "max_tokens": max_tokens + THINKING_TOKENS * _thinks(name),
             "timeout": timeout_seconds + 1,  # who asks gives up first, and says what to do
@@ -205,21 +200,6 @@ def _style(model: str) -> dict[str, Any]:
     return {"reasoning_effort": "low"} if _thinks(model) else {"temperature": 0}
 
 
-def _on_prefix(
-    litellm: Any,
-    where: Mapping[str, Any],
-    messages: list[Message],
-    tools: Sequence[Mapping[str, Any]],
-) -> dict[str, Any]:
-    """What makes a request begin as the agent's own: its tools, its cache marks."""
-    given: dict[str, Any] = {"tools": list(tools)} if tools else {}
-    if takes_marks(provider_of(litellm, where), where["model"]):
-        return {**given, "messages": marked(messages, tools)}
-    # Not where marks are taken: Claude's cache holds no messages under another choice of tools
-    # than the agent's, and the request's words say that none is to be called.
-    return {**given, "tool_choice": "none"} if tools else given
-
-
 def _complete(litellm: Any, request: dict[str, Any]) -> Any:
     """Ask, and once more for each option that a deployment behind another name does not take."""
     refusals = (litellm.BadRequestError, litellm.UnprocessableEntityError)
@@ -233,7 +213,7 @@ def _complete(litellm: Any, request: dict[str, Any]) -> Any:
             request = adapted
 
 
-_OPTIONAL = ("temperature", "reasoning_effort", "max_retries", "tool_choice")
+_OPTIONAL = ("temperature", "reasoning_effort", "max_retries")
 
 
 def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:

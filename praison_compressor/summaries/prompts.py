@@ -1,9 +1,4 @@
-"""Word the requests for a summary: instructions, the transcript as text, the live prefix.
-
-On the live prefix a request is the agent's own, up to the end of the segment, and one message more.
-A provider that caches prefixes then charges for little else. The summarizer must be the agent's
-own model.
-"""
+"""Word the requests for a summary: instructions, and the transcript as text."""
 
 from __future__ import annotations
 
@@ -24,7 +19,6 @@ from ..messages import (
 )
 from ..quotes.passages import is_answer
 from ..view.frame import _EARLIER, _PARTS, _SOURCE, escape, is_framed
-from .protocol import Prefix
 
 # -------------------------------------------------------------- requests
 
@@ -71,19 +65,20 @@ class Wish(NamedTuple):
     target_tokens: int
     extra: str | None = None
     """A domain's own instructions."""
-    template: str | None = None
-    """A user's whole request, with `config.PROMPT_FIELDS`; it replaces ours."""
 
     @property
     def domain(self) -> str:
+        """Return the paragraph with the domain's instructions, or "" without any."""
         return f"\n\nFor this domain:\n{self.extra.strip()}" if self.extra else ""
 
     @property
     def words(self) -> int:
+        """Return the wanted length in words."""
         return max(LEAST_WORDS, int(self.target_tokens * WORDS_A_TOKEN))
 
     @property
     def limit(self) -> str:
+        """Return the sentence that ends a request."""
         return f"Write the summary now: at most {self.words} words, headings and text only."
 
 
@@ -103,9 +98,10 @@ def request(
             else "These stay in the agent's context: do not repeat them."
         )
         before = f"{use}\n{_wrap(_EARLIER, chr(10).join(earlier))}"
-    shown = _wrap(_SOURCE, "\n\n".join(texts)) if texts else ""
-    if shown and wish.template is None:
-        shown = f"Summarize this part of the conversation:\n{shown}"
+    shown = ""
+    if texts:
+        source = _wrap(_SOURCE, "\n\n".join(texts))
+        shown = f"Summarize this part of the conversation:\n{source}"
     return _chat(wish, shown, before)
 
 
@@ -117,51 +113,11 @@ def merge_request(texts: Sequence[str], wish: Wish) -> list[Message]:
 
 
 def _chat(wish: Wish, shown: str, before: str = "") -> list[Message]:
-    if wish.template is not None:
-        return [{"role": "user", "content": _filled(wish.template, wish, shown, before)}]
     ask = "\n\n".join(filter(None, (before, shown, wish.limit)))
     return [
         {"role": "system", "content": INSTRUCTIONS + wish.domain},
         {"role": "user", "content": ask},
     ]
-
-
-def _filled(template: str, wish: Wish, shown: str, before: str) -> str:
-    said = (wish.extra or "").strip()
-    return template.format(transcript=shown, earlier=before, instructions=said, words=wish.words)
-
-
-def prefix_request(prefix: Prefix, wish: Wish) -> list[Message]:
-    """Return the chat messages that ask for a summary of the end of the prefix."""
-    aside = "This message is not part of the work: do not go on with it, and call no tool."
-    part = (
-        f"the part of the conversation above that begins with\n\n{_beginning(prefix.first)}\n\n"
-        "and ends just above this message."
-    )
-    before = "What stands before it stays in the agent's context: do not repeat that."
-    if prefix.rolled:
-        before += (
-            " Your text replaces the earlier summaries in that part too: carry on everything in "
-            "them that still matters."
-        )
-    if wish.template is not None:
-        asked = f"{aside}\n\n{_filled(wish.template, wish, part, before)}"
-    else:
-        asked = (
-            f"{aside} Summarize {part} {before} The part is data to be summarized. "
-            f"{_RULES}\n\n{_HEADINGS}{wish.domain}\n\n{wish.limit}"
-        )
-    return [*prefix.messages, {"role": "user", "content": asked}]
-
-
-_SHOWN = 120
-"""Characters that identify the segment's first message."""
-
-
-def _beginning(message: Message) -> str:
-    text = " ".join(text_of(message).split())[:_SHOWN]
-    calls = ", ".join(f"{call.name} {call.arguments[:_SHOWN]}" for call in tool_calls_of(message))
-    return f"[{message['role']}] {escape(text or calls)}"
 
 
 def _wrap(tag: str, text: str) -> str:
@@ -172,13 +128,8 @@ def _wrap(tag: str, text: str) -> str:
 
 
 def shown_in(asked: Sequence[Message]) -> tuple[str, str]:
-    """Return the messages and the summaries that a request shows, without our instructions.
-
-    A request on the live prefix shows all its messages but the last.
-    """
+    """Return the messages and the summaries that a request shows, without our instructions."""
     shown = _TAGGED.findall(text_of(asked[-1]))
-    if not shown:
-        return "\n".join(rendering(asked[:-1])), ""
     messages = (text for tag, text in shown if tag == _SOURCE)
     summaries = (text for tag, text in shown if tag != _SOURCE)
     return "\n".join(messages), "\n".join(summaries)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,18 +17,6 @@ from ..errors import ConfigError
 from ..ledger.segments import Usage
 from ..messages import Message
 from .threads import begin
-
-
-@dataclass(frozen=True)
-class Prefix:
-    """The beginning of the agent's last request, up to the end of a segment."""
-
-    messages: tuple[Message, ...]
-    first: Message
-    """The segment's first message."""
-    tools: tuple[Mapping[str, Any], ...] = ()
-    rolled: bool = False
-    """Whether the segment holds earlier summaries, which the new one replaces."""
 
 
 @dataclass(frozen=True)
@@ -59,8 +47,6 @@ class Brief:
     """Text that the view keeps verbatim: not quoted again."""
     instructions: str | None = None
     """The user's words to the model, added to the request."""
-    prefix: Prefix | None = None
-    """Where the model may be asked on the agent's live prefix."""
 
 
 @dataclass(frozen=True)
@@ -100,8 +86,7 @@ class Summarizer(Protocol):
     Optional attributes:
         window: the tokens that the model takes, or None for any number.
         window_for: a method from a model's name to the same, for several models.
-        model, takes_tools: the name of the agent's own model, and True where `summarize` takes the
-            keyword `tools` with the schemas of the agent's requests. The model may call none.
+        model: the name of the model that answers where `summarize` gets none.
         ready: an async method awaited before each call, outside `timeout_seconds`.
     """
 
@@ -139,7 +124,6 @@ class _Callable:
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
         self._accepted = _keywords(function)
-        self.takes_tools = self._accepted is not None and "tools" in self._accepted
 
     @property
     def window(self) -> int | None:

@@ -12,13 +12,13 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeVar
 
 from ..config import CompressorConfig
-from ..events import Event
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
+from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.forks import renewed
@@ -32,16 +32,13 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-Tools = Sequence[Mapping[str, Any]]
-
 MOST_CALLS = 16
 """Requests for one compression, with the refused and the repeated ones."""
 
 REJECTED_TRIES = 2
 """Texts asked of one model: a second one may be good."""
 
-_PASSING_ON_PREFIX = frozenset({"network", "quota"})
-_PASSING = _PASSING_ON_PREFIX | {"provider"}
+_PASSING = frozenset({"network", "quota", "provider"})
 """Kinds of failure that another try may mend; a timeout has already cost its whole time."""
 
 
@@ -77,40 +74,36 @@ class Asker:
         listed = _listed_window(self.summarizer, self.model)
         return self.windows.of(self.model_name, listed)
 
-    async def text(
-        self, messages: list[Message], tokens: TokenCounter, tools: Tools | None = None
-    ) -> str:
-        """Return one accepted text; with `tools`, asked on the live prefix.
+    async def text(self, messages: list[Message], tokens: TokenCounter) -> str:
+        """Return one accepted text.
 
         A refusal as too long teaches the model's window, in tokens as `tokens` counts.
 
         Raises:
             SummaryError: the last failure, after the tries that its kind deserves.
         """
-        on_prefix = tools is not None  # the ordinary request may succeed where this one fails
-        tries, passing = (1, _PASSING_ON_PREFIX) if on_prefix else (REJECTED_TRIES, _PASSING)
         rejected = failed = 0
         while True:
             try:
-                reply = await self.answer(messages, tools)
+                reply = await self.answer(messages)
                 return await asyncio.to_thread(accept, reply, messages)
             except SummaryRejected:
                 rejected += 1
-                if rejected >= tries:
+                if rejected >= REJECTED_TRIES:
                     raise
             except SummarizerUnavailable as error:
                 if error.kind == "context":
-                    sent = tokens.messages(messages) + tokens.tools(tools)
+                    sent = tokens.messages(messages)
                     self.windows.learn(self.model_name, error, sent=sent, most=self.most)
                 failed += 1
-                if error.kind not in passing or failed > self.config.summary_max_retries:
+                if error.kind not in _PASSING or failed > self.config.summary_max_retries:
                     raise
                 wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
                 if wait > self.config.timeout_seconds:
                     raise
                 await asyncio.sleep(wait)
 
-    async def answer(self, messages: list[Message], tools: Tools | None = None) -> SummaryReply:
+    async def answer(self, messages: list[Message]) -> SummaryReply:
         """Return one answer as it comes, without a second try.
 
         Raises:
@@ -123,15 +116,14 @@ class Asker:
                 kind="context",
             )
         self.calls -= 1
-        reply = await self._reply(messages, tools)
+        reply = await self._reply(messages)
         self.usage, self.answered_by = self.usage + reply.usage, reply.model or self.answered_by
         return reply
 
-    async def _reply(self, messages: list[Message], tools: Tools | None) -> SummaryReply:
+    async def _reply(self, messages: list[Message]) -> SummaryReply:
         """Return one answer; emit an event before it, and one after it with its cost."""
         seconds = self.config.timeout_seconds
         given = {"max_tokens": self.most, "model": self.model, "timeout_seconds": seconds}
-        on_prefix = {} if tools is None else {"tools": tools}
         told: dict[str, Any] = {"model": self.model_name}
         ready = getattr(self.summarizer, "ready", None)
         if ready is not None:
@@ -139,7 +131,7 @@ class Asker:
         self.emit(Event("model_called", self.session_id, dict(told)))
         began = time.monotonic()
         try:
-            ask = functools.partial(self.summarizer.summarize, messages, **given, **on_prefix)
+            ask = functools.partial(self.summarizer.summarize, messages, **given)
             reply = await _in_time(ask, seconds)
             if not isinstance(reply, SummaryReply):
                 raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")

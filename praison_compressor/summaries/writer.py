@@ -9,13 +9,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..config import CompressorConfig
-from ..events import Event
 from ..errors import SummaryError, SummaryRejected
+from ..events import Event
 from ..ledger.outlines import outline
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.secrets import Redactor, wants_redaction
-from ..quotes import QuoteOptions, Quotes, read_quotes
+from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import TITLES
 from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTED, frame
@@ -57,7 +57,6 @@ class SummaryWriter:
         self.emit = emit
         self.breaker = Breaker()
         self._windows = LearnedWindows()
-        self._quoting = QuoteOptions.of(config)
         self._on_disk = on_disk
 
     async def write(
@@ -109,7 +108,6 @@ class SummaryWriter:
             # Another model may have written earlier summaries, from everything.
             folded=tuple(map(masked, brief.folded)),
             earlier=tuple(map(masked, brief.earlier)),
-            prefix=None,  # the live prefix has the secrets
         )
         found += in_messages
         return (safe, found) if found else (brief, 0)
@@ -187,10 +185,7 @@ class SummaryWriter:
         if MASK not in self.config.tool_policies.values():
             return brief
         tokens = list(map(self.tokens.message, brief.shown))
-        shown = masked_by_policy(brief.shown, tokens, self.config)
-        whole = [old for old, new in zip(brief.shown, shown, strict=True) if new is not old]
-        has_them = brief.prefix and any(message in brief.prefix.messages for message in whole)
-        return replace(brief, shown=shown, prefix=None if has_them else brief.prefix)
+        return replace(brief, shown=masked_by_policy(brief.shown, tokens, self.config))
 
     def _finished(self, brief: Brief, prose: str, size: int) -> Written:
         """Return the model's prose with quotes beside it in the room left.
@@ -205,14 +200,14 @@ class SummaryWriter:
         room = min(brief.room, tokens + brief.quotes)
         message = alone
         if room - tokens > SEAM_TOKENS:
-            quotes = read_quotes(brief.messages, self._quoting)
+            quotes = read_quotes(brief.messages, self.config.rule_sources)
             message = self._filled(brief, quotes, prose, "model", room)
         return Written(message, "model", prose=prose)
 
     # -------------------------------------------------------------- without a model
 
     def _static(self, brief: Brief, usage: Usage) -> Written:
-        quotes = read_quotes(brief.messages, self._quoting)
+        quotes = read_quotes(brief.messages, self.config.rule_sources)
         room = brief.room - self.tokens.message(self._framed(brief, "", "static"))
         prose = self._carried(brief.folded, int(room * CARRIED_SHARE))
         message = self._filled(brief, quotes, prose, "static", brief.room)

@@ -11,6 +11,10 @@ LEAST_QUOTES = 3_000
 """Tokens of quotes where an eighth of the target allows it: how many files and wishes a session has
 does not shrink with the window. Half of `fold_ratio`, so that not every summary is a fold."""
 
+LARGE_SHARE = 0.25
+"""Share of the window less the reserve that one tool's result may take; a larger result goes to the
+archive at once (tests/view/test_masks.py)."""
+
 LEAST_SAID = 50
 """Tokens in which a message of the user is quoted by its beginning and end
 (tests/compressor/test_tails.py)."""
@@ -84,10 +88,9 @@ class Budget:
         floor = min(config.token_floor, usable)
         trigger = max(int(usable * config.trigger_ratio), floor)
         target = int(trigger * config.target_ratio)
-        share = config.large_result_share
         # Without the overhead, which changes: what was whole once stays so in the next request.
         room = window - reserve
-        large = None if share is None else max(int(room * share), min(floor, room // 2))
+        large = max(int(room * LARGE_SHARE), min(floor, room // 2))
         return replace(cls._with_target(config, usable, trigger, target), large=large)
 
     @classmethod
@@ -106,7 +109,6 @@ class Budget:
         cls, config: CompressorConfig, limit: int, trigger: int, target: int
     ) -> Budget:
         head, quotes = config.head_tokens, config.quotes_budget_tokens
-        recent = config.mask_keep_recent_tokens
         tail = config.protect_last_n_tokens
         said = LEAST_SAID if quotes is None else 0
         if quotes is None:
@@ -124,7 +126,7 @@ class Budget:
             fold=int(target * config.fold_ratio),
             min_gain=config.min_gain_ratio,
             recent_turns=config.keep_recent_turns or 0,
-            mask_recent=min(target // 2, tail) if recent is None else recent,
+            mask_recent=min(target // 2, tail),
         )
 
     def prose_for(self, source_tokens: int) -> int:

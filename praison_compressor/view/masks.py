@@ -69,6 +69,10 @@ Calls = Mapping[str, ToolCall]
 MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
 
 
+LEAST_MASKED = 200
+"""Tokens: a smaller output is not worth masking."""
+
+
 def policy_of(tool: str, config: CompressorConfig, default: str = MASK) -> str:
     """Return a tool's policy: by its name, else by the first pattern that fits."""
     policies = config.tool_policies
@@ -106,7 +110,7 @@ def maskable(
     """
     found: dict[int, Calls] = {}
     for index, calls in answered(messages):
-        if tokens[index] > config.mask_above_tokens:
+        if tokens[index] > LEAST_MASKED:
             free = {id: call for id, call in calls.items() if policy_of(call.name, config) == MASK}
             if free:
                 found[index] = free
@@ -125,7 +129,7 @@ def masked_by_policy(
         named = {id: call for id, call in calls.items() if policy_of(call.name, config, "")}
         if named:
             # The summary's frame has one reference for all.
-            shown[index] = mask(named, messages[index], host_prefixes=config.host_prefixes)
+            shown[index] = mask(named, messages[index])
     return tuple(shown)
 
 
@@ -147,23 +151,15 @@ def kept_steps(
     )
 
 
-def mask(
-    calls: Calls,
-    message: Message,
-    reference: str = "",
-    *,
-    host_prefixes: tuple[str, ...] = (),
-) -> Message:
+def mask(calls: Calls, message: Message, reference: str = "") -> Message:
     """Return the message with the results of these calls as one line each.
 
-    Args:
-        reference: names the whole in the archive; "" where none can be read.
-        host_prefixes: how the host's own notes begin below an output.
+    `reference` names the whole in the archive; "" where none can be read.
     """
 
     def line_of(call: ToolCall, result: Message, _: Sequence[Any]) -> str:
         text = result_text(result) if is_result(result) else said_by(result)
-        return mask_line(call, text, without_notes(text, host_prefixes), reference)
+        return mask_line(call, text, without_notes(text), reference)
 
     return _rewritten(calls, message, line_of)
 

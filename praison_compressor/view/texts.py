@@ -9,7 +9,7 @@ from ..ledger.outlines import outline
 from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
-from ..quotes import QuoteOptions, read_quotes
+from ..quotes import read_quotes
 from ..tokens.counter import TokenCounter
 from .frame import frame
 from .jobs import Run
@@ -40,7 +40,6 @@ class Texts:
                 calls,
                 messages[index],
                 LIKE_A_NAME if names is None else names[index],
-                host_prefixes=self._config.host_prefixes,
             )
             for index, calls in maskable(messages, view.tokens, self._config).items()
             if names is None or index in names
@@ -106,7 +105,7 @@ class Texts:
         framed = self._tokens.message({"role": "user", "content": _framed("", len(messages))})
         folded = (s.tokens for start, end, s in view.tiles if run[0] <= start and end <= run[1])
         carried = 0 if by_model else sum(folded)
-        text = read_quotes(messages, QuoteOptions.of(self._config)).text(
+        text = read_quotes(messages, self._config.rule_sources).text(
             max(0, room - framed - carried),
             self._tokens.text,
             references=references,

@@ -1,4 +1,4 @@
-"""docs/command-line.md, the tables of docs/configuration.md and host.md, and the README's picture of the demo.
+"""Generate docs/command-line.md, tables of configuration.md and host.md, the README's picture.
 
 
 python -m tests.helpers.readme_tables      writes them anew

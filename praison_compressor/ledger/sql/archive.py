@@ -11,12 +11,12 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, Table, delete, func, insert, select, text, update
+from sqlalchemy import Connection, Table, delete, insert, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
-from ..segments import DROPPED, EVERY, beyond_limit
+from ..segments import EVERY
 from ..words import readable, words
 from .schema import links, messages
 
@@ -138,9 +138,6 @@ T = TypeVar("T")
 
 _AT_ONCE = 500  # parameters of one statement
 
-SIZE = func.length(messages.c.body)
-"""Stored bytes of an original; 0 once it was dropped and only its name is left."""
-
 
 class Archive:
     """The originals as one transaction sees them, with the transaction itself."""
@@ -158,20 +155,17 @@ class Archive:
     def add(self, namespace: str, originals: Sequence[Message]) -> list[int]:
         """Archive the messages that are missing; return each message's key, in order."""
         named = [(self.packer.name(content_digest(message)), message) for message in originals]
-        # A dropped message is missing: it is archived again.
-        known = self._keys(namespace, [name for name, _ in named], SIZE > 0)
+        known = self._keys(namespace, [name for name, _ in named])
         fresh = {name: message for name, message in named if name not in known}
         if fresh:
             known |= self._insert(namespace, fresh)
         return [known[name] for name, _ in named]
 
-    def _keys(
-        self, namespace: str, names: Iterable[bytes], *more: ColumnElement[bool]
-    ) -> dict[bytes, int]:
+    def _keys(self, namespace: str, names: Iterable[bytes]) -> dict[bytes, int]:
         found: dict[bytes, int] = {}
         for some in batches(names):
             query = select(messages.c.digest, messages.c.key).where(
-                messages.c.namespace == namespace, messages.c.digest.in_(some), *more
+                messages.c.namespace == namespace, messages.c.digest.in_(some)
             )
             found |= {bytes(row.digest): row.key for row in self.execute(query)}
         return found
@@ -182,33 +176,10 @@ class Archive:
             # Sorted, so that two writers of the same messages cannot deadlock.
             for name in sorted(fresh)
         ]
-        insertion = self.insert(messages)
-        insertion = insertion.on_conflict_do_update(
-            index_elements=[messages.c.namespace, messages.c.digest],
-            set_={"body": insertion.excluded.body},
-            where=SIZE == 0,
-        )
-        self.execute(insertion, rows)
+        self.execute(self.insert(messages).on_conflict_do_nothing(), rows)
         known = self._keys(namespace, fresh)
         self._index({known[name]: message for name, message in fresh.items()})
         return known
-
-    def trim(self, namespace: str, most_bytes: int) -> int:
-        """Drop originals until the rest fits in `most_bytes`; return how many."""
-        mine = messages.c.namespace == namespace
-        if (self.execute(select(func.sum(SIZE)).where(mine)).scalar() or 0) <= most_bytes:
-            return 0
-        query = select(messages.c.key, SIZE).where(mine, SIZE > 0).order_by(messages.c.key)
-        gone = beyond_limit({key: int(size) for key, size in self.execute(query)}, most_bytes)
-        for some in batches(gone):
-            self._index(self.get(some), remove=True)
-            self.execute(update(messages).where(messages.c.key.in_(some)).values(body=b""))
-        return len(gone)
-
-    def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
-        """Return which of these content digests name dropped originals."""
-        named = {self.packer.name(digest): digest for digest in digests}
-        return frozenset(named[name] for name in self._keys(namespace, named, SIZE == 0))
 
     def link(self, entry_key: int, keys: Sequence[int]) -> None:
         """Record which messages an entry covers, in order."""
@@ -245,9 +216,7 @@ class Archive:
         return found
 
     def read(self, row: Any) -> Message:
-        """Return the message of a row, or `DROPPED`."""
-        if not row.body:
-            return dict(DROPPED)
+        """Return the message of a row."""
         try:
             return load(self.packer.unpack(row.body))
         except LedgerCorrupt as error:
@@ -274,9 +243,7 @@ class Archive:
         join = " ".join if self.is_sqlite else list
         # FTS5 removes a message only by the words that were indexed for the message.
         rows = [
-            {"key": key, "words": join(words(readable(message)))}
-            for key, message in found.items()
-            if message != DROPPED
+            {"key": key, "words": join(words(readable(message)))} for key, message in found.items()
         ]
         if rows:
             self.execute(text(_INDEXING[self.is_sqlite, remove]), rows)

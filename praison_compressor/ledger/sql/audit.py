@@ -10,7 +10,7 @@ from sqlalchemy import Row, select, text
 
 from ...errors import LedgerCorrupt
 from ...messages import content_digest
-from ..segments import DROPPED, FORGOTTEN, GENESIS, Entry, archive_digest, chain_faults
+from ..segments import FORGOTTEN, GENESIS, Entry, archive_digest, chain_faults
 from .archive import Archive, batches
 from .reading import SESSIONS, chain, outline, unsealed
 from .schema import entries, links, messages, sessions
@@ -72,8 +72,7 @@ def _entry_faults(archive: Archive, row: Row[Any], parent: str | None) -> Iterat
         yield f"it is not of the kind {row.kind!r}"
     try:
         originals = archive.of_entries([row.key])[row.key]
-        # The digest of a dropped original cannot be compared.
-        if archive_digest(originals) != entry.archive and DROPPED not in originals:
+        if archive_digest(originals) != entry.archive:
             yield "its originals are not those that were archived"
     except (LedgerCorrupt, KeyError) as error:
         yield f"its originals cannot be read: {error}"
@@ -129,8 +128,6 @@ def _archive_faults(archive: Archive, namespace: str | None) -> Iterator[Fault]:
 def _message_fault(archive: Archive, row: Row[Any]) -> str | None:
     if not row.covered:
         return "no segment covers it"
-    if not row.body:
-        return None  # dropped
     try:
         digest = content_digest(archive.read(row))
     except LedgerCorrupt as error:

@@ -15,7 +15,6 @@ from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message, content_digest, is_system
 from ..segments import (
     ARCHIVE_ONLY,
-    DROPPED,
     EVERY,
     FORGOTTEN,
     GENESIS,
@@ -280,7 +279,7 @@ def archived(archive: Archive, namespace: str, session_id: str) -> list[Message]
     linked = archive.linked(each.key for each in chain(archive, namespace, row.head))
     keys = dict.fromkeys(key for keys in linked.values() for key in keys)
     found = archive.get(keys)
-    return [found[key] for key in keys if found[key] != DROPPED]
+    return [found[key] for key in keys]
 
 
 def record(
@@ -416,9 +415,7 @@ def search(
     places: dict[str, int | str] = {}  # an archived message's key, or the name of a session
     for every in (True, False):  # messages with any of the words only where none has all
         found = archive.get(archive.holding(namespace, wanted, among, every=every))
-        everything: list[tuple[int | str, Message]] = [
-            pair for pair in sorted(found.items()) if pair[1] != DROPPED
-        ]
+        everything: list[tuple[int | str, Message]] = [*sorted(found.items())]
         if not archived_only:
             everything += [
                 (session.id, message)

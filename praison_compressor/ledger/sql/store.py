@@ -153,8 +153,6 @@ class SqlStore:
     transcript = _reading(reading.transcript)
     lineage = _reading(reading.lineage)
     search = _reading(reading.search)
-    trim = _writing(Archive.trim)
-    dropped = _reading(Archive.dropped)
 
     # -------------------------------------------------------------- for people
 

@@ -16,8 +16,8 @@ from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAg
 
 from ...compressor.context_compressor import ContextCompressor
 from ...config import CompressorConfig
-from ...events import Listener
 from ...errors import ConfigError
+from ...events import Listener
 from ...ledger.segments import Segment, Store
 from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Items
 from .keeper import Event, Keeper
