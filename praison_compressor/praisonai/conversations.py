@@ -67,8 +67,6 @@ class Conversation:
     """Texts that every compressed view keeps word for word."""
     notice: str | None = None
     """The line that reported the last compression."""
-    shown: str | None = None
-    """The newest epoch that the host's session store shows."""
     history: list[Any] | None = field(default=None, repr=False)
     """The host's own list of its messages, while no other conversation uses that list."""
     left: tuple[str, ...] = ()
@@ -155,8 +153,6 @@ class Turn:
     """Length of the conversation's history when the turn began."""
     bound: int = 0
     """Messages to which the host bounds that list; 0: unknown."""
-    sent: tuple[str, ...] = ()
-    """Digests of its last request, where the host runs no turns that we see."""
 
 
 _running: ContextVar[Turn | None] = ContextVar("praison_compressor_turn", default=None)

@@ -38,7 +38,8 @@ _OF_THE_ANSWER = frozenset(
 
 def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
     """The agent's own model where its requests go, with its key; None for a model object of the
-    caller's own, which we cannot call."""
+    caller's own, which we cannot call.
+    """
     from ..summaries.litellm_client import LiteLLMSummarizer
 
     if getattr(agent, "_using_custom_llm", False):
@@ -116,7 +117,8 @@ class Engines:
 
     def open(self) -> Store:
         """The agent's ledger, opened when it is first needed. One that could not be reached then
-        takes the place of the memory that stands in for it as soon as that costs nothing."""
+        takes the place of the memory that stands in for it as soon as that costs nothing.
+        """
         with self._lock:
             if self._store is None:
                 self._store = ledger_of(self.config, self._agent())

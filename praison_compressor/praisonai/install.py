@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
 from ..errors import HostMoved
 from ..messages.forks import renewed
-from . import seams, selector
+from . import seams
 from .agents import Agents
 
 __all__ = ["HostMoved", "Installation", "install", "installed", "uninstall"]
@@ -32,9 +32,7 @@ class Installation:
         """Raises:
         HostMoved: a place that we build on is gone; nothing was replaced.
         """
-        host_selectors = selector.find()
-        rows = seams.REPLACED if host_selectors is None else seams.BESIDE_SELECTORS
-        places, self.lacking = seams.probe(rows)
+        places, self.lacking = seams.probe()
         """Parts that this host does not let us have, with the reason."""
         _warn(self.lacking)
         self.agents = Agents()
@@ -44,9 +42,6 @@ class Installation:
         self._waiting = set(seams.installed_surfaces())
         self.agents.before_turn = self._reach
         self._reach()
-        self._leave_selectors: Callable[[], None] | None = None
-        if host_selectors is not None:
-            self._leave_selectors = selector.register(host_selectors, self.agents)
 
     def _replace(self, places: Iterable[seams.Place]) -> None:
         for row, owner, before in places:
@@ -76,8 +71,6 @@ class Installation:
         """Give the host its own names back, and the agents what they had."""
         self._waiting.clear()
         self.agents.close()
-        if self._leave_selectors is not None:
-            self._leave_selectors()
         while self.patches:
             owner, name, before, after = self.patches.pop()
             if vars(owner).get(name) is not after:

@@ -170,7 +170,8 @@ def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
 
 def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Our options in a configuration of the host's, where they differ from its defaults, and more
-    of them."""
+    of them.
+    """
     defaults = {
         item.name: item.default if item.default_factory is MISSING else item.default_factory()
         for item in fields(context)

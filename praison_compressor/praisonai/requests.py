@@ -217,14 +217,16 @@ def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None
 
 def conversation_now(agent: Any, sent: Sequence[Message]) -> HostRequest:
     """The agent's conversation as it stands between two turns, with the system messages of what
-    was sent last: the host keeps none in its history."""
+    was sent last: the host keeps none in its history.
+    """
     said = itertools.dropwhile(is_system, getattr(agent, "chat_history", None) or ())
     return HostRequest([*itertools.takewhile(is_system, sent), *said])
 
 
 def replace_conversation(agent: Any, messages: Sequence[Message]) -> None:
     """Put another conversation in the place of the agent's, without its leading system messages:
-    the host writes its own at every turn."""
+    the host writes its own at every turn.
+    """
     said = itertools.dropwhile(is_system, messages)
     agent.clear_history()
     agent.chat_history = list(said)

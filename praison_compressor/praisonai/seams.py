@@ -103,9 +103,6 @@ SURFACES = (
 """Of the host's other packages. Each is replaced once the host has imported its module: a plugin
 must not import a terminal. The bots' is imported (5 ms), for their first turn has an id too."""
 
-BESIDE_SELECTORS = tuple(row for row in REPLACED if row.name == "context_compressor")
-"""All that is put in place where the host has context selectors (`selector`)."""
-
 READ = (
     Read(_AGENT, "_context_param _context_manager _context_manager_initialized chat_history"),
     Read(_AGENT, "clear_history execution"),
@@ -118,7 +115,7 @@ READ = (
     Read(_AGENT, "_using_custom_llm llm_instance _openai_client", OWN_MODEL),
     Read(_LLM, "_build_completion_params", OWN_MODEL),
     Read(_AGENT, "_db _session_store _session_id _history_session_id", SESSIONS),
-    Read("session", "get_default_session_store HierarchicalSessionStore", SESSIONS),
+    Read("session", "get_default_session_store", SESSIONS),
     Read(_AGENT, "_cost_lock _total_cost _total_tokens_in _total_tokens_out", COSTS),
     Read(_AGENT, "tool_output_limit _truncate_tool_output", LARGE),
     Read(_AGENT, "_hook_runner", HOOKS),
@@ -148,11 +145,7 @@ def probe(rows: Sequence[Replaced] = REPLACED) -> tuple[list[Place], dict[str, s
     """
     places = [_place(row) for row in rows]
     lacking: dict[str, str] = {}
-    # What a host with selectors does itself needs no place of ours.
-    by_host = {CLONES, TEAMS, FLOWS} - {row.without for row in rows}
     for part, seam, wanted in (*_misfits(places), *_unread()):
-        if part in by_host:
-            continue
         if not part:
             raise HostMoved(f"praisonaiagents.{seam.replace(':', '.')}", wanted)
         lacking.setdefault(part, f"no {wanted} at {seam.replace(':', '.')}")
