@@ -1,4 +1,4 @@
-"""Whose conversation a request carries: one agent may serve a hundred people.
+"""Find the conversation that a request carries: one agent may serve many people.
 
 A conversation is known by its messages; an id that the host gives wins. Where the messages of a
 request leave it open, the request begins another conversation: recall then reads nothing, and
@@ -234,7 +234,7 @@ class Conversations:
     """The newest conversations of one agent; thread-safe."""
 
     def __init__(self, stored: Callable[[str], Iterable[Stored]]) -> None:
-        """`stored`: the sessions that the ledger has under a host's id, newest first."""
+        """Take `stored`: it returns the sessions that the ledger has under a host's id, newest first."""
         self._stored = stored
         self._lock = renewed(threading.RLock())
         self._known: OrderedDict[str, Conversation] = OrderedDict()

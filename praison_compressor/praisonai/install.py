@@ -1,6 +1,4 @@
-"""`install()` puts what we replace in the host in place, once per process, and `uninstall()` takes
-all of it away again.
-"""
+"""Replace names of the host once per process (`install`); restore them (`uninstall`)."""
 
 from __future__ import annotations
 
@@ -29,8 +27,10 @@ class Installation:
     """
 
     def __init__(self) -> None:
-        """Raises:
-        HostMoved: a place that we build on is gone; nothing was replaced.
+        """Replace the host's names.
+
+        Raises:
+            HostMoved: a place that we build on is gone; nothing was replaced.
         """
         places, self.lacking = seams.probe()
         """Parts that this host does not let us have, with the reason."""
@@ -108,7 +108,7 @@ def install(defaults: Mapping[str, Any] | None = None) -> Installation:
 
 
 def installation(defaults: Mapping[str, Any] | None) -> Installation:
-    """The installation of this process, made if there is none, with these defaults."""
+    """Return the installation of this process, made if there is none, with these defaults."""
     global _installation
     with _lock:
         done = _installation = _installation or Installation()
@@ -127,5 +127,5 @@ def uninstall() -> None:
 
 
 def installed() -> Installation | None:
-    """The installation of this process, if there is one."""
+    """Return the installation of this process, if there is one."""
     return _installation

@@ -1,4 +1,4 @@
-"""The places of the host that we build on, in two tables: what is replaced and what is read.
+"""List the host's names that we replace and those that we read.
 
 `probe` looks at each in the installed host, by its shape and not by the host's version. What we
 cannot do without is `HostMoved`; of the rest only the part that leans on it is left out.
@@ -138,7 +138,7 @@ class Place(NamedTuple):
 
 
 def probe(rows: Sequence[Replaced] = REPLACED) -> tuple[list[Place], dict[str, str]]:
-    """What may be replaced in the installed host, and each part that is left out, with the reason.
+    """Return the places to replace, and each part left out with the reason.
 
     Raises:
         HostMoved: a place that we cannot do without is gone or has another shape.
@@ -235,7 +235,7 @@ def _resolved(path: str) -> Any:
 
 
 def _named_by(owner: Any) -> set[str]:
-    """The names and words in a function's code, or in that which makes a class's objects."""
+    """Return the names and strings in the code of a function or of a constructor."""
     makers = [vars(kind).get("__init__") for kind in getattr(owner, "__mro__", ())]
     found: set[str] = set()
     for maker in (owner, *makers):

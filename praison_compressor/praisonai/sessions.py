@@ -1,6 +1,4 @@
-"""Where an agent's ledger is kept, what recall reads of it, its compressions in the host's own
-session store, and `forget` through to there.
-"""
+"""Open an agent's ledger; select what recall reads of it; forget a part of it."""
 
 from __future__ import annotations
 
@@ -42,16 +40,15 @@ def hosts_session_id(agent: Any) -> str | None:
 
 
 def new_session_id() -> str:
-    """A random one: agents of one name in one process must not meet in a ledger."""
+    """Return a random id: agents of one name in one process must not meet in a ledger."""
     return f"agent-{secrets.token_hex(8)}"
 
 
 def host_session(agent: Any) -> tuple[Any, str] | None:
-    """The host's store on this machine's disk and the agent's session in it; None where the host
-    forgets it, or keeps it elsewhere.
+    """Return the host's store on this disk and the agent's session; None without one.
 
-    A database adapter (`db=`) or a store without a directory may be on another machine: what is
-    said there is no reason to write it to a disk here; nor what is said where we cannot tell.
+    A database adapter (`db=`) or a store without a directory may be on another machine: its
+    conversations are not written to a disk here.
     """
     session_id, nothing = hosts_session_id(agent), object()
     store = getattr(agent, "_session_store", nothing)
@@ -72,16 +69,15 @@ def host_session(agent: Any) -> tuple[Any, str] | None:
 
 
 def is_encrypted(store: Any) -> bool:
-    """Whether a store of the host, or of anyone else, encrypts what it keeps."""
+    """Return whether a session store encrypts what it keeps."""
     return any("encrypt" in kind.__name__.lower() for kind in type(store).__mro__)
 
 
 def ledger_of(config: CompressorConfig, agent: Any) -> Store:
-    """The store for an agent's ledger; which one it is, is logged.
+    """Return the store for an agent's ledger; log its place.
 
-    One that cannot be opened (a wrong URL or key, a path that is not writable) costs an agent what
-    outlives its process, not its compression: the ledger is in memory then, and the log says why;
-    for now where it could only not be reached.
+    Where the store cannot be opened (a wrong URL or key, a path that is not writable), the ledger
+    is in memory, and the log says why. A store that could not be reached is tried again.
     """
     name = getattr(agent, "display_name", None)
     memory = MemoryStore()
@@ -114,10 +110,10 @@ class StandIn(MemoryStore):
         self._is_relieved = False
 
     def relieved(self) -> SqlStore | None:
-        """The store, once, if it can be opened by now. None after the first compression and while
-        one is being written: only before that the change costs nothing.
+        """Return the store once, if it can be opened by now.
 
-        How often it is tried is the store's to say, which rests after failures.
+        None after the first compression and while one is being written: only before that the
+        change costs nothing. The store decides how often it is tried: it rests after failures.
         """
         store = self._store
         if store is None or self._is_in_use():
@@ -140,6 +136,7 @@ class StandIn(MemoryStore):
         return bool(self._sessions or self._leases)
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
+        """Take the lease of a session, unless the store can be opened again."""
         with self._lock:
             if self._is_relieved:  # nobody would find what its holder is about to pay for
                 raise StoreUnavailable("the ledger is no longer in memory: its store can be opened")
@@ -160,7 +157,7 @@ def _opened(config: CompressorConfig, agent: Any) -> Store:
 
 
 def _codec_of(keeper: Any) -> Any:
-    """What the host's encrypted store encrypts with: a ledger is never plain beside it."""
+    """Return the codec of the host's encrypted store: a ledger is never plain beside it."""
     codec = getattr(keeper, "_fernet", None)
     if hasattr(codec, "encrypt") and hasattr(codec, "decrypt"):
         return codec
@@ -169,7 +166,7 @@ def _codec_of(keeper: Any) -> Any:
 
 
 def place_of(store: Store) -> str:
-    """Where a ledger is, in words that hold no secret."""
+    """Return the place of a ledger in words without a secret."""
     return str(getattr(store, "place", "memory"))
 
 
