@@ -115,7 +115,8 @@ def forget(
     """Erase a session or one message, and the summaries that covered it.
 
     There is no way back. Later summaries go too, since the erased ones were shown to their writer.
-    The chain keeps a tombstone and still verifies. What a fork inherited goes with the session that it was forked from.
+    The chain keeps a tombstone and still verifies. What a fork inherited goes with the session that
+    it was forked from.
     Without TARGET the command clears freed pages that an earlier run could not clear.
 
     $ praison-compressor forget audit --yes --store ledger.db

@@ -234,7 +234,7 @@ class Conversations:
     """The newest conversations of one agent; thread-safe."""
 
     def __init__(self, stored: Callable[[str], Iterable[Stored]]) -> None:
-        """Take `stored`: it returns the sessions that the ledger has under a host's id, newest first."""
+        """Take the reader of stored sessions under a host's id, newest first."""
         self._stored = stored
         self._lock = renewed(threading.RLock())
         self._known: OrderedDict[str, Conversation] = OrderedDict()

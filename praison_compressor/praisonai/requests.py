@@ -115,7 +115,7 @@ def refused_in(error: BaseException) -> str | None:
 def _asking_usage(params: Mapping[str, Any]) -> dict[str, Any]:
     """Return the parameters that ask a stream for its usage, unless the caller decided.
 
-    In the body alone: litellm, if it knew of it, would report its own count where the provider is silent.
+    In the body alone: litellm would else report its own count where the provider is silent.
     """
     body = params.get("extra_body") or {}
     if not params.get("stream") or params.get(USAGE) or USAGE in body:
