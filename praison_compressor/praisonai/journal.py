@@ -87,15 +87,10 @@ class Journal:
         *,
         turn: Hashable = None,
         bound: int = 0,
-        restored: int = 0,
     ) -> list[Message]:
-        """Return a request's messages with what the host left out; record what is new.
-
-        `restored` is the number of messages at most that the host restores after a restart.
-        """
+        """Return a request's messages with what the host left out; record what is new."""
         session, cache = self._session(engine), engine.tokens.cache
         with self._lock:
-            bound = bound or (restored if self._carried is None else 0)
             carried = self._known(given, engine, session)
             model = engine.config.model
             done = completed(carried, given, cache, turn=turn, bound=bound, model=model)
