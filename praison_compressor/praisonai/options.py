@@ -66,7 +66,7 @@ def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
 def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
     """Return what an agent asks of us now, or None.
 
-    By its `context=`, unless it has a manager that asks otherwise. `by_default`: whoever names no
+    Its `context=` asks, unless its manager asks otherwise. `by_default`: an agent without a
     strategy, there or in the environment, asks for ours.
     """
     param, manager = agent._context_param, agent._context_manager
