@@ -239,15 +239,12 @@ def _reply(model: str, response: Any) -> SummaryReply:
         # No text, but it may have its price: refused as empty, and counted.
         return SummaryReply(text="", usage=usage, model=model)
     message = choices[0].message
-    # A refusal has a field of its own in OpenAI's answers: let it be read as one, not as empty.
+    text = message.content if isinstance(message.content, str) else ""
+    # A refusal has a field of its own in OpenAI's answers, and `stop` for its finish reason.
     fields = getattr(message, "provider_specific_fields", None) or {}
-    text = message.content or fields.get("refusal")
-    return SummaryReply(
-        text=text if isinstance(text, str) else "",
-        usage=usage,
-        model=model,
-        finish_reason=choices[0].finish_reason,
-    )
+    is_refused = not text and bool(fields.get("refusal"))
+    reason = "refusal" if is_refused else choices[0].finish_reason
+    return SummaryReply(text=text, usage=usage, model=model, finish_reason=reason)
 
 
 def _usage(response: Any) -> Usage:
