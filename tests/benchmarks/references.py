@@ -23,9 +23,9 @@ Message = dict[str, Any]
 Row = tuple[str, int, int, int, str]
 ENTRY = re.compile(r"^- \[(s\d+\.\d+)\] (.*(?:\n  .*)*)", re.M)
 LABEL = re.compile(
-    r"\(newest of [\d,]+\)|\((?:no output|[\d,]+ lines?, [\d,]+ characters)\)|no result was recorded|"
-    r"exit code -?\d+|in the user's role|in the result of |answering |is_error: |"
-    r"sent while the agent worked|with a command|result of the newest call: "
+    r"\(newest of [\d,]+\)|\((?:no output|[\d,]+ lines?, [\d,]+ characters)\)|"
+    r"no result was recorded|exit code -?\d+|in the user's role|in the result of |answering |"
+    r"is_error: |^\d+\. |sent while the agent worked|with a command|result of the newest call: "
 )
 GAP = re.compile(r"\w*\s*(?:\[… [\d,]+ (?:of [\d,]+ characters|lines) …\]|…)\s*\w*")
 GENEROUS = 100_000
