@@ -182,6 +182,11 @@ class AnsweredCall:
         """Return whether a result was recorded."""
         return self.answered_at >= 0
 
+    @property
+    def where(self) -> int:
+        """Return the position of the result, which is read with its call, else of the call."""
+        return self.answered_at if self.is_answered else self.at
+
 
 class Pairing:
     """Finds the call that a result answers: ids are used again, and a result may be missing."""

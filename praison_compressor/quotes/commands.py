@@ -62,10 +62,10 @@ def section(found: Sequence[Newest], budget: int) -> Section:
     """Return the section of commands and calls; those that only look rank last."""
     others, best = parted(sorted(found, key=_rank, reverse=True), budget)
     lines = [
-        Entry(one.exchange.at, _rank(one), f"{_said(one)} -> {one.quoted()}")
+        Entry(one.exchange.where, _rank(one), f"{_said(one)} -> {one.quoted()}")
         for one in sorted(best, key=lambda one: one.exchange.at)
     ]
-    left = [one.exchange.at for one in others]
+    left = [one.exchange.where for one in others]
     return Section(TITLES["commands"], lines, 0.15, least=80, noun="calls", unlisted=left)
 
 

@@ -14,10 +14,10 @@ def section(found: Mapping[str, Newest], budget: int) -> Section:
     """Return the section of files, each with its newest changing call and that call's result."""
     older, newest = parted(list(found.items()), budget)
     lines = [
-        Entry(one.exchange.at, (-n,), f"{path}: {_what(one)} -> {_quoted(path, one)}")
+        Entry(one.exchange.where, (-n,), f"{path}: {_what(one)} -> {_quoted(path, one)}")
         for n, (path, one) in enumerate(newest)
     ]
-    left = [one.exchange.at for _, one in older]
+    left = [one.exchange.where for _, one in older]
     return Section(TITLES["files"], lines, 0.15, least=80, noun="files", unlisted=left)
 
 

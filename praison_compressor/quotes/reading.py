@@ -84,6 +84,14 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
     return reader.finished()
 
 
+def read_calls(messages: Sequence[Message]) -> list[AnsweredCall]:
+    """Return the calls that messages make, each with its result."""
+    reader = _Reader(())
+    for at, message in enumerate(messages):
+        reader.read(at, message)
+    return reader.pairs.made
+
+
 _TAGS = re.compile(r"<[^>]*>")
 
 
@@ -93,7 +101,7 @@ class _Reader:
     def __init__(self, rule_sources: tuple[str, ...]) -> None:
         self._rule_sources = rule_sources
         self._found = Quotes()
-        self._pairs = Pairing()
+        self.pairs = Pairing()
         self._last: tuple[int, str] | None = None
         """The assistant's newest text, while neither a call nor a result stands behind it."""
 
@@ -105,7 +113,7 @@ class _Reader:
             key = str(message.get("tool_call_id") or message.get("name") or "")
             self._answered(key, result_text(message), at, message.get("is_error") is True)
         elif role == "assistant":
-            text, called = text_of(message), self._pairs.calls(message, at)
+            text, called = text_of(message), self.pairs.calls(message, at)
             self._last = (at, text) if text.strip() and not called else None
         elif role == "user":
             for one in spoken(message):
@@ -119,7 +127,7 @@ class _Reader:
         elif self._last is not None and (one.source == "result" or ends_in_prompt(one.text)):
             # An agent without native calls: its text is the call.
             call = ToolCall("", commands.AGENT, self._last[1])
-            self._pairs.made.append(AnsweredCall(self._last[0], call, one.text, at))
+            self.pairs.made.append(AnsweredCall(self._last[0], call, one.text, at))
             self._last = None
         elif one.source == "user":
             self._end_turn()
@@ -129,7 +137,7 @@ class _Reader:
 
     def _answered(self, key: str, text: str, at: int, is_error: bool) -> None:
         self._last = None
-        one = self._pairs.answer(key, f"is_error: {text}" if is_error else text, at)
+        one = self.pairs.answer(key, f"is_error: {text}" if is_error else text, at)
         if one is None:
             return
         if key_of(one.call.name) in ASKING_TOOLS:
@@ -150,7 +158,7 @@ class _Reader:
     def finished(self) -> Quotes:
         """Return what was read, with each call where it belongs."""
         self._end_turn()
-        for one in self._pairs.made:
+        for one in self.pairs.made:
             if one.call.id:
                 self._found.tools[one.call.name] += 1
             self._place(one)
