@@ -108,7 +108,7 @@ def ours(account: Account, messages: list[Message], window: int, **options: Any)
     )
     compressor = ContextCompressor(config, summarizer=summarizer, tokens=account.counter)
     for request in requests_of(messages):
-        account.requests.append(compressor.compress_sync(request, tools=[]).messages)
+        account.requests.append(compressor.compress_sync(request).messages)
     entries = compressor.store.open("default", compressor.session_id).entries
     summaries = [entry.segment for entry in entries if entry.segment.kind == "summary"]
     seen = compressor.tokens.cache.all(messages)
