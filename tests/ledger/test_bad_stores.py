@@ -138,7 +138,7 @@ def talked(host: LocalProvider, made: Any, turns: range) -> None:
 
 
 def searched(host: LocalProvider, made: Any, words: str) -> str:
-    """Return what the agent's search finds in a turn of its own: outside a turn it reads nothing."""
+    """Return what the agent's search finds in a turn: outside one it reads nothing."""
     answers = [Reply(calls=(Call(SEARCH, {"query": words}),)), Reply("Found.")]
     host.answer_with(answers)
     assert made.chat("Search for it.") == "Found."
