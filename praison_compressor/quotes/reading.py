@@ -44,6 +44,11 @@ class Quotes:
     roles: Counter[str] = field(default_factory=Counter)
     tools: Counter[str] = field(default_factory=Counter)
 
+    def fills(self, budget_tokens: int) -> bool:
+        """Return whether the user's words alone surely take the budget."""
+        said = sum(len(one.text) for one in self.said if one.by_user)
+        return said > budget_tokens * MOST_CHARS
+
     def text(
         self,
         budget_tokens: int,
@@ -83,6 +88,9 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
         reader.read(at, message)
     return reader.finished()
 
+
+MOST_CHARS = 6
+"""Characters of a token at most, in prose of any language."""
 
 _TAGS = re.compile(r"<[^>]*>")
 
