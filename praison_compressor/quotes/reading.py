@@ -44,11 +44,6 @@ class Quotes:
     roles: Counter[str] = field(default_factory=Counter)
     tools: Counter[str] = field(default_factory=Counter)
 
-    def fills(self, budget_tokens: int) -> bool:
-        """Return whether the user's words alone surely take the budget."""
-        said = sum(len(one.text) for one in self.said if one.by_user)
-        return said > budget_tokens * MOST_CHARS
-
     def text(
         self,
         budget_tokens: int,
@@ -91,6 +86,14 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
 
 MOST_CHARS = 6
 """Characters of a token at most, in prose of any language."""
+
+
+def fill(messages: Sequence[Message], budget_tokens: int) -> bool:
+    """Return whether the user's words alone exceed a budget, without reading the rest."""
+    own = (message for message in messages if message.get("role") == "user")
+    said = sum(len(one.text) for m in own for one in spoken(m) if one.source == "user")
+    return said > budget_tokens * MOST_CHARS
+
 
 _TAGS = re.compile(r"<[^>]*>")
 

@@ -9,7 +9,7 @@ from ..ledger.outlines import outline
 from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
-from ..quotes import read_quotes
+from ..quotes import fill, read_quotes
 from ..tokens.counter import TokenCounter
 from .frame import frame
 from .jobs import Run
@@ -103,13 +103,13 @@ class Texts:
         folded = (s.tokens for start, end, s in view.tiles if run[0] <= start and end <= run[1])
         carried = 0 if by_model else sum(folded)
         left = max(0, room - framed - carried)
-        quotes = read_quotes(messages, self._config.rule_sources)
-        if quotes.fills(left):  # to print them takes as long as to tokenize half of the transcript
+        if fill(messages, left):
+            # To read and print the quotes takes as long as to tokenize half of the transcript.
             return max(room, framed + carried)
         references: tuple[str, ...] = ()
         if self._config.recall:
             references = tuple(f"s99.{place}" for place, _ in enumerate(messages, 1))
-        text = quotes.text(
+        text = read_quotes(messages, self._config.rule_sources).text(
             left,
             self._tokens.text,
             references=references,
