@@ -89,7 +89,9 @@ class Renderer:
                 if again.tokens > filled[n].tokens:
                     spare += filled[n].tokens - again.tokens
                     filled[n] = again
-        return self._within([one.text for one in filled if one.text], budget)
+        texts = [one.text for one in filled if one.text]
+        is_within = sum(one.tokens for one in filled) <= budget
+        return "\n".join(texts) if is_within else self._within(texts, budget)
 
     def _within(self, texts: list[str], budget: int) -> str:
         """Return the joined texts, without last lines that exceed the budget after all."""
