@@ -195,7 +195,7 @@ class Recall:
         for one in read_calls(found) if named.line is None else ():
             if one.answered_at in inside and one.at not in inside:
                 text = call_in_words(one.call) if one.call.id else one.call.arguments
-                above[one] = f"[{where(one.at)}] {text}"
+                above[one] = f"[{where(one.at)}] {found[one.at].get('role')}\n{text}"
             elif one.at in inside and one.is_answered and one.answered_at not in inside:
                 text = in_words(found[one.answered_at])
                 below[one.answered_at] = f"=> [{where(one.answered_at)}] {text}"

@@ -21,7 +21,7 @@ from praison_compressor import (
 from praison_compressor.ledger.segments import DROPPED
 from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.messages import text_of
-from tests.benchmarks.references import cited, leads_back
+from tests.benchmarks.references import away, cited, leads_back
 from tests.benchmarks.references import compressed as grown
 from tests.helpers.transcripts import session, step
 
@@ -212,7 +212,10 @@ def test_every_reference_leads_to_its_words(share: float, least: int) -> None:
     found = list(cited(view))
     assert len(found) >= least
     assert [pair for pair in found if not leads_back(ours, *pair)] == []
-    assert sum(leads_back(ours, *pair, away=7) for pair in found) < len(found) / 10
+    assert (
+        sum(leads_back(ours, away(ours, named), beside) for named, beside in found)
+        < len(found) / 10
+    )
 
 
 def test_a_reference_stays_through_folds_forks_and_restarts(store: Store) -> None:
