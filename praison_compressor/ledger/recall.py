@@ -190,7 +190,10 @@ class Recall:
             wanted = slice(start, last + NEAR)
             found = (self.store().originals(session, entry, wanted) or [])[wanted]
         inside = range(first - start, last - start)
-        where = lambda place: named.of_message(start + place + 1)  # noqa: E731
+
+        def where(place: int) -> object:
+            return named.of_message(start + place + 1)
+
         above, below = {}, {}
         for one in read_calls(found) if named.line is None else ():
             if one.answered_at in inside and one.at not in inside:

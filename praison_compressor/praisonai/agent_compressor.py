@@ -368,8 +368,7 @@ class AgentCompressor:
 
     def _is_logged(self, error: Exception) -> bool:
         """Return whether the running conversation's journal has logged this failure."""
-        turn = running()
-        found = None if turn is None or turn.owner is not self else turn.conversation
+        found = self._whose.running
         return found is not None and found.journal.failure == str(error)
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
