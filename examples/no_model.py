@@ -115,8 +115,8 @@ def main() -> CompressResult:
     for segment in result.segments:
         print(segment.rendered["content"])
     print(
-        "\nLook at the user's words, the file that was edited, the tests that failed and passed,"
-        "\nand each letter with its order. A program found them; no model was asked."
+        "\nLook at the user's words, the file that was edited, the newest run of the tests and"
+        "\nthe letters that were read. All of it is quoted; no model was called."
     )
     return result
 

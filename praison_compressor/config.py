@@ -150,8 +150,9 @@ class CompressorConfig:
         _texts,
         "Files (path, name or pattern) and tools whose newest content is quoted, like AGENTS.md.",
     )
+    # At 0.25 the static text of round 7 lost 8 of 20 files (tests/benchmarks/rounds.py).
     fold_ratio: float = _option(
-        0.25, _ratio, "Fold the oldest summaries when all pass this share of the target."
+        0.28, _ratio, "Fold the oldest summaries when all pass this share of the target."
     )
     min_gain_ratio: float = _option(
         0.05, _gain, "Skip a compression that frees less than this share of the view."

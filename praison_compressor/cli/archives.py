@@ -115,8 +115,8 @@ def forget(
     """Erase a session or one message, and the summaries that covered it.
 
     There is no way back. Later summaries go too, since the erased ones were shown to their writer.
-    The chain keeps a tombstone and still verifies. The host's child sessions, which show
-    compressions, are removed. What a fork inherited goes with the session that it was forked from.
+    The chain keeps a tombstone and still verifies. What a fork inherited goes with the session that
+    it was forked from.
     Without TARGET the command clears freed pages that an earlier run could not clear.
 
     $ praison-compressor forget audit --yes --store ledger.db
@@ -135,7 +135,7 @@ def forget(
         from ..praisonai.sessions import forget as forget_there_too
 
         found = forget_there_too(opened, namespace, target, default_host())
-    value = {**asdict(found.erased), "mirrored": found.mirrored, "left": found.left}
+    value = {**asdict(found.erased), "left": found.left}
     answer(value, _erased(found), as_json)
 
 
@@ -157,8 +157,6 @@ def _erased(found: Forgotten) -> Iterator[Piece]:
     for name in done.still_in:
         said = "holds some of the same messages itself, or was forked from it and lacks them now"
         yield Line(f"Session {name} {said}.", "yellow")
-    for name in found.mirrored:
-        yield f"The host's session {name} is gone too."
     for sentence in found.left:
         yield Line(f"Left: {sentence}.", "yellow")
     if not done.pages_cleared:

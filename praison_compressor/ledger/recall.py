@@ -6,12 +6,16 @@ bounded: an archive that is read whole again was compressed for nothing.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 
+from ..errors import LedgerError
 from ..messages import Message
-from ..messages.display import excerpt, in_words
+from ..messages.display import call_in_words, excerpt, in_words
+from ..messages.excerpts import ends
+from ..quotes import read_calls
 from .matches import ends_of, listed
 from .outlines import in_order, outline
 from .passages import lines_of, terms
@@ -39,6 +43,10 @@ LISTED = 12
 """Segments listed in the overview."""
 AROUND = 12
 """Lines returned before and after a named line."""
+NEAR = 64
+"""Messages before and after a named one among which its calls and results are looked for."""
+BESIDE = 4
+"""Calls above, and results below, take this part of an answer at most: a fourth each."""
 
 _OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
 _NOTHING = "Nothing of this conversation has been archived."
@@ -169,7 +177,42 @@ class Recall:
                 f"Segment s{named.segment} has the messages s{named.segment}.1 to "
                 f"s{named.segment}.{len(originals)}."
             )
-        return self._messages(named, originals, room)
+        return self._messages(named, originals, room, *self._beside(session, named, room))
+
+    def _beside(self, session: Session, named: Reference, room: int) -> tuple[str, str]:
+        """Return the calls that named results answer, and the results of named calls."""
+        found: list[Message] = []
+        first, last = named.messages.start, named.messages.stop
+        start = max(0, first - NEAR)
+        # A damaged message beside the named ones does not keep these from being read.
+        with contextlib.suppress(LedgerError):
+            entry = session.entries[named.segment - 1]
+            wanted = slice(start, last + NEAR)
+            found = (self.store().originals(session, entry, wanted) or [])[wanted]
+        inside = range(first - start, last - start)
+
+        def where(place: int) -> object:
+            return named.of_message(start + place + 1)
+
+        above, below = {}, {}
+        for one in read_calls(found) if named.line is None else ():
+            if one.answered_at in inside and one.at not in inside:
+                text = call_in_words(one.call) if one.call.id else one.call.arguments
+                above[one] = f"[{where(one.at)}] {found[one.at].get('role')}\n{text}"
+            elif one.at in inside and one.is_answered and one.answered_at not in inside:
+                text = in_words(found[one.answered_at])
+                below[one.answered_at] = f"=> [{where(one.answered_at)}] {text}"
+        return self._ends(list(above.values()), room), self._ends(list(below.values()), room)
+
+    def _ends(self, texts: Sequence[str], room: int) -> str:
+        """Return the texts' ends below each other within their part of an answer."""
+        keep, room = max(map(len, texts), default=0), room // BESIDE
+        while texts:
+            shown = "".join("\n" + ends(text, keep) for text in texts)
+            if self.count(shown) <= room:
+                return shown
+            keep, texts = (keep * 3 // 4, texts) if keep > LEAST_CHARS else (keep, texts[:-1])
+        return ""
 
     def _about(
         self, session: Session, named: Reference, originals: Sequence[Message], about: str
@@ -213,12 +256,15 @@ class Recall:
             lines.append("\n  ".join([f"s{number}: {len(originals)} messages", *begins]))
         return self._fitted(lines, room, older)
 
-    def _messages(self, named: Reference, originals: Sequence[Message], room: int) -> str:
-        """Return the named messages or lines, in whole lines."""
+    def _messages(
+        self, named: Reference, originals: Sequence[Message], room: int, above: str, below: str
+    ) -> str:
+        """Return the named messages or lines in whole lines, between `above` and `below`."""
         assert named.message is not None
         last = min(named.messages.stop, len(originals))
-        ending = _neighbours(named, last, len(originals))
-        answer, room = _OPENS, room - self.count(_OPENS) - self.count(ending)
+        ending = below + _neighbours(named, last, len(originals))
+        answer = _OPENS + above
+        room -= self.count(answer) + self.count(ending)
         texts = {n: in_words(originals[n - 1]) for n in range(named.message, last + 1)}
         each = self._share(list(texts.values()), room)
         for number, text in texts.items():
@@ -299,6 +345,8 @@ class Recall:
         return answer
 
 
+LEAST_CHARS = 80
+"""Characters of a call or a result beside a message; where these do not fit it is left out."""
 OUTLINE_CHARS = (1_000, 120, 80, 50, 30)
 """Lengths to try for an outline's line, in characters."""
 _FOOTER_TOKENS = 14

@@ -144,7 +144,7 @@ _KNOWN = frozenset(
 
 
 def opened(result: str) -> str:
-    """Return the output inside a tool's JSON wrapper, and a last line with its exit code.
+    r"""Return the output inside a tool's JSON wrapper, and a last line with its exit code.
 
     A result with a key of its own stays as it is.
 
@@ -168,7 +168,7 @@ def opened(result: str) -> str:
 
 
 @dataclass(eq=False)
-class Exchange:
+class AnsweredCall:
     """One call and its result."""
 
     at: int
@@ -182,18 +182,23 @@ class Exchange:
         """Return whether a result was recorded."""
         return self.answered_at >= 0
 
+    @property
+    def where(self) -> int:
+        """Return the position of the result, which is read with its call, else of the call."""
+        return self.answered_at if self.is_answered else self.at
+
 
 class Pairing:
     """Finds the call that a result answers: ids are used again, and a result may be missing."""
 
     def __init__(self) -> None:
-        self.made: list[Exchange] = []
-        self._open: dict[str, list[Exchange]] = {}
-        self._newest: dict[str, Exchange] = {}
+        self.made: list[AnsweredCall] = []
+        self._open: dict[str, list[AnsweredCall]] = {}
+        self._newest: dict[str, AnsweredCall] = {}
 
     def calls(self, message: Message, at: int) -> bool:
         """Take in the calls of an assistant's message; return whether it makes any."""
-        made = [Exchange(at, call) for call in tool_calls_of(message)]
+        made = [AnsweredCall(at, call) for call in tool_calls_of(message)]
         if made:
             self._open = {}
         for one in made:
@@ -203,7 +208,7 @@ class Pairing:
         self.made += made
         return bool(made)
 
-    def answer(self, key: str, text: str, at: int) -> Exchange | None:
+    def answer(self, key: str, text: str, at: int) -> AnsweredCall | None:
         """Complete the first open call of an id, else the newest; None where none has it."""
         waiting = (one for one in self._open.get(key, ()) if not one.is_answered)
         one = next(waiting, None) or self._newest.get(key)

@@ -49,7 +49,7 @@ def ends(text: str, most: int) -> str:
 
 
 def thinned(text: str, keep: int = 2) -> str:
-    """Return a text whose pasted blocks keep that many of their first and last lines.
+    r"""Return a text whose pasted blocks keep that many of their first and last lines.
 
     >>> thinned("Why?\\n" + "{'a': 1}\\n" * 20 + "Please mend it.").splitlines()[3]
     '[… 16 lines …]'

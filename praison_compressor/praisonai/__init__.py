@@ -1,23 +1,22 @@
-"""The host, praisonaiagents: `Agent(context=CompressorContext(...))` and `install()`.
+"""Connect the host, praisonaiagents: `Agent(context=CompressorContext(...))` and `install()`.
 
-In the order in which a turn passes them:
+The modules, in the order in which a turn passes them:
 
-- `context`, `plugin`, `install`: switching it on
-- `seams`: what is replaced in the host and what is read of it, and whether it is there
-- `options`: what an agent asks for by `context=`
-- `agents`: which agents asked, and whose turn is running; the host's own management, out of the way
-- `commands`: slash commands; every other prompt begins a turn
-- `wire`, `requests`, `answers`: every request on its way out and back; the calls of an answer
-- `selector`: the same where the host has context selectors, and nothing of it is replaced
-- `conversations`: whose conversation a request carries, and what is remembered of it
-- `journal`: what a conversation's requests carried, the tool steps that the host drops among it
-- `agent_compressor`: `agent.context_compressor`, the view of each request
-- `recall`: the tools by which an agent reaches what was compressed
-- `engines`: one `ContextCompressor` per model, and the agent's own model as summarizer
-- `sessions`: where the ledger is, and compressions in the host's session store
-- `restarts`: an agent's conversation after a restart
-- `surfaces`: the terminal, the bots' saved histories and the gateway's idle loop
-- `notices`: hooks, stream, display and status
+- `context`, `plugin`, `install`: switch it on
+- `seams`: lists what is replaced in the host and what is read of it, and probes it
+- `options`: reads what an agent asks for by `context=`
+- `agents`: knows which agents asked; keeps the host's own management out of their turns
+- `commands`: answers slash commands; every other prompt begins a turn
+- `restarts`: restores an agent's conversation after a restart
+- `wire`, `requests`, `cache_marks`, `answers`: carry each request out and its answer back
+- `agent_compressor`: `agent.context_compressor`, the view of each request and a user's commands
+- `whose`, `conversations`: find whose conversation a request carries, and remember it
+- `journal`: completes requests with the tool steps that the host drops, and records them
+- `engines`: make one `ContextCompressor` per model, with the agent's own model as summarizer
+- `sessions`: opens the ledger and forgets a part of it
+- `settings`, `recall`: change the agent's settings and its tools while it is ours
+- `surfaces`: serves the terminal, the bots' saved histories and the gateway's idle loop
+- `notices`: reports to hooks, stream, display and status
 - `realtime`: voice conversations
 """
 

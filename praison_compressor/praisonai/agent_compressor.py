@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import logging
 import re
 import threading
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
-
-from praisonaiagents.config.feature_configs import DEFAULT_TOOL_OUTPUT_LIMIT
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse
@@ -26,25 +23,14 @@ from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
 from ..messages import Message
 from ..messages.completing import Carried, Completed, carried_in
-from ..messages.digests import Seen
 from ..messages.forks import renewed
 from ..summaries.threads import run
 from ..tokens.models import overflow_of
-from .conversations import (
-    Conversation,
-    Conversations,
-    Turn,
-    bound_by_host,
-    is_under,
-    named_by_host,
-    running,
-    said,
-    without_question,
-)
+from .conversations import Conversation, Turn, bound_by_host, is_under, named_by_host
 from .engines import Engines, bill
 from .journal import Kept, kept_of
 from .notices import Notices, Status, status_of
-from .options import NO_LIMIT, RequestedContext, as_it_is, takes_whole_results
+from .options import RequestedContext, takes_whole_results
 from .recall import RecallTools, drop_copied, wants_recall
 from .requests import (
     ROLES,
@@ -59,14 +45,12 @@ from .requests import (
 )
 from .sessions import (
     Forgotten,
-    Mirror,
-    Stored,
     archive_of,
-    new_session_id,
-    restored_at_most,
-    session_id_of,
-    stored_under,
+    forget,
+    host_session,
 )
+from .settings import Settings
+from .whose import Whose
 
 log = logging.getLogger(__name__)
 
@@ -87,22 +71,14 @@ class AgentCompressor:
         drop_copied(agent)
         asked_recall = config.recall
         config = replace(config, recall=wants_recall(agent, asked_recall))
-        self._conversations = Conversations(self._stored)
-        self._loose = Turn(self)
-        self._notices = Notices(self._agent, self._conversations.named)
+        self._notices = Notices(self._agent, self._named)
         self._engines = Engines(config, self._agent, asked.own_model, self._notices)
-        self._mirror = Mirror(self._agent, self._engines.open)
+        self._whose = Whose(self._agent, self, self._engines)
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
         self._lock = renewed(threading.Lock())
         self._passed = 0
-        self._uncompacted: Any = None
-        self.compress_alone()
-        self.whole_results = takes_whole_results(agent, asked)
-        """Whether the host leaves a tool's result uncut, whatever its size."""
-        if self.whole_results:
-            agent.tool_output_limit = NO_LIMIT
-            agent._truncate_tool_output = as_it_is
+        self._settings = Settings(self._agent, takes_whole_results(agent, asked))
         self._recall = RecallTools(self._recall_tools)
         if asked_recall:
             self._recall.give(agent)
@@ -115,13 +91,7 @@ class AgentCompressor:
     @property
     def conversation(self) -> Conversation:
         """Return the running turn's conversation, else the one that the history carries now."""
-        turn = running()
-        if turn is not None and turn.owner is self and turn.conversation is not None:
-            return turn.conversation
-        history = self._history()
-        if self._loose.conversation is not None:
-            self._end_loose(history)
-        return self._conversations.at_rest(self._key(), self._seen(history), history)
+        return self._whose.now
 
     @property
     def session_id(self) -> str:
@@ -165,14 +135,9 @@ class AgentCompressor:
     def leave(self) -> None:
         """Give the agent back what it had."""
         agent = self._agent()
-        if agent is None:
-            return
-        self._recall.take_back(agent)
-        if agent.execution is self._uncompacted:
-            agent.execution = self._execution
-        if getattr(agent, "tool_output_limit", None) == NO_LIMIT:
-            agent.tool_output_limit = DEFAULT_TOOL_OUTPUT_LIMIT
-        vars(agent).pop("_truncate_tool_output", None)
+        if agent is not None:
+            self._recall.take_back(agent)
+        self._settings.restore()
 
     # ------------------------------------------------------------ turns
 
@@ -182,9 +147,8 @@ class AgentCompressor:
 
         Then the host has moved, or another system answers for the model.
         """
-        self.compress_alone()
-        history, before = self._history(), self._passed
-        turn = Turn(self, history, said(self._seen(history)))
+        self._settings.compress_alone()
+        before, turn = self._passed, self._whose.begun()
         turn.bound = bound_by_host(self._agent())
         has_failed = False
         try:
@@ -193,9 +157,8 @@ class AgentCompressor:
             has_failed = True
             raise
         finally:
-            history = self._history()
-            self._conversations.end(turn, self._seen(history), history)
-            self._end(turn, history or (), has_failed=has_failed)
+            self._whose.end(turn)
+            self._end(turn, self._whose.history or (), has_failed=has_failed)
         if self._passed == before and "unseen" not in self._failures:
             self._failures.add("unseen")
             log.warning(
@@ -203,19 +166,6 @@ class AgentCompressor:
                 "the model, or the host has moved (`praison-compressor doctor` tries it)",
                 self._name(),
             )
-
-    def compress_alone(self) -> None:
-        """Switch the host's `context_compaction` off, so that exactly one system compresses.
-
-        Again at each turn: the agent may have other settings by then.
-        """
-        agent = self._agent()
-        if agent is None:
-            return
-        if agent.execution is not self._uncompacted:
-            self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
-            agent.execution = self._uncompacted
-        self._uncompacted.context_compaction = False
 
     # ------------------------------------------------------------ requests
 
@@ -234,7 +184,7 @@ class AgentCompressor:
             return
         try:
             turn.conversation.journal.settle(self.engine())
-            self._conversations.bound_journals()
+            self._whose.all.bound_journals()
         except Exception:
             log.exception("agent %s: the turn's answer is not recorded", self._name())
 
@@ -249,15 +199,14 @@ class AgentCompressor:
                 view = await asyncio.to_thread(self._projected, request)
         except Exception as error:
             view = await asyncio.to_thread(self._best, request, error)
-        foreign = self._bystander().journal.of_another_model()
+        foreign = self._whose.for_reading.journal.of_another_model()
         if foreign:
             view = [unbound(message) if id(message) in foreign else message for message in view]
         return alternating(view) if ROLES in self.refused(request) else view
 
     async def called(self, request: HostRequest, made: Message | None) -> None:
         """Take the calls of an answer: a turn that is stopped in them shows that they were made."""
-        turn = running()
-        found = turn.conversation if turn is not None and turn.owner is self else None
+        found = self._whose.running
         if made is None or found is None or not self.config.keep_tool_steps:
             return
         try:
@@ -286,28 +235,14 @@ class AgentCompressor:
         return recall_tools(
             # Asked at each call: a store may come late, and each turn has its own conversation.
             lambda: ours()._archive(),
-            lambda: ours().ledger.open(ours().config.namespace, ours()._asking().session_id),
+            lambda: ours().ledger.open(ours().config.namespace, ours()._whose.asking.session_id),
             lambda text: ours().engine().tokens.text(text),
-            turn=lambda: (ours()._asking().session_id, ours()._asking().progress),
+            turn=lambda: (ours()._whose.asking.session_id, ours()._whose.asking.progress),
         )
 
     def _archive(self) -> Store:
-        found, namespace = self._asking(), self.config.namespace
+        found, namespace = self._whose.asking, self.config.namespace
         return archive_of(self.ledger, namespace, found.session_id, found.reads)
-
-    def _asking(self) -> Conversation:
-        """Return the conversation whose turn calls a recall tool here.
-
-        Raises:
-            StoreUnavailable: no request of such a turn has passed.
-        """
-        turn = running()
-        if turn is None or turn.owner is not self or turn.conversation is None:
-            raise StoreUnavailable(
-                "no turn of this agent is running here, so that it is not known whose conversation "
-                "is asked for; nothing was read"
-            )
-        return turn.conversation
 
     def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
         """Learn from the prompt tokens that the provider reports for what was sent."""
@@ -347,9 +282,9 @@ class AgentCompressor:
     def _fitted(self, request: HostRequest, **options: Any) -> Sequence[Message]:
         """Return the best view, recorded nowhere; the status has it where the request counts."""
         counts = carries_conversation(self._agent(), request.messages)
-        found, engine = self._bystander(), self.engine(request.model)
+        found, engine = self._whose.for_reading, self.engine(request.model)
         if counts:
-            found = self._carrying(request)
+            found = self._whose.carrying(request)
             request = self._completed(request, found)
         result = engine.best(request.messages, **_of(found), **options)
         if counts:
@@ -361,17 +296,11 @@ class AgentCompressor:
         """Return the request with what the host left out of its conversation."""
         if not self.config.keep_tool_steps:
             return request
-        turn = running()
-        is_ours = turn is not None and turn.owner is self
-        bound = turn.bound if turn is not None and is_ours else 0
-        engine = self.engine(request.model)
+        turn = self._whose.turn
+        bound = 0 if turn is None else turn.bound
         try:
             messages = found.journal.complete(
-                request.messages,
-                engine,
-                turn=turn if is_ours else self._loose,
-                bound=bound,
-                restored=restored_at_most(self._agent()),
+                request.messages, self.engine(), turn=turn, bound=bound
             )
         except Exception:
             log.exception("agent %s: sent without the steps of earlier turns", self._name())
@@ -391,9 +320,6 @@ class AgentCompressor:
             prepared = asyncio.to_thread(self._prepared, request, found, forced, focus)
             found, request, engine, beside, options = await prepared
             result = await engine.compress(request.messages, **_of(found), **options)
-        if result.segments and result.session_id != found.shown:
-            found.shown = result.session_id
-            await asyncio.to_thread(self._mirror.show, self.config.namespace, result)
         found.remember(result, beside, request.model)
         found.kept = found.journal.kept(result.messages, engine)
         if self.config.recall and (result.segments or result.masked):
@@ -411,7 +337,7 @@ class AgentCompressor:
         """Return whose request it is, all of it, the engine, tokens beside it, the options."""
         self._engines.open()
         if found is None:
-            found = self._carrying(request)
+            found = self._whose.carrying(request)
             request = self._completed(request, found)
         engine, beside = self.engine(request.model), self._engines.measured(request)
         if forced:
@@ -430,14 +356,20 @@ class AgentCompressor:
             is_new = kind not in self._failures
             self._failures.add(kind)
         if is_new:
-            log.warning("agent %s: sent as well as it fits: %s", self._name(), cause)
-        self._notices(Event("failed", self._bystander().session_id, {"reason": cause}))
+            said = "the store's failure, as logged" if self._is_logged(error) else cause
+            log.warning("agent %s: sent as well as it fits: %s", self._name(), said)
+        self._notices(Event("failed", self._whose.for_reading.session_id, {"reason": cause}))
         try:
             overhead = self._engines.overhead(request)
             return self._fitted(request, logged=error, overhead_tokens=overhead)
         except Exception:
             log.exception("agent %s: sent as it is", self._name())
             return request.messages
+
+    def _is_logged(self, error: Exception) -> bool:
+        """Return whether the running conversation's journal has logged this failure."""
+        found = self._whose.running
+        return found is not None and found.journal.failure == str(error)
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
         """Learn from a refusal what the model takes; return whether the refusal says that."""
@@ -456,57 +388,11 @@ class AgentCompressor:
         )
         return True
 
+    def _named(self, session_id: str) -> Conversation | None:
+        return self._whose.all.named(session_id)
+
     def _name(self) -> str:
         return str(getattr(self._agent(), "display_name", "(gone)"))
-
-    # ------------------------------------------------------------ whose conversation
-
-    def _carrying(self, request: HostRequest) -> Conversation:
-        """Return the conversation that a request carries, and remember the request there."""
-        turn = running()
-        if turn is None or turn.owner is not self:
-            turn = self._loose_turn(request)
-        return self._conversations.of(turn, self._key(), self._seen(request.messages))
-
-    def _bystander(self) -> Conversation:
-        """Return the running turn's conversation, for what only reads; a blank one otherwise."""
-        turn = running()
-        found = turn.conversation if turn is not None and turn.owner is self else None
-        return found or Conversation(new_session_id())
-
-    def _loose_turn(self, request: HostRequest) -> Turn:
-        """Return a turn for a request that comes without one: a host with context selectors."""
-        history, last = self._history(), self._loose
-        sent, known = said(self._seen(request.messages)), last.conversation
-        goes_on = known is not None and sent[: len(last.sent)] == last.sent
-        if not goes_on or last.history is not history:
-            last = self._loose = Turn(self, history, said(self._end_loose(history)))
-        last.sent = sent
-        return last
-
-    def _end_loose(self, history: list[Any] | None) -> Sequence[Seen]:
-        """End the last turn that we did not see begin; return the history without a question."""
-        settled = without_question(self._seen(history))
-        self._conversations.end(self._loose, settled, history)
-        return settled
-
-    def _key(self) -> str | None:
-        """Return the host's id for the conversation: its bots' key, or the agent's session id."""
-        agent = self._agent()
-        return named_by_host(agent) or session_id_of(agent)
-
-    def _history(self) -> list[Any] | None:
-        found = getattr(self._agent(), "chat_history", None)
-        return found if isinstance(found, list) else None
-
-    def _seen(self, messages: Iterable[Any] | None) -> list[Seen]:
-        """Return what is known of each message; a list is copied first, for others may add."""
-        cache = self.engine().tokens.cache
-        return cache.all([m for m in list(messages or ()) if isinstance(m, Mapping)])
-
-    def _stored(self, key: str) -> Iterator[Stored]:
-        """Yield the sessions that the ledger has under a host's id, the newest first."""
-        return stored_under(self.ledger, self.config.namespace, key)
 
     # ------------------------------------------------------------ commands
 
@@ -578,7 +464,7 @@ class AgentCompressor:
         agent = self._agent()
         if agent is not None:
             agent.clear_history()
-        return self._conversations.begin(self._key()).session_id
+        return self._whose.all.begin(self._whose.key).session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a session that the store has; any of its epochs' ids names it.
@@ -604,8 +490,8 @@ class AgentCompressor:
         if self.config.keep_tool_steps and token_budget is None:
             messages = self._spoken(root)
         replace_conversation(agent, messages)
-        history = self._history()
-        found = self._conversations.adopt(self._key(), root, self._seen(history), history)
+        history, whose = self._whose.history, self._whose
+        found = whose.all.adopt(whose.key, root, whose.seen(history), history)
         found.remember(result, 0, None)
         return root
 
@@ -622,18 +508,21 @@ class AgentCompressor:
         itself. Returns how many sessions are recorded.
         """
         if self.config.keep_tool_steps and isinstance(self.ledger, SqlStore):
-            return self._conversations.settle(self.engine())
+            return self._whose.all.settle(self.engine())
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
-        """Remove a session (None: this one) or a message (by its digest) from the ledger, and what
-        the host's session store shows of it. The agent's own history is left as it is.
+        """Remove a session (None: this one) or a message (by its digest) from the ledger.
+
+        The agent's own history stays, and so does the transcript in the host's session store.
 
         Raises:
             SessionNotFound: the store has none of that name in this namespace.
             StoreUnavailable: it cannot be reached, or it is this process's memory.
         """
-        return self._mirror.forget(self.config.namespace, target or self.session_id)
+        session = host_session(self._agent())
+        there = None if session is None else session[0]
+        return forget(self.ledger, self.config.namespace, target or self.session_id, there)
 
 
 def _of(found: Conversation) -> dict[str, Any]:

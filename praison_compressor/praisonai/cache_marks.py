@@ -38,7 +38,9 @@ def takes_marks(provider: str | None, model: str) -> bool:
 def marked(
     messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
 ) -> list[Message]:
-    """The messages with a mark after the system prompt, the last summary, the last mask, the end.
+    """Return the messages with cache marks.
+
+    They stand after the system prompt, the last summary, the last mask and the end.
 
     What stands before the last summary or mask changes only with the next compression; the mark
     at the end is what the next request of a growing conversation is found by. `messages` are not
@@ -51,7 +53,7 @@ def marked(
 
 
 def _places(messages: Sequence[Message]) -> list[int]:
-    """The indices to mark, the most valuable first."""
+    """Return the indices to mark, the most valuable first."""
     carries = [index for index, message in enumerate(messages) if _can_carry(message)]
     # Only the system messages in front: later ones come and go.
     others = (index for index, message in enumerate(messages) if not is_system(message))

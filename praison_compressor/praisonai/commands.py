@@ -1,5 +1,6 @@
-"""Turns of an agent: `/status`, `/context`, `/compact [focus]`, `/pin TEXT`, `/undo`, `/new` and
-`/resume ID` are answered without a request; every other prompt begins a turn of that agent.
+"""Answer slash commands without a request; begin a turn for every other prompt.
+
+The commands: `/status`, `/context`, `/compact [focus]`, `/pin TEXT`, `/undo`, `/new`, `/resume ID`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Whose conversation a request carries: one agent may serve a hundred people.
+"""Find the conversation that a request carries: one agent may serve many people.
 
 A conversation is known by its messages; an id that the host gives wins. Where the messages of a
 request leave it open, the request begins another conversation: recall then reads nothing, and
@@ -67,8 +67,6 @@ class Conversation:
     """Texts that every compressed view keeps word for word."""
     notice: str | None = None
     """The line that reported the last compression."""
-    shown: str | None = None
-    """The newest epoch that the host's session store shows."""
     history: list[Any] | None = field(default=None, repr=False)
     """The host's own list of its messages, while no other conversation uses that list."""
     left: tuple[str, ...] = ()
@@ -155,8 +153,6 @@ class Turn:
     """Length of the conversation's history when the turn began."""
     bound: int = 0
     """Messages to which the host bounds that list; 0: unknown."""
-    sent: tuple[str, ...] = ()
-    """Digests of its last request, where the host runs no turns that we see."""
 
 
 _running: ContextVar[Turn | None] = ContextVar("praison_compressor_turn", default=None)
@@ -238,7 +234,7 @@ class Conversations:
     """The newest conversations of one agent; thread-safe."""
 
     def __init__(self, stored: Callable[[str], Iterable[Stored]]) -> None:
-        """`stored`: the sessions that the ledger has under a host's id, newest first."""
+        """Take the reader of stored sessions under a host's id, newest first."""
         self._stored = stored
         self._lock = renewed(threading.RLock())
         self._known: OrderedDict[str, Conversation] = OrderedDict()

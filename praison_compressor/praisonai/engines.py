@@ -1,6 +1,6 @@
-"""The compressors of one agent, one per model it is sent to; the agent's own model as summarizer at
-its own endpoint.
+"""Make the compressors of one agent: one for each model that its requests go to.
 
+The agent's own model is the summarizer, at its own endpoint.
 An on-premises transcript must not reach a public provider because a summary was due.
 """
 
@@ -37,8 +37,10 @@ _OF_THE_ANSWER = frozenset(
 
 
 def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
-    """The agent's own model where its requests go, with its key; None for a model object of the
-    caller's own, which we cannot call."""
+    """Return the agent's own model at its own endpoint, with its key.
+
+    None for a model object of the caller's own, which we cannot call.
+    """
     from ..summaries.litellm_client import LiteLLMSummarizer
 
     if getattr(agent, "_using_custom_llm", False):
@@ -75,7 +77,7 @@ class Engines:
         self._sessions = Sessions()
 
     def of(self, model: str | None) -> ContextCompressor:
-        """The compressor for a model; None is the agent's own."""
+        """Return the compressor for a model; None is the agent's own."""
         own = self.config.model
         name = own if same_model(model, own) else model
         with self._lock:
@@ -94,7 +96,7 @@ class Engines:
             return self._made[name]
 
     def focused(self, focus: str | None) -> ContextCompressor:
-        """The agent's own, with more words for the summarizer."""
+        """Return the agent's own compressor, with a focus for the summarizer."""
         own = self.of(None)
         if not focus:
             return own
@@ -115,8 +117,11 @@ class Engines:
         )
 
     def open(self) -> Store:
-        """The agent's ledger, opened when it is first needed. One that could not be reached then
-        takes the place of the memory that stands in for it as soon as that costs nothing."""
+        """Return the agent's ledger; open it at the first call.
+
+        A store that could not be reached then replaces the memory used in its place as soon as
+        the change costs nothing.
+        """
         with self._lock:
             if self._store is None:
                 self._store = ledger_of(self.config, self._agent())
@@ -133,7 +138,7 @@ class Engines:
         return store
 
     def _summarizer(self, config: CompressorConfig) -> Summarizer | None:
-        """The agent's own model where no auxiliary one is named."""
+        """Return the agent's own model where no auxiliary one is named."""
         agent = self._agent()
         if config.auxiliary_model or not self._own_model or agent is None:
             return None  # the compressor makes its own from the configuration, or goes without
@@ -192,7 +197,7 @@ class Engines:
 
 
 def _usable(reserve: int | None, window: int) -> int | None:
-    """An output reserve, if it leaves anything of the window; else None, for the usual one."""
+    """Return the output reserve if it leaves anything of the window, else None."""
     return reserve if reserve is not None and reserve < window else None
 
 

@@ -1,18 +1,16 @@
-"""`install()` puts what we replace in the host in place, once per process, and `uninstall()` takes
-all of it away again.
-"""
+"""Replace names of the host once per process (`install`); restore them (`uninstall`)."""
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from typing import Any
 
 from ..errors import HostMoved
 from ..messages.forks import renewed
-from . import seams, selector
+from . import seams
 from .agents import Agents
 
 __all__ = ["HostMoved", "Installation", "install", "installed", "uninstall"]
@@ -29,12 +27,12 @@ class Installation:
     """
 
     def __init__(self) -> None:
-        """Raises:
-        HostMoved: a place that we build on is gone; nothing was replaced.
+        """Replace the host's names.
+
+        Raises:
+            HostMoved: a place that we build on is gone; nothing was replaced.
         """
-        host_selectors = selector.find()
-        rows = seams.REPLACED if host_selectors is None else seams.BESIDE_SELECTORS
-        places, self.lacking = seams.probe(rows)
+        places, self.lacking = seams.probe()
         """Parts that this host does not let us have, with the reason."""
         _warn(self.lacking)
         self.agents = Agents()
@@ -44,9 +42,6 @@ class Installation:
         self._waiting = set(seams.installed_surfaces())
         self.agents.before_turn = self._reach
         self._reach()
-        self._leave_selectors: Callable[[], None] | None = None
-        if host_selectors is not None:
-            self._leave_selectors = selector.register(host_selectors, self.agents)
 
     def _replace(self, places: Iterable[seams.Place]) -> None:
         for row, owner, before in places:
@@ -76,8 +71,6 @@ class Installation:
         """Give the host its own names back, and the agents what they had."""
         self._waiting.clear()
         self.agents.close()
-        if self._leave_selectors is not None:
-            self._leave_selectors()
         while self.patches:
             owner, name, before, after = self.patches.pop()
             if vars(owner).get(name) is not after:
@@ -115,7 +108,7 @@ def install(defaults: Mapping[str, Any] | None = None) -> Installation:
 
 
 def installation(defaults: Mapping[str, Any] | None) -> Installation:
-    """The installation of this process, made if there is none, with these defaults."""
+    """Return the installation of this process, made if there is none, with these defaults."""
     global _installation
     with _lock:
         done = _installation = _installation or Installation()
@@ -134,5 +127,5 @@ def uninstall() -> None:
 
 
 def installed() -> Installation | None:
-    """The installation of this process, if there is one."""
+    """Return the installation of this process, if there is one."""
     return _installation

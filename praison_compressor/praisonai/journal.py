@@ -66,7 +66,8 @@ class Journal:
         self._edits = -1
         """How often a part of the session was forgotten, when the store was last written."""
         self._back: Completed | None = None
-        self._is_down = False
+        self.failure = ""
+        """Words of the store's failure, logged once; "" while the store works."""
         self.tokens = 0
         """Size of what is remembered, as of the end of the last turn."""
 
@@ -87,15 +88,10 @@ class Journal:
         *,
         turn: Hashable = None,
         bound: int = 0,
-        restored: int = 0,
     ) -> list[Message]:
-        """Return a request's messages with what the host left out; record what is new.
-
-        `restored` is the number of messages at most that the host restores after a restart.
-        """
+        """Return a request's messages with what the host left out; record what is new."""
         session, cache = self._session(engine), engine.tokens.cache
         with self._lock:
-            bound = bound or (restored if self._carried is None else 0)
             carried = self._known(given, engine, session)
             model = engine.config.model
             done = completed(carried, given, cache, turn=turn, bound=bound, model=model)
@@ -194,13 +190,13 @@ class Journal:
         except CompressorError as error:
             self._down(error)
             return
-        self._is_down = False
+        self.failure = ""
         if done:
             self._recorded, self._edits = names, session.edits
 
     def _down(self, error: CompressorError) -> None:
-        level = logging.DEBUG if self._is_down else logging.WARNING
-        self._is_down = True
+        level = logging.DEBUG if self.failure else logging.WARNING
+        self.failure = str(error)
         log.log(level, "session %s: not recorded for now: %s", self._session_id, error)
 
 

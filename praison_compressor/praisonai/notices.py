@@ -1,5 +1,7 @@
-"""Reports of a conversation: its status, and each compression to the host's hooks, memory,
-the log and, with `output="verbose"`, the screen. A silent agent stays silent.
+"""Report a conversation's status, and each of its compressions.
+
+Compressions are reported to the host's hooks, its memory, the log and, with `output="verbose"`, the
+screen. A silent agent stays silent.
 """
 
 from __future__ import annotations

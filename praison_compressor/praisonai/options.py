@@ -50,7 +50,7 @@ class RequestedContext:
 
 
 def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """The options that can work together with those before them, and why each other cannot."""
+    """Return the options that work together, and why each other one does not."""
     kept: dict[str, Any] = {}
     faults: dict[str, str] = {}
     for name, value in options.items():
@@ -64,9 +64,9 @@ def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
-    """What an agent asks now; None: nothing, the host goes on as before.
+    """Return what an agent asks of us now, or None.
 
-    By its `context=`, unless it has a manager that asks otherwise. `by_default`: whoever names no
+    Its `context=` asks, unless its manager asks otherwise. `by_default`: an agent without a
     strategy, there or in the environment, asks for ours.
     """
     param, manager = agent._context_param, agent._context_manager
@@ -93,14 +93,14 @@ def names_none(param: Any) -> bool:
 
 
 def _by_default(param: Any) -> Any:
-    """The same `context=` with our strategy."""
+    """Return the same `context=` with our strategy."""
     if isinstance(param, Mapping):
         return {**param, "strategy": SUMMARIZE}
     return replace(ContextConfig.from_env(), strategy=SUMMARIZE)
 
 
 def read(param: Any) -> RequestedContext | None:
-    """What one `context=` asks of us; None: nothing."""
+    """Return what one `context=` asks of us, or None."""
     if param is True:
         return _asked(ContextConfig.from_env())
     if isinstance(param, str):
@@ -149,7 +149,7 @@ NO_LIMIT = sys.maxsize
 
 
 def as_it_is(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
-    """A tool's result, whole: the host would cut the middle out for good."""
+    """Return a tool's result whole: the host would cut its middle out for good."""
     return output
 
 
@@ -169,8 +169,7 @@ def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
 
 
 def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Our options in a configuration of the host's, where they differ from its defaults, and more
-    of them."""
+    """Return our options that differ from the defaults of a host's configuration, and `more`."""
     defaults = {
         item.name: item.default if item.default_factory is MISSING else item.default_factory()
         for item in fields(context)
@@ -190,7 +189,7 @@ def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str,
 
 
 def _protecting(tools: Sequence[str], policies: Any) -> Any:
-    """The policies, by which those tools are kept too; what is none is refused with the rest."""
+    """Return the policies with those tools kept; invalid policies are refused later."""
     try:
         given = CompressorConfig(tool_policies=policies).tool_policies
     except ConfigError:

@@ -1,5 +1,7 @@
-"""The entry point `praisonai.plugins`: switched on by the host's configuration, not by code, for
-every agent that names no other strategy. What that configuration asks, and what is wrong with it.
+"""Serve every agent that names no other strategy, where the host's configuration says so.
+
+The module is the entry point `praisonai.plugins`. It also reads what that configuration asks, and
+reports what is wrong with it.
 """
 
 from __future__ import annotations
@@ -131,13 +133,13 @@ _WRITE = f"write `plugins: {{{NAME}: {{enabled: true}}}}`"
 
 
 def _misspelled(names: Iterable[object]) -> list[str]:
-    """What is said of each name that is nearly ours."""
+    """Return a fault for each name that is nearly ours."""
     strange = dict.fromkeys(str(name) for name in names if name != NAME)
     return [no_such("plugin", name, [NAME]) for name in strange if nearest(name, [NAME])]
 
 
 def _read(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """The options under our name that count, and what is wrong with the others."""
+    """Return the valid options under our name, and the faults of the others."""
     options, faults = usable({key: given[key] for key in given if key in OURS})
     for name in sorted(set(map(str, given)) - OURS - HOST_OPTIONS):
         faults[name] = no_such("option", name, OURS)
@@ -150,7 +152,7 @@ IN_FILES = ("plugins", NAME)
 
 
 def file_of(*keys: str) -> str:
-    """The nearest of the host's files that says something there; a program may say it too."""
+    """Return the nearest of the host's files with these keys, else the program's call."""
     for path in reversed(loader._discover_config_files()):
         found = loader._parse_config_file(path)
         for key in keys:

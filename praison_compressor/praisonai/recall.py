@@ -86,7 +86,7 @@ class RecallTools:
 
 
 def tools_of(agent: Any) -> list[Any]:
-    """The tools on an agent's list."""
+    """Return the tools on an agent's list."""
     tools = getattr(agent, "tools", None)
     if isinstance(tools, (list, tuple)):
         return list(tools)

@@ -1,8 +1,7 @@
-"""A request of the host as messages and back, in each API's shape; which requests carry the agent's
-conversation; roles in strict turns.
+"""Read a request of the host as messages, and write it back, in each API's shape.
 
-Two keys are added where the provider takes them: cache marks, and the wish to be told the usage of
-a stream. A provider that refuses one by its name is not sent it again (`refused_in`).
+Two keys are added where the provider takes them: cache marks, and the request for a stream's usage.
+A provider that refuses one by its name is not sent it again (`refused_in`).
 """
 
 from __future__ import annotations
@@ -107,16 +106,16 @@ RESPONSES = Shape(_read_responses, _write_responses)
 
 
 def refused_in(error: BaseException) -> str | None:
-    """What a provider refuses: one of the keys that we add, by its name, or the order of roles."""
+    """Return what a provider refuses: a key that we add, or the order of roles."""
     if _ROLES_REFUSED.search(str(error)):
         return ROLES
     return next((key for key in (MARKS, USAGE) if key in str(error)), None)
 
 
 def _asking_usage(params: Mapping[str, Any]) -> dict[str, Any]:
-    """What makes a stream end with its usage, where nobody has said whether it should.
+    """Return the parameters that ask a stream for its usage, unless the caller decided.
 
-    In the body alone: litellm, told of it, would report its own count where the provider is silent.
+    In the body alone: litellm would else report its own count where the provider is silent.
     """
     body = params.get("extra_body") or {}
     if not params.get("stream") or params.get(USAGE) or USAGE in body:
@@ -150,7 +149,7 @@ def _request(
 
 
 def _said_once(messages: Sequence[Message]) -> list[Message]:
-    """The messages without a user message that repeats the one just before it.
+    """Return the messages without a user message that repeats the one just before it.
 
     On the litellm paths the host appends the current one although its history has it already
     (llm/llm.py:3006), and the next turn sends it once: each request would begin otherwise.
@@ -185,7 +184,7 @@ def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
 
 
 def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]:
-    """A request's messages without the window of its session that the host puts before the whole.
+    """Return a request's messages without the host's copy of the session's newest ones.
 
     With `memory={"history": True}` the newest messages of the stored session come first, and the
     agent's history, which has them too, after them (agent/chat_mixin.py:1049). The window moves on
@@ -216,15 +215,19 @@ def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None
 
 
 def conversation_now(agent: Any, sent: Sequence[Message]) -> HostRequest:
-    """The agent's conversation as it stands between two turns, with the system messages of what
-    was sent last: the host keeps none in its history."""
+    """Return the agent's conversation between two turns, with the system messages sent last.
+
+    The host keeps no system messages in its history.
+    """
     said = itertools.dropwhile(is_system, getattr(agent, "chat_history", None) or ())
     return HostRequest([*itertools.takewhile(is_system, sent), *said])
 
 
 def replace_conversation(agent: Any, messages: Sequence[Message]) -> None:
-    """Put another conversation in the place of the agent's, without its leading system messages:
-    the host writes its own at every turn."""
+    """Replace the agent's conversation by another, without its leading system messages.
+
+    The host writes its own system messages at every turn.
+    """
     said = itertools.dropwhile(is_system, messages)
     agent.clear_history()
     agent.chat_history = list(said)
@@ -283,7 +286,7 @@ def _is_thinking(part: Any) -> bool:
 
 
 def alternating(messages: Sequence[Message]) -> list[Message]:
-    """The messages with neighbours of one role made one; tool steps stay as they are.
+    """Join neighbouring messages of one role; keep tool steps as they are.
 
     What follows a summary may be a user message too: templates of many local models refuse that.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
 from collections.abc import Sequence
 from typing import Any
@@ -31,8 +32,7 @@ def begin(agent: Any, compressor: AgentCompressor | None) -> None:
         if not agent.chat_history:
             compressor.resume(name)
         elif _complete(agent):
-            transcript = compressor.engine().verbatim(session_id=name)
-            agent.chat_history[:0] = _front(transcript, agent.chat_history)
+            _put_front(agent, compressor.engine().verbatim(session_id=name))
     except SessionNotFound:
         return  # the first run
     except CompressorError as error:
@@ -54,6 +54,17 @@ def _complete(agent: Any) -> bool:
         restored.update(whole)
     # A cut amid tool calls leaves fewer.
     return len(stored) > getattr(store, "max_messages", len(stored)) // 2
+
+
+def _put_front(agent: Any, transcript: Sequence[Message]) -> None:
+    """Put the messages that the host did not restore before those that it did.
+
+    The front takes the place of the summary that the host's store wrote of it.
+    """
+    leading = sum(1 for _ in itertools.takewhile(is_system, agent.chat_history))
+    front = _front(transcript, agent.chat_history[leading:])
+    if front:
+        agent.chat_history[:leading] = front
 
 
 def _front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:

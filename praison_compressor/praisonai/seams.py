@@ -1,4 +1,4 @@
-"""The places of the host that we build on, in two tables: what is replaced and what is read.
+"""List the host's names that we replace and those that we read.
 
 `probe` looks at each in the installed host, by its shape and not by the host's version. What we
 cannot do without is `HostMoved`; of the rest only the part that leans on it is left out.
@@ -103,9 +103,6 @@ SURFACES = (
 """Of the host's other packages. Each is replaced once the host has imported its module: a plugin
 must not import a terminal. The bots' is imported (5 ms), for their first turn has an id too."""
 
-BESIDE_SELECTORS = tuple(row for row in REPLACED if row.name == "context_compressor")
-"""All that is put in place where the host has context selectors (`selector`)."""
-
 READ = (
     Read(_AGENT, "_context_param _context_manager _context_manager_initialized chat_history"),
     Read(_AGENT, "clear_history execution"),
@@ -118,7 +115,7 @@ READ = (
     Read(_AGENT, "_using_custom_llm llm_instance _openai_client", OWN_MODEL),
     Read(_LLM, "_build_completion_params", OWN_MODEL),
     Read(_AGENT, "_db _session_store _session_id _history_session_id", SESSIONS),
-    Read("session", "get_default_session_store HierarchicalSessionStore", SESSIONS),
+    Read("session", "get_default_session_store", SESSIONS),
     Read(_AGENT, "_cost_lock _total_cost _total_tokens_in _total_tokens_out", COSTS),
     Read(_AGENT, "tool_output_limit _truncate_tool_output", LARGE),
     Read(_AGENT, "_hook_runner", HOOKS),
@@ -141,18 +138,14 @@ class Place(NamedTuple):
 
 
 def probe(rows: Sequence[Replaced] = REPLACED) -> tuple[list[Place], dict[str, str]]:
-    """What may be replaced in the installed host, and each part that is left out, with the reason.
+    """Return the places to replace, and each part left out with the reason.
 
     Raises:
         HostMoved: a place that we cannot do without is gone or has another shape.
     """
     places = [_place(row) for row in rows]
     lacking: dict[str, str] = {}
-    # What a host with selectors does itself needs no place of ours.
-    by_host = {CLONES, TEAMS, FLOWS} - {row.without for row in rows}
     for part, seam, wanted in (*_misfits(places), *_unread()):
-        if part in by_host:
-            continue
         if not part:
             raise HostMoved(f"praisonaiagents.{seam.replace(':', '.')}", wanted)
         lacking.setdefault(part, f"no {wanted} at {seam.replace(':', '.')}")
@@ -242,7 +235,7 @@ def _resolved(path: str) -> Any:
 
 
 def _named_by(owner: Any) -> set[str]:
-    """The names and words in a function's code, or in that which makes a class's objects."""
+    """Return the names and strings in the code of a function or of a constructor."""
     makers = [vars(kind).get("__init__") for kind in getattr(owner, "__mro__", ())]
     found: set[str] = set()
     for maker in (owner, *makers):

@@ -1,7 +1,6 @@
-"""Every request on its way out, through the OpenAI client or litellm: the view put in, usage read,
-sent again where a refusal says how.
+"""Send each request with its view; read the usage; send again as a refusal demands.
 
-A stream of chat completions is asked for its usage (`requests`), others tell it unasked.
+A stream of chat completions is asked for its usage (`requests`); others report it unasked.
 """
 
 from __future__ import annotations
@@ -63,7 +62,7 @@ def send(
 async def asend(
     compressor: AgentCompressor, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]
 ) -> Any:
-    """The same, without ever blocking the loop it runs on."""
+    """Send as `send` does, without blocking the event loop."""
     params = compressor.offering(params)
     request = shape.read(params)
     if request is None:
@@ -87,7 +86,7 @@ async def asend(
 
 
 def prompt_tokens(answer: Any) -> int | None:
-    """What an answer or a piece of one reports; None where it says nothing.
+    """Return the prompt tokens that an answer or a piece of one reports, or None.
 
     Chat completions call them prompt tokens, responses input tokens; the last event of a response
     carries the whole response, and so does what the host makes of such a stream.
@@ -249,7 +248,7 @@ astream_responses = functools.partial(_stream_responses, asend)
 
 
 def _client(transmit: Transmit, original: property, agents: Agents) -> property:
-    """The host's OpenAI client, in turns of ours seen through our routes.
+    """Return the host's OpenAI client, in turns of ours with our routes.
 
     The property says which it is; `AsyncCompletions.create` is no coroutine function to ask.
     """

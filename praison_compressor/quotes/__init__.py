@@ -6,11 +6,11 @@ In the order in which data passes them:
 - `telling`: which words of an output are quoted
 - `user`, `instructions`, `plan`, `files`, `commands`, `reports`: a section each
 - `rendering`: sections within a budget
-- `reading`: `read_quotes`, one pass over the messages; `Quotes.text`
+- `reading`: `read_quotes`, one pass over the messages; `Quotes.text`; `read_calls`
 """
 
 from .passages import call_line
-from .reading import Quotes, fill, read_quotes
+from .reading import Quotes, fill, read_calls, read_quotes
 from .telling import telling_line
 
-__all__ = ["Quotes", "call_line", "fill", "read_quotes", "telling_line"]
+__all__ = ["Quotes", "call_line", "fill", "read_calls", "read_quotes", "telling_line"]

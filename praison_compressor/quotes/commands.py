@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from ..messages.calls import Exchange, command_of, exit_code, opened
+from ..messages.calls import AnsweredCall, command_of, exit_code, opened
 from ..messages.excerpts import cut
 from .passages import ROLE, call_line, without_notes
-from .rendering import TITLES, Line, Section
+from .rendering import TITLES, Entry, Section
 from .telling import ACTS, LISTS, kind_of, telling_line
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ COMMAND_CHARS = 200
 class Newest(NamedTuple):
     """The newest of equal calls, and how many there were."""
 
-    exchange: Exchange
+    exchange: AnsweredCall
     times: int
 
     def quoted(self) -> str:
@@ -48,11 +48,11 @@ def size(output: str) -> str:
     '(2 lines, 3 characters)'
     """
     lines = output.strip().count("\n") + 1
-    told = f"{lines:,} line{'s' * (lines > 1)}, {len(output):,} characters"
-    return f"({told})" if output.strip() else "(no output)"
+    size = f"{lines:,} line{'s' * (lines > 1)}, {len(output):,} characters"
+    return f"({size})" if output.strip() else "(no output)"
 
 
-def note(found: dict[str, Newest], name: str, one: Exchange) -> None:
+def note(found: dict[str, Newest], name: str, one: AnsweredCall) -> None:
     """Make a call the newest of its name."""
     known = found.pop(name, None)
     found[name] = Newest(one, known.times + 1 if known else 1)
@@ -62,10 +62,10 @@ def section(found: Sequence[Newest], budget: int) -> Section:
     """Return the section of commands and calls; those that only look rank last."""
     others, best = parted(sorted(found, key=_rank, reverse=True), budget)
     lines = [
-        Line(one.exchange.at, _rank(one), f"{_said(one)} -> {one.quoted()}")
+        Entry(one.exchange.where, _rank(one), f"{_said(one)} -> {one.quoted()}")
         for one in sorted(best, key=lambda one: one.exchange.at)
     ]
-    left = [one.exchange.at for one in others]
+    left = [one.exchange.where for one in others]
     return Section(TITLES["commands"], lines, 0.15, least=80, noun="calls", unlisted=left)
 
 

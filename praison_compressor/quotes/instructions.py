@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from ..messages import ToolCall
 from ..messages.calls import command_of
 from ..messages.paths import paths_in
-from .rendering import TITLES, Line, Section
+from .rendering import TITLES, Entry, Section
 from .telling import SHOWS, kind_of
 from .user import is_visible
 
@@ -44,7 +44,7 @@ def _fits(path: str, name: str, pattern: str) -> bool:
 def section(found: Mapping[str, tuple[int, str]], visible: str) -> Section:
     """Return the newest content of each source, with its path."""
     lines = [
-        Line(at, (-at,), _content(text), f"{source}:\n  ")
+        Entry(at, (-at,), _content(text), f"{source}:\n  ")
         for source, (at, text) in sorted(found.items(), key=lambda item: item[1][0])
         if not is_visible(text, visible)
     ]

@@ -161,7 +161,8 @@ ASKING_TOOLS = frozenset(
 )
 """Tools whose result is the user's answer, by exact names as `key_of` spells them."""
 # A host's sentence opens such a result: the user, and what the user did with the call.
-_DID = r"(?:reject|den[iy]|declin|refus|cancel|approv|interrupt|abort|skip|block|disallow)\w*"
+_REFUSED = r"(?:reject|den[iy]|declin|refus|cancel|interrupt|abort|skip|block|disallow)\w*"
+_DID = rf"(?:approv\w*|{_REFUSED})"
 _DECIDED = re.compile(
     r"\A[^\n<{]{0,40}?(?:(?:\bthe |\A\W*|\berror\W+)user\W+"
     rf"(?:(?:has|have|had|just|also|then|explicitly|feedback|on|the)\W+){{0,4}}(?:{_DID}|chose|wants?|"
@@ -169,13 +170,13 @@ _DECIDED = re.compile(
     rf"{_DID}\W+(?:the )?user\W?s\b)",
     re.I,
 )
+# "Approved plan:" opens what the agent wrote: a comment on an approval has a word of its own.
 _SAID = re.compile(
-    rf"(?:\b(?:{_DID}|by (?:the )?user|said|says|wrote|replied|answered|feedback|reason|comment|"
-    r"message|guidance|note|context|instructions?|correction)(?: \w+){0,4}\"?:\s*|<(?P<tag>"
+    rf"(?:\b(?:{_REFUSED}|by (?:the )?user|said|says|wrote|replied|answered|feedback|reason|"
+    r"comment|message|guidance|note|context|instructions?|correction)(?: \w+){0,4}\"?:\s*|<(?P<tag>"
     r"feedback|user_feedback|user_message|answer|reason|comment)>)(?P<words>.+)\Z",
     re.S | re.I,
 )
-_SAID_WITHIN = 700  # characters at a result's beginning
 _BEHIND = re.compile(r"\n\s*\n(?:Note: The user's next message|<system-reminder>).*\Z", re.S)
 _DECISION_KEYS = ("approved", "denied", "approvaldenied", "rejected")
 _WORDS_KEYS = ("feedback", "userfeedback", "usermessage", "guidance", "comment", "reason")
@@ -188,8 +189,8 @@ _ENVELOPE = frozenset("error message ok permissiondenied success tool toolname".
 def words_in_result(text: str) -> str:
     """Return the user's words that a host passes on in a result, or "".
 
-    The host's own sentence has to open the result: a page that has such a sentence further down is
-    a tool's output.
+    The host's own paragraph has to open the result and to introduce the words: further down stands
+    a tool's output, or the plan that was approved.
 
     >>> words_in_result("The user denied this operation.\\n<feedback>Use bun.</feedback>")
     'Use bun.'
@@ -198,7 +199,7 @@ def words_in_result(text: str) -> str:
     if head.startswith("{"):
         return _words_in_json(text) if len(text) < 20_000 else ""
     found = _SAID.search(text) if _DECIDED.match(head) else None
-    if found is None or found.start() > _SAID_WITHIN:
+    if found is None or "\n\n" in text.lstrip()[: found.start()]:
         return ""
     words = _BEHIND.sub("", found["words"])
     return (words.partition(f"</{found['tag']}>")[0] if found["tag"] else words).strip()

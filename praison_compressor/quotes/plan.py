@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ..messages.calls import Exchange, key_of, loaded, named_arguments
+from ..messages.calls import AnsweredCall, key_of, loaded, named_arguments
 from ..messages.excerpts import cut
-from .rendering import TITLES, Line, Section
+from .rendering import TITLES, Entry, Section
 from .telling import is_bad, telling_line
 
 WHOLE, ONE, SHOWN, GONE = "whole", "one", "shown", "gone"
@@ -33,13 +33,15 @@ ITEM_CHARS = 300
 
 
 @dataclass(eq=False)
-class Item:
+class Todo:
     """One item as it was given."""
 
     key: str
     title: str
     status: str
     at: int
+    titled_at: int
+    """Position of the call that gave the title."""
 
     def line(self) -> str:
         """Return the item with its id and its state."""
@@ -48,10 +50,10 @@ class Item:
 
 
 @dataclass
-class Plan:
+class TodoList:
     """The newest state of the todo list."""
 
-    items: dict[str, Item] = field(default_factory=dict)
+    items: dict[str, Todo] = field(default_factory=dict)
     text: str = ""
     """A list that was given as text."""
     at: int = -1
@@ -60,31 +62,32 @@ class Plan:
 
     def section(self) -> Section:
         """Return the section of the plan, an item a line."""
-        found = [(item.at, item.line()) for item in self.items.values()]
-        found += [(self.at, line) for line in self.text.splitlines() if line.strip()]
-        found += [(self.at, f"result of the newest call: {self.failed}")] if self.failed else []
-        lines = [Line(at, (n,), text) for n, (at, text) in enumerate(found)]
+        found = [(item.at, item.titled_at, item.line()) for item in self.items.values()]
+        own = [line for line in self.text.splitlines() if line.strip()]
+        own += [f"result of the newest call: {self.failed}"] if self.failed else []
+        found += [(self.at, self.at, line) for line in own]
+        lines = [Entry(at, (n,), text, also=also) for n, (at, also, text) in enumerate(found)]
         return Section(TITLES["plan"], lines, 0.1, noun="items of the plan")
 
-    def see(self, one: Exchange) -> None:
+    def see(self, one: AnsweredCall) -> None:
         """Take in one call of a todo tool, and what its result adds: an id, or the list itself."""
         given, kind, self.at = named_arguments(one.call), TOOLS[key_of(one.call.name)], one.at
         listed = next((given[key] for key in _LISTS if given.get(key)), None)
         listed = (loaded(listed) or listed) if isinstance(listed, str) else listed
-        told = loaded(one.text)
+        answer = loaded(one.text)
         if kind == GONE:
             self.items.pop(_first(given, _IDS), None)
         elif kind == ONE:
-            key = _told_id(told, one.text) or f"{_NEW}{len(self.items) + 1}"
+            key = _given_id(answer, one.text) or f"{_NEW}{len(self.items) + 1}"
             self._put(_item(given, key, one.at))
         elif isinstance(listed, list):
             self._list(listed, one.at, merge=given.get("merge") is True)
         elif isinstance(listed, str) and kind == WHOLE:
             self.items, self.text = {}, listed
-        if isinstance(told, Mapping):
-            told = next((told[key] for key in told if key_of(str(key)) in _LISTS), None)
-        if kind == SHOWN and isinstance(told, list) and told:
-            self._list(told, one.answered_at, merge=True)
+        if isinstance(answer, Mapping):
+            answer = next((answer[key] for key in answer if key_of(str(key)) in _LISTS), None)
+        if kind == SHOWN and isinstance(answer, list) and answer:
+            self._list(answer, one.answered_at, merge=True)
         said = telling_line(one.call, one.text)
         # A result that repeats the list has words of failure in its items.
         repeats = any(item.title and item.title in one.text for item in self.items.values())
@@ -95,17 +98,19 @@ class Plan:
         for n, entry in enumerate(listed, 1):
             self._put(_item(entry, str(n), at))
 
-    def _put(self, item: Item | None) -> None:
+    def _put(self, item: Todo | None) -> None:
         """Set an item; a member that was not given again stays as it was given."""
         if item is not None:
             known = self.items.get(item.key, item)
-            item.title, item.status = item.title or known.title, item.status or known.status
+            if not item.title:
+                item.title, item.titled_at = known.title, known.titled_at
+            item.status = item.status or known.status
             self.items[item.key] = item
 
 
-def _item(entry: Any, key: str, at: int) -> Item | None:
+def _item(entry: Any, key: str, at: int) -> Todo | None:
     if isinstance(entry, str):
-        return Item(key, entry, "", at) if entry.strip() else None
+        return Todo(key, entry, "", at, at) if entry.strip() else None
     if not isinstance(entry, Mapping):
         return None
     given = {key_of(str(name)): value for name, value in entry.items()}
@@ -114,14 +119,14 @@ def _item(entry: Any, key: str, at: int) -> Item | None:
     done = given.get("completed", given.get("done"))
     if not status and isinstance(done, bool):
         status = f"completed: {str(done).lower()}"
-    return Item(_first(given, _IDS) or key, title, status, at) if title or status else None
+    return Todo(_first(given, _IDS) or key, title, status, at, at) if title or status else None
 
 
 def _first(given: Mapping[str, Any], keys: tuple[str, ...]) -> str:
     return next((str(given[key]) for key in keys if given.get(key) not in (None, "")), "")
 
 
-def _told_id(value: Any, text: str) -> str:
+def _given_id(value: Any, text: str) -> str:
     """Return the id that a result gives a new item."""
     if not isinstance(value, Mapping):
         found = _NUMBERED.search(text[:200])

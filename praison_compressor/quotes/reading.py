@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..messages import Message, ToolCall, is_result, result_text, text_of
-from ..messages.calls import Exchange, Pairing, call_text, command_of, key_of
+from ..messages.calls import AnsweredCall, Pairing, call_text, command_of, key_of
 from ..messages.paths import changed_by
 from . import commands, files, instructions, reports, user
 from .commands import Newest
@@ -22,7 +22,7 @@ from .passages import (
     without_notes,
     words_in_result,
 )
-from .plan import TOOLS, Plan
+from .plan import TOOLS, TodoList
 from .rendering import Count, Renderer
 from .telling import ACTS, kind_of
 from .user import Said
@@ -35,7 +35,7 @@ class Quotes:
     said: list[Said] = field(default_factory=list)
     instructions: dict[str, tuple[int, str]] = field(default_factory=dict)
     """Path or tool -> position and content of the newest reading."""
-    plan: Plan = field(default_factory=Plan)
+    plan: TodoList = field(default_factory=TodoList)
     files: dict[str, Newest] = field(default_factory=dict)
     """Path -> the newest call that names it to change it."""
     runs: dict[str, Newest] = field(default_factory=dict)
@@ -84,6 +84,14 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
     return reader.finished()
 
 
+def read_calls(messages: Sequence[Message]) -> list[AnsweredCall]:
+    """Return the calls that messages make, each with its result."""
+    reader = _Reader(())
+    for at, message in enumerate(messages):
+        reader.read(at, message)
+    return reader.pairs.made
+
+
 MOST_CHARS = 6
 """Characters of a token at most, in prose of any language."""
 
@@ -104,7 +112,7 @@ class _Reader:
     def __init__(self, rule_sources: tuple[str, ...]) -> None:
         self._rule_sources = rule_sources
         self._found = Quotes()
-        self._pairs = Pairing()
+        self.pairs = Pairing()
         self._last: tuple[int, str] | None = None
         """The assistant's newest text, while neither a call nor a result stands behind it."""
 
@@ -116,7 +124,7 @@ class _Reader:
             key = str(message.get("tool_call_id") or message.get("name") or "")
             self._answered(key, result_text(message), at, message.get("is_error") is True)
         elif role == "assistant":
-            text, called = text_of(message), self._pairs.calls(message, at)
+            text, called = text_of(message), self.pairs.calls(message, at)
             self._last = (at, text) if text.strip() and not called else None
         elif role == "user":
             for one in spoken(message):
@@ -130,7 +138,7 @@ class _Reader:
         elif self._last is not None and (one.source == "result" or ends_in_prompt(one.text)):
             # An agent without native calls: its text is the call.
             call = ToolCall("", commands.AGENT, self._last[1])
-            self._pairs.made.append(Exchange(self._last[0], call, one.text, at))
+            self.pairs.made.append(AnsweredCall(self._last[0], call, one.text, at))
             self._last = None
         elif one.source == "user":
             self._end_turn()
@@ -140,7 +148,7 @@ class _Reader:
 
     def _answered(self, key: str, text: str, at: int, is_error: bool) -> None:
         self._last = None
-        one = self._pairs.answer(key, f"is_error: {text}" if is_error else text, at)
+        one = self.pairs.answer(key, f"is_error: {text}" if is_error else text, at)
         if one is None:
             return
         if key_of(one.call.name) in ASKING_TOOLS:
@@ -161,13 +169,13 @@ class _Reader:
     def finished(self) -> Quotes:
         """Return what was read, with each call where it belongs."""
         self._end_turn()
-        for one in self._pairs.made:
+        for one in self.pairs.made:
             if one.call.id:
                 self._found.tools[one.call.name] += 1
             self._place(one)
         return self._found
 
-    def _place(self, one: Exchange) -> None:
+    def _place(self, one: AnsweredCall) -> None:
         found = self._found
         if key_of(one.call.name) in TOOLS:
             found.plan.see(one)

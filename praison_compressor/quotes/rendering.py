@@ -27,7 +27,7 @@ TITLES = {
 
 
 @dataclass(frozen=True)
-class Line:
+class Entry:
     """One entry of a section."""
 
     at: int
@@ -37,6 +37,8 @@ class Line:
     body: str
     lead: str = ""
     """Words before the body that are never cut."""
+    also: int = -1
+    """The position of a second message that some of its words stand in; -1 without one."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Section:
     """A heading and its entries, in the order of the transcript."""
 
     title: str
-    lines: Sequence[Line]
+    lines: Sequence[Entry]
     share: float
     """Part of the budget that the section has at least, where it needs as much."""
     least: int = 24
@@ -105,7 +107,7 @@ class Renderer:
         sample = "\n".join(self._entry(line, line.body[:200]) for line in lines)
         self.ratio = (self.count(sample) + 1) / (len(sample.encode("utf-8", "replace")) + 1)
 
-    def _estimate(self, line: Line) -> int:
+    def _estimate(self, line: Entry) -> int:
         size = len((line.lead + line.body).encode("utf-8", "replace")) + REFERENCE_BYTES
         return 1 + int(size * self.ratio)
 
@@ -141,27 +143,27 @@ class Renderer:
         lines = [HEADING + section.title, *printed, *self._left_out(section, left)]
         return "\n".join(lines), is_complete
 
-    def _left_out(self, section: Section, left: Sequence[Line]) -> list[str]:
+    def _left_out(self, section: Section, left: Sequence[Entry]) -> list[str]:
         """Return the line that counts the entries left out, with their references."""
         places = sorted({*section.unlisted, *(line.at for line in left)})
         ends_of = map(self._reference, (*places[:1], *places[-1:]))
         where = " to ".join(dict.fromkeys(filter(None, ends_of)))
         number = len(left) + len(section.unlisted)
-        told = f"({number:,} more {section.noun} not shown{f': {where}' if where else ''})"
-        return [told] if number else []
+        note = f"({number:,} more {section.noun} not shown{f': {where}' if where else ''})"
+        return [note] if number else []
 
-    def _cut(self, line: Line, cost: int, level: int) -> str:
+    def _cut(self, line: Entry, cost: int, level: int) -> str:
         """Return an entry of about `level` tokens at most."""
         if cost <= level:
             return self._entry(line, line.body)
         chars = len(line.body) * level // cost - CUT_CHARS
         return self._entry(line, ends(line.body, max(LEAST_CHARS, chars)))
 
-    def _entry(self, line: Line, body: str) -> str:
-        """Return an entry as it is printed; its further lines are indented."""
-        reference = self._reference(line.at)
-        mark = f"[{reference}] " if reference else ""
-        return f"- {mark}{line.lead}" + "\n  ".join(_defused(body).split("\n"))
+    def _entry(self, line: Entry, body: str) -> str:
+        """Return an entry as printed, its further lines indented."""
+        references = dict.fromkeys(map(self._reference, (line.at, line.also)))
+        marks = "".join(f"[{reference}] " for reference in references if reference)
+        return f"- {marks}{line.lead}" + "\n  ".join(_defused(body).split("\n"))
 
     def _reference(self, at: int) -> str:
         return self.references[at] if 0 <= at < len(self.references) else ""

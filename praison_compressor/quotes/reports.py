@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from .rendering import TITLES, Line, Section
+from .rendering import TITLES, Entry, Section
 from .user import is_visible
 
 TOOLS_NAMED = 12
@@ -13,13 +13,13 @@ TOOLS_NAMED = 12
 
 def section(found: Sequence[tuple[int, str]], visible: str) -> Section:
     """Return the reports, the newest first in rank; long ones by their beginning and end."""
-    lines = [Line(at, (-at,), text.strip()) for at, text in found if not is_visible(text, visible)]
+    lines = [Entry(at, (-at,), text.strip()) for at, text in found if not is_visible(text, visible)]
     return Section(TITLES["reports"], lines, 0.2, least=60, noun="reports")
 
 
 def outlined(outline: Sequence[str]) -> Section:
     """Return the outline's section; its newest lines rank first."""
-    lines = [Line(-1, (-n,), line) for n, line in enumerate(outline)]
+    lines = [Entry(-1, (-n,), line) for n, line in enumerate(outline)]
     return Section(TITLES["outline"], lines, 0.08, least=60, noun="lines of the outline")
 
 
@@ -29,5 +29,5 @@ def counted(roles: Mapping[str, int], tools: Counter[str]) -> Section:
     used = ", ".join(f"{name} {n:,}" for name, n in tools.most_common(TOOLS_NAMED))
     more = f", {len(tools) - TOOLS_NAMED} more tools" if len(tools) > TOOLS_NAMED else ""
     text = f"{sum(roles.values()):,} messages: {said}" + (f"; calls: {used}{more}" if used else "")
-    lines = [Line(-1, (0,), text)] if roles else []
+    lines = [Entry(-1, (0,), text)] if roles else []
     return Section(TITLES["counts"], lines, 0.04, least=100, noun="counts")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from ..messages.excerpts import cut
-from .rendering import TITLES, Line, Section
+from .rendering import TITLES, Entry, Section
 
 FIRST, STATES, ASKS, GOES_ON = range(4)
 """Ranks: the first, the newest and words in results; statements; questions; "go on"."""
@@ -35,10 +35,10 @@ class Said:
 
 def section(said: Sequence[Said], visible: str, budget: int) -> Section:
     """Return the section of the user's words; texts that `visible` holds are left out."""
-    least = min(WHOLE_TOKENS, max(40, budget // 20))
+    least = min(WHOLE_TOKENS, max(40, budget // 30))
     shown = [one for one in said if one.by_user and not is_visible(one.text, visible)]
     lines = [
-        Line(one.at, rank, one.text.strip(), f"{one.how}: " if one.how else "")
+        Entry(one.at, rank, one.text.strip(), f"{one.how}: " if one.how else "")
         for one, rank in zip(shown, _ranks(shown), strict=True)
     ]
     return Section(TITLES["user"], lines, 0.45, least, noun="messages of the user")
@@ -48,7 +48,7 @@ def others(said: Sequence[Said], visible: str) -> Section:
     """Return the section of other speakers in the user's role, by their beginning and end."""
     shown = {one.text: one for one in said if not one.by_user}
     lines = [
-        Line(one.at, (-one.at,), cut(text, OTHERS_CHARS), f"{one.how}: ")
+        Entry(one.at, (-one.at,), cut(text, OTHERS_CHARS), f"{one.how}: ")
         for text, one in shown.items()
         if not is_visible(text, visible)
     ]

@@ -82,8 +82,8 @@ class Drafter:
         # One after another: all might be refused for their size, or fail as the first does.
         for number, part in enumerate(parts, 1):
             texts.append(await self.asker.text(make(part), tokens))
-            told = {"part": number, "parts": len(parts), "messages": self.asker.parts[number - 1]}
-            self.asker.emit(Event("part_summarized", self.asker.session_id, told))
+            data = {"part": number, "parts": len(parts), "messages": self.asker.parts[number - 1]}
+            self.asker.emit(Event("part_summarized", self.asker.session_id, data))
         return await self._merged(texts, brief, tokens)
 
     def _counter(self) -> TokenCounter:
@@ -298,7 +298,7 @@ def abridged(text: str, chars: int) -> str:
         return text
     edge = int(chars * EDGE)
     middle = text[edge : len(text) - edge]
-    told = telling_line(None, middle) if chars - 2 * edge >= LEAST_BETWEEN else ""
-    line = f"{told[: chars - 2 * edge]}\n[…]\n" if told else ""
+    data = telling_line(None, middle) if chars - 2 * edge >= LEAST_BETWEEN else ""
+    line = f"{data[: chars - 2 * edge]}\n[…]\n" if data else ""
     note = f"[… {len(middle) - len(line)} characters left out …]\n{line}"
     return f"{text[:edge]}\n{note}{text[len(text) - edge :]}"

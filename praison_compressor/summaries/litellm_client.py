@@ -100,7 +100,7 @@ class LiteLLMSummarizer:
             "drop_params": True,
         }
         ask = partial(self._ask, litellm, name, request)
-        # In an empty context: whoever wraps litellm for an agent finds no agent there.
+        # In an empty context: a wrapper of litellm finds no agent there.
         return await asyncio.wrap_future(begin(ask, context=contextvars.Context()))
 
     def _ask(self, litellm: Any, model: str, request: dict[str, Any]) -> SummaryReply:
@@ -140,7 +140,7 @@ class LiteLLMSummarizer:
 
 
 def default_summarizer(config: CompressorConfig, model: str) -> LiteLLMSummarizer:
-    """litellm with that model, at the endpoint of the configuration."""
+    """Return a summarizer for that model, at the endpoint of the configuration."""
     base, key = config.auxiliary_api_base, config.auxiliary_api_key
     return LiteLLMSummarizer(model, api_base=base, api_key=key)
 
@@ -196,7 +196,7 @@ def _thinks(model: str) -> bool:
 
 
 def _style(model: str) -> dict[str, Any]:
-    """How freely to write, for models that can be told; litellm drops what it knows they lack."""
+    """Return the sampling parameters; litellm drops those that a model lacks."""
     return {"reasoning_effort": "low"} if _thinks(model) else {"temperature": 0}
 
 
@@ -217,7 +217,7 @@ _OPTIONAL = ("temperature", "reasoning_effort", "max_retries")
 
 
 def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
-    """The request without what the refusal names; None if it names nothing of ours."""
+    """Return the request without what the refusal names, or None if the refusal names nothing."""
     if "max_tokens" in request and "max_completion_tokens" in refusal:
         rest = {name: value for name, value in request.items() if name != "max_tokens"}
         return {**rest, "max_completion_tokens": request["max_tokens"]}
@@ -239,15 +239,12 @@ def _reply(model: str, response: Any) -> SummaryReply:
         # No text, but it may have its price: refused as empty, and counted.
         return SummaryReply(text="", usage=usage, model=model)
     message = choices[0].message
-    # A refusal has a field of its own in OpenAI's answers: let it be read as one, not as empty.
+    text = message.content if isinstance(message.content, str) else ""
+    # A refusal has a field of its own in OpenAI's answers, and `stop` for its finish reason.
     fields = getattr(message, "provider_specific_fields", None) or {}
-    text = message.content or fields.get("refusal")
-    return SummaryReply(
-        text=text if isinstance(text, str) else "",
-        usage=usage,
-        model=model,
-        finish_reason=choices[0].finish_reason,
-    )
+    is_refused = not text and bool(fields.get("refusal"))
+    reason = "refusal" if is_refused else choices[0].finish_reason
+    return SummaryReply(text=text, usage=usage, model=model, finish_reason=reason)
 
 
 def _usage(response: Any) -> Usage:
@@ -305,7 +302,7 @@ def words_of(error: BaseException) -> str:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """The seconds that the provider asked us to wait, if it did; not where it named a date."""
+    """Return the seconds that the provider asked us to wait, or None; a date is not read."""
     for cause in _causes(error):
         headers = getattr(getattr(cause, "response", None), "headers", None) or {}
         with suppress(KeyError, ValueError):

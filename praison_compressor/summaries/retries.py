@@ -124,11 +124,11 @@ class Asker:
         """Return one answer; emit an event before it, and one after it with its cost."""
         seconds = self.config.timeout_seconds
         given = {"max_tokens": self.most, "model": self.model, "timeout_seconds": seconds}
-        told: dict[str, Any] = {"model": self.model_name}
+        data: dict[str, Any] = {"model": self.model_name}
         ready = getattr(self.summarizer, "ready", None)
         if ready is not None:
             await _in_time(ready, STARTING_UP)
-        self.emit(Event("model_called", self.session_id, dict(told)))
+        self.emit(Event("model_called", self.session_id, dict(data)))
         began = time.monotonic()
         try:
             ask = functools.partial(self.summarizer.summarize, messages, **given)
@@ -140,14 +140,14 @@ class Asker:
                 raise SummarizerUnavailable(wrong)
             if not isinstance(reply.model, (str, type(None))):
                 raise SummarizerUnavailable(f"its model is a {type(reply.model).__name__}")
-            told |= {**asdict(reply.usage), "model": reply.model or told["model"]}
+            data |= {**asdict(reply.usage), "model": reply.model or data["model"]}
             return reply
         except BaseException as error:
-            told["error"] = getattr(error, "kind", type(error).__name__)
+            data["error"] = getattr(error, "kind", type(error).__name__)
             raise
         finally:
-            told["seconds"] = time.monotonic() - began
-            self.emit(Event("model_answered", self.session_id, told))
+            data["seconds"] = time.monotonic() - began
+            self.emit(Event("model_answered", self.session_id, data))
 
 
 def _listed_window(summarizer: Any, model: str | None) -> int | None:

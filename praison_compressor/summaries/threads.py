@@ -1,5 +1,4 @@
-"""Work in threads of its own: blocking calls that nobody has to wait for, coroutines run from
-anywhere."""
+"""Run blocking calls in threads, and coroutines from anywhere."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ def is_copy(text: str, source: str) -> bool:
 def _stands(piece: str, source: str) -> bool:
     if piece in source:
         return True
-    # Wrapped anew.
+    # Wrapped again.
     start = source.find(piece.lstrip()[: _PIECE // 6])
     if start < 0:
         return False
@@ -262,7 +262,8 @@ def is_about(text: str, source: str) -> bool:
     if shares_phrase(text, source):
         return True
     # In a source of few words each shared word counts, and each shared number.
-    known, numbers = _split(words_of(source[:SAMPLE]))
+    # The request's own words do not count: "assist" begins like its label "[assistant]".
+    known, numbers = _split({*words_of(source[:SAMPLE])} - _OURS)
     plain, named = _split(words)
     if len(known) > FEW_WORDS:
         return False

@@ -134,8 +134,8 @@ class SummaryWriter:
             if not asker.calls:
                 break
             if not force and not self.breaker.allows(asker.session_id, name, size):
-                told = {"model": name, "reason": "cooldown"}
-                self.emit(Event("skipped", asker.session_id, told))
+                data = {"model": name, "reason": "cooldown"}
+                self.emit(Event("skipped", asker.session_id, data))
                 continue
             left, asker.model = asker.calls, name
             try:
@@ -161,8 +161,8 @@ class SummaryWriter:
         who = asker.model or "the auxiliary model"
         unless = "" if kind in LASTING else ", or until there is half as much again to summarize"
         logger.warning("no summary from %s, not retried for %g s%s: %s", who, rest, unless, error)
-        told = {"model": asker.model, "reason": str(error)}
-        self.emit(Event("fell_back", asker.session_id, told))
+        data = {"model": asker.model, "reason": str(error)}
+        self.emit(Event("fell_back", asker.session_id, data))
 
     async def _by_model(self, brief: Brief, asker: Asker, size: int) -> Written:
         """Return the summary that one model writes.
@@ -191,10 +191,10 @@ class SummaryWriter:
         """Return the model's prose with quotes beside it in the room left.
 
         Raises:
-            SummaryRejected: the prose alone exceeds the room, or the segment.
+            SummaryRejected: the prose alone exceeds room and spare, or the segment.
         """
         alone = self._framed(brief, prose, "model")
-        tokens, most = self.tokens.message(alone), min(brief.room, size)
+        tokens, most = self.tokens.message(alone), min(brief.room + brief.spare, size)
         if tokens > most:
             raise SummaryRejected("not smaller", f"{tokens} tokens, there is room for {most}")
         room = min(brief.room, tokens + brief.quotes)

@@ -192,7 +192,7 @@ def _unreadable(content: Any) -> Any:
 
 
 def is_framed(message: Mapping[str, Any]) -> bool:
-    """Return whether a message looks like a summary, whoever wrote it."""
+    """Return whether a message looks like a summary, by any writer."""
     return text_of(message).startswith(f"<{TAG}>")
 
 

@@ -41,7 +41,7 @@ TELLING_CHARS = 80
 
 
 def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
-    """Return one line for an old output: the call, its size, what decides, the reference.
+    r"""Return one line for an old output: the call, its size, what decides, the reference.
 
     Args:
         text: the whole output.
@@ -53,10 +53,10 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
     """
     lines = text.count("\n") + 1 if text else 0
     size = f"{lines:,} line{'s' if lines != 1 else ''}, {len(text):,} characters"
-    told = " ".join(telling_line(call, own).split())
+    line = " ".join(telling_line(call, own).split())
     parts = [f"[masked] {call_line(call, CALL_CHARS)}: {size}"]
-    if told and len(told) < len(text):
-        parts.append(f'"{cut(told, TELLING_CHARS)}"')
+    if line and len(line) < len(text):
+        parts.append(f'"{cut(line, TELLING_CHARS)}"')
     return "; ".join([*parts, reference] if reference else parts)
 
 
@@ -257,8 +257,8 @@ def excerpt(
         first, last = above + head + 1, above + tail
         rest = READ_ON.format(f"{reference}:{first}-{last}") if reference and reads else ""
         size = int((end - start) / density)
-        told = LEFT_OUT.format(f"{first:,}", f"{last:,}", f"{length:,}", f"{size:,}", rest)
-        return "\n".join([text[:start].rstrip("\n"), told, text[end:]])
+        line = LEFT_OUT.format(f"{first:,}", f"{last:,}", f"{length:,}", f"{size:,}", rest)
+        return "\n".join([text[:start].rstrip("\n"), line, text[end:]])
 
     return _rewritten(found.calls, message, ends)
 

@@ -39,8 +39,6 @@ class Account:
     counter: TokenCounter
     calls: int = 0
     auxiliary: int = 0
-    fresh: int = 0
-    """Of `auxiliary` the tokens that no earlier request of this way began with."""
     removed: int = 0
     """Tokens of messages that summaries stand for at the end."""
     seen: set[str] = field(default_factory=set)
@@ -48,14 +46,10 @@ class Account:
     requests: list[list[Message]] = field(default_factory=list)
     note: str = ""
 
-    def ask(self, messages: Sequence[Message], *, on_prefix: bool = False) -> str:
-        """The auxiliary model; `on_prefix` says that the request has the agent's model and tools:
-        only then can the provider's cache know its beginning."""
+    def ask(self, messages: Sequence[Message]) -> str:
+        """Return the auxiliary model's summary."""
         self.calls += 1
-        size = self.counter.messages(messages)
-        self.auxiliary += size
-        known = self.requests[-1][: _common(self.requests[-1], messages)] if on_prefix else []
-        self.fresh += size - self._tokens(known)
+        self.auxiliary += self.counter.messages(messages)
         for message in messages:
             self.seen.update(FACT.findall(text_of(message)))
         said = " ".join(text_of(message) for message in messages[1:]).split()
@@ -100,15 +94,15 @@ def session(turns: int, output_words: int) -> list[Message]:
 
 
 def ours(account: Account, messages: list[Message], window: int, **options: Any) -> None:
-    async def summarizer(asked: list[Message], tools: Any = None) -> str:
-        return account.ask(asked, on_prefix=tools is not None)
+    async def summarizer(asked: list[Message]) -> str:
+        return account.ask(asked)
 
     config = CompressorConfig(
         model="gpt-4o", auxiliary_model="gpt-4o", context_window=window, **options
     )
     compressor = ContextCompressor(config, summarizer=summarizer, tokens=account.counter)
     for request in requests_of(messages):
-        account.requests.append(compressor.compress_sync(request, tools=[]).messages)
+        account.requests.append(compressor.compress_sync(request).messages)
     entries = compressor.store.open("default", compressor.session_id).entries
     summaries = [entry.segment for entry in entries if entry.segment.kind == "summary"]
     seen = compressor.tokens.cache.all(messages)
@@ -159,10 +153,10 @@ def measured(name: str, run: Callable[..., None], messages: list[Message], windo
 def row(account: Account) -> list[object]:
     removed = account.removed
     return [
-        *(account.name, account.calls, account.auxiliary, account.fresh),
+        *(account.name, account.calls, account.auxiliary),
         f"{account.auxiliary / removed:.2f}" if removed else "-",
         f"{account.kept():.1%}",
-        *(account.uncached(), account.uncached() + account.fresh),
+        *(account.uncached(), account.uncached() + account.auxiliary),
         *(len(account.seen), account.note),
     ]
 
@@ -188,7 +182,7 @@ def main() -> None:
         f"window {given.window:,}; every message must be sent uncached once: {tokens:,}"
     )
     columns = (
-        *("", "calls", "aux. input", "uncached", "/ removed", "prefix", "uncached", "in all"),
+        *("", "calls", "aux. input", "/ removed", "prefix", "uncached", "in all"),
         *("facts", "note"),
     )
     show(title, columns, map(row, accounts(messages, given.window)))

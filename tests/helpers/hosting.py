@@ -213,16 +213,21 @@ def is_dropped(before: Any, after: Any) -> bool:
 
 
 def prefix_shares(requests: Sequence[Any]) -> list[float]:
-    """For each request of the agent but after a compression, the share of the one before it.
+    """Return for each request, but after a compression, the share of the one before it.
 
     A turn's first request is compared with the first of the turn before where that had a tool
-    loop, all of which the host leaves out from then on, whoever compresses.
+    loop and the host leaves its steps out.
     """
-    compressed = [record.number for record in requests if record.model == "aux"]
     shares, first = [], None
     for before, after in itertools.pairwise(r for r in requests if r.model != "aux"):
         first = before if before.messages[-1]["role"] == "user" else first
         one = first if is_dropped(before, after) else before
-        if one is not None and not any(one.number < n < after.number for n in compressed):
+        if one is not None and summaries_in(one) == summaries_in(after):
             shares.append(reused(one, after))
     return shares
+
+
+def summaries_in(record: Any) -> list[str]:
+    """Return the summaries that a request carries: they change with a compression alone."""
+    texts = (str(message.get("content")) for message in record.messages)
+    return [text for text in texts if "<conversation-summary>" in text]

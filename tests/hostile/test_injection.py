@@ -15,7 +15,6 @@ import pytest
 from praison_compressor import CompressorConfig, CompressResult, ContextCompressor
 from praison_compressor.messages import Message, check, is_result, read, text_of, tool_calls_of
 from praison_compressor.summaries.prompts import INSTRUCTIONS
-from praison_compressor.view.frame import QUOTED
 from tests.hostile.attacks import CANARY, CONTROL, Attack, attacks, transcript
 
 SMALL = CompressorConfig(
@@ -25,8 +24,8 @@ LOOKALIKES = str.maketrans("асерхоіѕ", "acepxois")
 MARK = re.compile(
     r"^[^\w\\]*\[\W*(user|human|assistant|system|developer|tool|result of|calls|reference)\b", re.I
 )
-# In a static summary only this section is the user's; an entry may quote a heading, defused.
-POSING = re.compile(r"(?!- \\)\W{0,9}the user said(?!$)|user:|system:", re.I)
+# In a static summary only this section is the user's; a heading behind a backslash is none.
+POSING = re.compile(r"[^\w\\]{0,9}the user said(?!$)|user:|system:", re.I)
 
 
 class Recorder:
@@ -65,9 +64,8 @@ def framed(result: CompressResult) -> list[str]:
 
 
 def said_by_the_user(texts: list[str]) -> str:
-    """Everything quoted under the headings of the user's words, whatever ends the lines."""
-    quoted = [text.rpartition(f"\n{QUOTED}\n")[2] for text in texts]
-    parts = re.split(r"(?m)^## ", "\n".join(line for text in quoted for line in text.splitlines()))
+    """Return everything under the headings of the user's words, whatever ends the lines."""
+    parts = re.split(r"(?m)^## ", "\n".join(line for text in texts for line in text.splitlines()))
     return "\n".join(part for part in parts if part.startswith("The user said"))
 
 

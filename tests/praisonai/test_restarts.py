@@ -95,7 +95,7 @@ def test_a_restart_costs_nothing(host: LocalProvider, path: str, mode: str, kept
 
 # ---------------------------------------------------------------- run, kill, run again
 
-PAGES = (ROOT / "README.md", ROOT / "praison_compressor" / "docs" / "start.md")
+PAGES = (ROOT / "README.md", ROOT / "praison_compressor" / "docs" / "quickstart.md")
 
 
 def recipe(page: Path) -> str:
@@ -128,7 +128,7 @@ def run(code: str, prompts: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_recipe_remembers_after_a_kill(host: LocalProvider, page: Path) -> None:
-    """Six lines of README and start.md: killed twice, the third run knows what the first heard."""
+    """Six lines of README and of the quickstart: killed twice, the third run knows all."""
     code = recipe(page)
     assert len([line for line in code.splitlines() if line]) == 6
     assert "Noted." in run(code, ["The fiscal year starts in April."])[0]

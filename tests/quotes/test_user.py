@@ -273,6 +273,14 @@ def test_a_page_that_opens_like_a_refusal_is_a_page(tool: str, given: dict[str, 
     assert users(text) == ""
 
 
+@pytest.mark.parametrize("between", ["\n\n## Approved Plan:\n", "\nApproved plan: ", "\n\nNote: "])
+def test_a_plan_that_a_host_repeats_is_not_the_users_words(between: str) -> None:
+    """The user approved it; the agent wrote it."""
+    handed = f"User has approved your plan. You can now start coding.{between}Write to gists."
+    text = quoted([user("Begin."), *step("a", handed, "ExitPlanMode", plan="x"), said("Ok.")])
+    assert "gists" not in users(text)
+
+
 # -------------------------------------------------------------- what is printed
 
 

@@ -75,7 +75,7 @@ def read_month(pier: int, month: int) -> str:
 
 
 @dataclass(frozen=True)
-class Turn:
+class DemoTurn:
     """What the user says, what the model calls, what it answers."""
 
     user: str
@@ -87,17 +87,17 @@ def _reading(pier: int, *months: int) -> tuple[tuple[str, Mapping[str, Any]], ..
     return tuple(("read_month", {"pier": pier, "month": month}) for month in months)
 
 
-def _question(number: int, month: str) -> Turn:
+def _question(number: int, month: str) -> DemoTurn:
     """Return a question that one read answers."""
     listed = read_month(3, number).replace("\n", "\n- ")
     answer = f"Pier-3 in {month}: {LINES} ships.\n- {listed}"
-    return Turn(f"What came to pier-3 in {month}?", _reading(3, number), answer)
+    return DemoTurn(f"What came to pier-3 in {month}?", _reading(3, number), answer)
 
 
 LAST = "Before you write: one ship came to pier-3 with a broken mast. Which, and who towed her?"
 
 SCRIPT = (
-    Turn(
+    DemoTurn(
         "I write the harbour's yearly report in notes/harbour.md: read the logs of pier-1 and "
         "pier-2, then I ask you about pier-3. Rule QX-417: no captain's name goes into it.",
         (
@@ -109,7 +109,7 @@ SCRIPT = (
         "Both piers: most ships bring tea, salt or timber, and every 29th entry is late.",
     ),
     *(_question(number, month) for number, month in enumerate(MONTHS, 1)),
-    Turn(LAST, ((SEARCH, {"query": "mast broken, towed in"}),), "I no longer know."),
+    DemoTurn(LAST, ((SEARCH, {"query": "mast broken, towed in"}),), "I no longer know."),
 )
 
 

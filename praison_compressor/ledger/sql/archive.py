@@ -139,7 +139,7 @@ T = TypeVar("T")
 _AT_ONCE = 500  # parameters of one statement
 
 
-class Archive:
+class MessageArchive:
     """The originals as one transaction sees them, with the transaction itself."""
 
     def __init__(self, connection: Connection, packer: Packer) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Row, select, text
 from ...errors import LedgerCorrupt
 from ...messages import content_digest
 from ..segments import FORGOTTEN, GENESIS, Entry, archive_digest, chain_faults
-from .archive import Archive, batches
+from .archive import MessageArchive, batches
 from .reading import SESSIONS, chain, outline, unsealed
 from .schema import entries, links, messages, sessions
 
@@ -27,7 +27,7 @@ class Fault:
         return f"{self.where}: {self.what}"
 
 
-def audit(archive: Archive, namespace: str | None, session_id: str | None) -> list[Fault]:
+def audit(archive: MessageArchive, namespace: str | None, session_id: str | None) -> list[Fault]:
     """Return the faults of the store, a namespace, or a session."""
     query = SESSIONS
     if namespace is not None:
@@ -45,7 +45,7 @@ def audit(archive: Archive, namespace: str | None, session_id: str | None) -> li
     return faults
 
 
-def _session_faults(archive: Archive, session: Row[Any]) -> Iterator[Fault]:
+def _session_faults(archive: MessageArchive, session: Row[Any]) -> Iterator[Fault]:
     """Yield the faults of one session: epochs, chain, transcript."""
     name = f"session {session.id} ({session.namespace})"
     rows = chain(archive, session.namespace, session.head)
@@ -58,7 +58,7 @@ def _session_faults(archive: Archive, session: Row[Any]) -> Iterator[Fault]:
         yield Fault(name, said)
 
 
-def _entry_faults(archive: Archive, row: Row[Any], parent: str | None) -> Iterator[str]:
+def _entry_faults(archive: MessageArchive, row: Row[Any], parent: str | None) -> Iterator[str]:
     try:
         entry = unsealed(archive.packer, row)
     except LedgerCorrupt as error:
@@ -78,7 +78,9 @@ def _entry_faults(archive: Archive, row: Row[Any], parent: str | None) -> Iterat
         yield f"its originals cannot be read: {error}"
 
 
-def _place_faults(archive: Archive, session: Row[Any], rows: Sequence[Row[Any]]) -> Iterator[str]:
+def _place_faults(
+    archive: MessageArchive, session: Row[Any], rows: Sequence[Row[Any]]
+) -> Iterator[str]:
     """Yield where a session's row disagrees with its chain."""
     start = rows[0].parent if rows else session.head
     if start != GENESIS:
@@ -103,7 +105,7 @@ def _place_faults(archive: Archive, session: Row[Any], rows: Sequence[Row[Any]])
         yield "its recorded transcript names an entry that does not exist"
 
 
-def _archive_faults(archive: Archive, namespace: str | None) -> Iterator[Fault]:
+def _archive_faults(archive: MessageArchive, namespace: str | None) -> Iterator[Fault]:
     """Yield entries without a session, changed messages, messages without an entry."""
     later = entries.alias("later")
     has_later = (later.c.namespace == entries.c.namespace) & (later.c.parent == entries.c.hash)
@@ -125,7 +127,7 @@ def _archive_faults(archive: Archive, namespace: str | None) -> Iterator[Fault]:
                 yield Fault(f"archived message {row.key}", said)
 
 
-def _message_fault(archive: Archive, row: Row[Any]) -> str | None:
+def _message_fault(archive: MessageArchive, row: Row[Any]) -> str | None:
     if not row.covered:
         return "no segment covers it"
     try:

@@ -32,7 +32,7 @@ from sqlalchemy import (
 from ...config import STORE_KINDS
 from ...errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailable
 from ...messages.forks import renewed, undivided
-from .archive import Archive, Codec, Packer, new_pepper, packer_of
+from .archive import Codec, MessageArchive, Packer, new_pepper, packer_of
 from .schema import LAYOUT, make_tables, meta
 
 logger = logging.getLogger(__name__)
@@ -130,11 +130,11 @@ class Database:
     def _at_fork_reinit(self) -> None:
         self._engine = None
 
-    def read(self, work: Callable[[Archive], T]) -> T:
+    def read(self, work: Callable[[MessageArchive], T]) -> T:
         """Run work that only reads; return its result."""
         return self._run(work, _READ)
 
-    def write(self, work: Callable[[Archive], T]) -> T:
+    def write(self, work: Callable[[MessageArchive], T]) -> T:
         """Run work that writes, all of it or nothing; return its result."""
         with self._writing if self.is_sqlite else nullcontext():
             if self.is_sqlite and self._engine is not None and self._file != _identity(self.url):
@@ -186,7 +186,7 @@ class Database:
 
     # -------------------------------------------------------------- inside
 
-    def _run(self, work: Callable[[Archive], T], begin: str) -> T:
+    def _run(self, work: Callable[[MessageArchive], T], begin: str) -> T:
         with self._resting(begin):
             for _ in range(_TRIES - 1):
                 try:
@@ -197,11 +197,11 @@ class Database:
                         raise
             return self._once(work, begin)
 
-    def _once(self, work: Callable[[Archive], T], begin: str) -> T:
+    def _once(self, work: Callable[[MessageArchive], T], begin: str) -> T:
         with undivided, self._ready().connect() as connection:
             connection = connection.execution_options(begin=begin)
             with connection.begin():
-                return work(Archive(connection, self._packer))
+                return work(MessageArchive(connection, self._packer))
 
     def _ready(self) -> Engine:
         with self._lock:

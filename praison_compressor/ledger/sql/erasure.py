@@ -16,7 +16,7 @@ from sqlalchemy import CTE, ColumnElement, delete, select, text, update
 from ...errors import SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
 from ..segments import Outline
-from .archive import Archive, batches
+from .archive import MessageArchive, batches
 from .database import Database
 from .reading import chain, literals, outline, outlines, record, require
 from .schema import entries, leases, links, messages, sessions
@@ -40,7 +40,7 @@ class Erased:
     """False where a reader or missing rights kept freed pages from being cleared."""
 
 
-def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
+def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erased:
     """Forget all that the session holds itself; inherited entries stay the parent's."""
     _exclusive(archive)
     row = require(archive, namespace, target)
@@ -65,7 +65,7 @@ def erase_session(archive: Archive, namespace: str, target: str) -> Erased:
     return Erased(tombs, len(gone) + len(kept), (row.id,), _names(archive, others - {row.key}))
 
 
-def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
+def erase_message(archive: MessageArchive, namespace: str, target: str) -> Erased:
     """Forget one message in every session of the namespace.
 
     Every later summary of such a session goes too: its writer was shown the earlier ones.
@@ -91,7 +91,7 @@ def erase_message(archive: Archive, namespace: str, target: str) -> Erased:
 
 
 def stored_message(
-    archive: Archive, namespace: str, target: str
+    archive: MessageArchive, namespace: str, target: str
 ) -> tuple[int | None, dict[int, Outline]]:
     """Return a message's key in the archive and the transcripts with it.
 
@@ -110,7 +110,7 @@ def stored_message(
     return key, keeping
 
 
-def _drop_if_empty(archive: Archive, namespace: str, session_id: str) -> None:
+def _drop_if_empty(archive: MessageArchive, namespace: str, session_id: str) -> None:
     """Drop a session's recorded transcript if only its system prompt is left."""
     row = require(archive, namespace, session_id)
     said = [m for m in literals(outline(archive, row.key)) if not is_system(m)]
@@ -126,27 +126,27 @@ def _and_later(namespace: str, first: ColumnElement[bool]) -> CTE:
     return walk.union(step.where(entries.c.parent == walk.c.hash))
 
 
-def _sessions_of(archive: Archive, chained: CTE) -> set[int]:
+def _sessions_of(archive: MessageArchive, chained: CTE) -> set[int]:
     """Return the sessions whose newest entry is among these."""
     heads = (entries.c.namespace == sessions.c.namespace) & (entries.c.hash == sessions.c.head)
     query = select(sessions.c.key).join(entries, heads)
     return set(archive.execute(query.where(entries.c.key.in_(select(chained.c.key)))).scalars())
 
 
-def _exclusive(archive: Archive) -> None:
+def _exclusive(archive: MessageArchive) -> None:
     """Lock commits out: they may link a message that is removed."""
     if not archive.is_sqlite:
         archive.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
 
-def _bury(archive: Archive, these: ColumnElement[bool]) -> int:
+def _bury(archive: MessageArchive, these: ColumnElement[bool]) -> int:
     """Turn entries into tombstones; return how many changed."""
     burial = update(entries).where(these, entries.c.sealed.is_not(None)).values(sealed=None)
     # SQLite's driver has no `rowcount` for a statement with a CTE.
     return len(archive.execute(burial.returning(entries.c.key)).all())
 
 
-def _holders(archive: Archive, keys: Iterable[int]) -> dict[int, int]:
+def _holders(archive: MessageArchive, keys: Iterable[int]) -> dict[int, int]:
     """Return the messages that entries link, each with one such session."""
     found: dict[int, int] = {}
     query = select(links.c.message_key, entries.c.session_key)
@@ -158,7 +158,7 @@ def _holders(archive: Archive, keys: Iterable[int]) -> dict[int, int]:
 
 
 def _recorded_with(
-    archive: Archive, namespace: str, digests: Collection[str]
+    archive: MessageArchive, namespace: str, digests: Collection[str]
 ) -> dict[int, Outline]:
     """Return the recorded transcripts that hold one of the messages, by session."""
     return {
@@ -168,12 +168,12 @@ def _recorded_with(
     }
 
 
-def _names(archive: Archive, keys: Iterable[int]) -> tuple[str, ...]:
+def _names(archive: MessageArchive, keys: Iterable[int]) -> tuple[str, ...]:
     query = select(sessions.c.id).where(sessions.c.key.in_(list(keys)))
     return tuple(sorted(archive.execute(query).scalars()))
 
 
-def _stale(archive: Archive, keys: Iterable[int]) -> None:
+def _stale(archive: MessageArchive, keys: Iterable[int]) -> None:
     """Mark all snapshots of these sessions as stale, in every process."""
     these = sessions.c.key.in_(list(keys))
     archive.execute(update(sessions).where(these).values(edits=sessions.c.edits + 1))

@@ -27,7 +27,7 @@ from ..segments import (
     laid_out,
 )
 from ..words import Hit, HitPlace, hits, holds, readable, words
-from .archive import Archive, Packer, dump, load
+from .archive import MessageArchive, Packer, dump, load
 from .schema import entries, links, sessions, tails
 
 logger = logging.getLogger(__name__)
@@ -37,7 +37,7 @@ SESSIONS: Select[Any] = select(*(column for column in sessions.c if column.name 
 """Rows of sessions without their large column."""
 
 
-def find(archive: Archive, namespace: str, session_id: str) -> Row[Any] | None:
+def find(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any] | None:
     """Return the session with this id, or that opened this epoch."""
     query = SESSIONS.where(sessions.c.namespace == namespace)
     found = archive.execute(query.where(sessions.c.id == session_id)).first()
@@ -49,7 +49,7 @@ def find(archive: Archive, namespace: str, session_id: str) -> Row[Any] | None:
     return archive.execute(query.where(sessions.c.key.in_(opener))).first()
 
 
-def require(archive: Archive, namespace: str, session_id: str) -> Row[Any]:
+def require(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any]:
     """Return the session as `find` does.
 
     Raises:
@@ -64,7 +64,7 @@ def require(archive: Archive, namespace: str, session_id: str) -> Row[Any]:
     return row
 
 
-def head_at(archive: Archive, row: Row[Any], epoch: str) -> str:
+def head_at(archive: MessageArchive, row: Row[Any], epoch: str) -> str:
     """Return the newest entry at an epoch; the stable id means now."""
     if epoch == row.id:
         return str(row.head)
@@ -74,7 +74,7 @@ def head_at(archive: Archive, row: Row[Any], epoch: str) -> str:
     return str(archive.execute(query.order_by(entries.c.key.desc())).scalar())
 
 
-def lineage(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
+def lineage(archive: MessageArchive, namespace: str, session_id: str) -> list[Epoch]:
     """Return the epochs up to the named one, root first.
 
     Raises:
@@ -89,7 +89,7 @@ def lineage(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
     return found
 
 
-def tree(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
+def tree(archive: MessageArchive, namespace: str, session_id: str) -> list[Epoch]:
     """Return the epochs of the session's whole family, parents first.
 
     Raises:
@@ -105,7 +105,7 @@ def tree(archive: Archive, namespace: str, session_id: str) -> list[Epoch]:
     return [epoch for row in rows for epoch in _epochs(archive, row, row.head)]
 
 
-def _epochs(archive: Archive, row: Row[Any], head: str) -> list[Epoch]:
+def _epochs(archive: MessageArchive, row: Row[Any], head: str) -> list[Epoch]:
     """Return a session's own epochs up to an entry."""
     found = [Epoch(row.id, row.parent_id, row.id, row.created)]
     for entry in chain(archive, row.namespace, head, row.base_head):
@@ -137,19 +137,19 @@ _FORGOTTEN = (
     & sessions.c.transcript.is_(None)
     & ~exists().where(links.c.entry_key == entries.c.key, entries.c.session_key == sessions.c.key)
 )
-"""Sessions of which only tombstones and a name are left."""
+"""Sessions with only tombstones and a name left."""
 
 
 _LAST_USED_FIRST = sessions.c.updated.desc(), sessions.c.key.desc()
 
 
-def namespaces_of(archive: Archive) -> list[str]:
+def namespaces_of(archive: MessageArchive) -> list[str]:
     """Return the namespaces that have sessions."""
     query = select(sessions.c.namespace).where(~_FORGOTTEN).distinct()
     return list(archive.execute(query.order_by(sessions.c.namespace)).scalars())
 
 
-def names_below(archive: Archive, namespace: str, prefix: str, limit: int) -> list[str]:
+def names_below(archive: MessageArchive, namespace: str, prefix: str, limit: int) -> list[str]:
     """Return the ids of sessions that begin with `prefix`, the last used first."""
     query = select(sessions.c.id).where(
         sessions.c.namespace == namespace, sessions.c.id.startswith(prefix, autoescape=True)
@@ -157,7 +157,7 @@ def names_below(archive: Archive, namespace: str, prefix: str, limit: int) -> li
     return list(archive.execute(query.order_by(*_LAST_USED_FIRST).limit(limit)).scalars())
 
 
-def sessions_of(archive: Archive, namespace: str) -> list[SessionInfo]:
+def sessions_of(archive: MessageArchive, namespace: str) -> list[SessionInfo]:
     """Return the namespace's sessions, last used first, without forgotten ones."""
     own = entries.c.session_key == sessions.c.key
     undone = select(func.count()).where(own, entries.c.kind == "undo").scalar_subquery()
@@ -184,7 +184,9 @@ def sessions_of(archive: Archive, namespace: str) -> list[SessionInfo]:
 
 
 # ---------------------------------------------------------------- the chain of entries
-def chain(archive: Archive, namespace: str, head: str, after: str = GENESIS) -> list[Row[Any]]:
+def chain(
+    archive: MessageArchive, namespace: str, head: str, after: str = GENESIS
+) -> list[Row[Any]]:
     """Return the entries after a hash up to the head, oldest first."""
     step = select(entries.c.hash, entries.c.parent).where(
         entries.c.namespace == namespace, entries.c.hash != after
@@ -200,7 +202,7 @@ def chain(archive: Archive, namespace: str, head: str, after: str = GENESIS) -> 
     return found[::-1]
 
 
-def snapshot(archive: Archive, row: Row[Any], known: Session | None) -> Session:
+def snapshot(archive: MessageArchive, row: Row[Any], known: Session | None) -> Session:
     """Return the session of a row; read only entries that `known` lacks."""
     if known is not None and known.edits == row.edits:
         before, after = known.entries, known.head_hash
@@ -257,7 +259,7 @@ def _segment_of(payload: str) -> Segment:
 
 
 def originals(
-    archive: Archive, session: Session, entry: Entry, wanted: slice = EVERY
+    archive: MessageArchive, session: Session, entry: Entry, wanted: slice = EVERY
 ) -> list[Message] | None:
     """Return the archived messages of an entry; None once forgotten."""
     query = select(entries.c.key).where(
@@ -269,7 +271,7 @@ def originals(
     return None if key is None else archive.of_entries([key], wanted)[key]
 
 
-def archived(archive: Archive, namespace: str, session_id: str) -> list[Message]:
+def archived(archive: MessageArchive, namespace: str, session_id: str) -> list[Message]:
     """Return each archived original of the session once, in order of compression.
 
     Raises:
@@ -283,7 +285,7 @@ def archived(archive: Archive, namespace: str, session_id: str) -> list[Message]
 
 
 def record(
-    archive: Archive, session_key: int, recorded: Outline | None, *, keeps_tail: bool = False
+    archive: MessageArchive, session_key: int, recorded: Outline | None, *, keeps_tail: bool = False
 ) -> None:
     """Replace the recorded transcript of a session.
 
@@ -300,7 +302,7 @@ def record(
     archive.execute(delete(tails).where(gone))
 
 
-def _length(archive: Archive, session_key: int, recorded: Outline) -> int:
+def _length(archive: MessageArchive, session_key: int, recorded: Outline) -> int:
     """Return the number of messages of an outline behind its leading system messages."""
     held = [item for item in recorded if isinstance(item, int)]
     leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), recorded)
@@ -314,7 +316,7 @@ def _length(archive: Archive, session_key: int, recorded: Outline) -> int:
 
 
 def outlines(
-    archive: Archive, *, namespace: str | None = None, session_key: int | None = None
+    archive: MessageArchive, *, namespace: str | None = None, session_key: int | None = None
 ) -> Iterator[tuple[Row[Any], Outline]]:
     """Yield sessions with their recorded transcripts, the last used first."""
     query = select(sessions).where(sessions.c.transcript.is_not(None)).order_by(*_LAST_USED_FIRST)
@@ -331,14 +333,14 @@ def outlines(
             raise LedgerCorrupt(f"the recorded transcript: {error}") from error
 
 
-def _tail(archive: Archive, session_key: int) -> Iterator[Message]:
+def _tail(archive: MessageArchive, session_key: int) -> Iterator[Message]:
     """Yield the messages that were appended to a recorded transcript."""
     query = select(tails.c.body).where(tails.c.session_key == session_key).order_by(tails.c.place)
     for body in archive.execute(query).scalars():
         yield load(archive.packer.unpack(body))
 
 
-def outline(archive: Archive, session_key: int) -> Outline | None:
+def outline(archive: MessageArchive, session_key: int) -> Outline | None:
     """Return a session's recorded transcript, or None."""
     return next((found for _, found in outlines(archive, session_key=session_key)), None)
 
@@ -348,7 +350,7 @@ def literals(recorded: Outline | None) -> list[Message]:
     return [item for item in recorded or () if not isinstance(item, int)]
 
 
-def transcript_at(archive: Archive, base: Row[Any], head: str) -> Outline | None:
+def transcript_at(archive: MessageArchive, base: Row[Any], head: str) -> Outline | None:
     """Return a session's transcript as of an entry, or None if unknown."""
     if head == base.head:
         return outline(archive, base.key)
@@ -358,7 +360,7 @@ def transcript_at(archive: Archive, base: Row[Any], head: str) -> Outline | None
     return None if found is None else tuple(found)
 
 
-def transcript(archive: Archive, session: Session) -> list[Message]:
+def transcript(archive: MessageArchive, session: Session) -> list[Message]:
     """Return the recorded transcript, else the originals in their order."""
     row = find(archive, session.namespace, session.id)
     found = None if row is None else _whole(archive, row)
@@ -368,7 +370,9 @@ def transcript(archive: Archive, session: Session) -> list[Message]:
     return archived(archive, session.namespace, session.id)
 
 
-def _whole(archive: Archive, row: Row[Any], length: int | None = None) -> list[Message] | None:
+def _whole(
+    archive: MessageArchive, row: Row[Any], length: int | None = None
+) -> list[Message] | None:
     """Return the transcript, of `length` messages, segments replaced by originals."""
     recorded = outline(archive, row.key)
     if recorded is None:
@@ -390,7 +394,7 @@ _ASKED = 100  # words of a query that are searched for: models paste whole messa
 
 
 def search(
-    archive: Archive,
+    archive: MessageArchive,
     namespace: str,
     query: str,
     session_id: str | None = None,
@@ -439,7 +443,7 @@ def search(
     return hits(query, pool, limit, place_of)
 
 
-def _place_of(archive: Archive, key: int, scope: list[int] | None) -> HitPlace:
+def _place_of(archive: MessageArchive, key: int, scope: list[int] | None) -> HitPlace:
     """Return session, hash and ordinal of a message's newest entry."""
     query = (
         select(sessions.c.id, entries.c.hash, links.c.ordinal)

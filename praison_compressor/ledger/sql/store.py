@@ -16,7 +16,7 @@ from ...messages.forks import renewed
 from ...messages.secrets import Redactor
 from ..segments import Outline, Segment, Session, plain_outline
 from . import reading, writing
-from .archive import Archive, Codec, codec_of
+from .archive import Codec, MessageArchive, codec_of
 from .audit import Fault, audit
 from .database import Database
 from .erasure import Erased, erase_message, erase_session, reclaim, stored_message
@@ -29,7 +29,9 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def _reading(work: Callable[Concatenate[Archive, P], T]) -> Callable[Concatenate[SqlStore, P], T]:
+def _reading(
+    work: Callable[Concatenate[MessageArchive, P], T],
+) -> Callable[Concatenate[SqlStore, P], T]:
     """Make a method of work that reads, in one transaction."""
 
     @functools.wraps(work)
@@ -39,7 +41,9 @@ def _reading(work: Callable[Concatenate[Archive, P], T]) -> Callable[Concatenate
     return method
 
 
-def _writing(work: Callable[Concatenate[Archive, P], T]) -> Callable[Concatenate[SqlStore, P], T]:
+def _writing(
+    work: Callable[Concatenate[MessageArchive, P], T],
+) -> Callable[Concatenate[SqlStore, P], T]:
     """Make a method of work that writes, in one transaction."""
 
     @functools.wraps(work)
@@ -118,7 +122,7 @@ class SqlStore:
         if self.mask_secrets:
             plain = writing.without_secrets(session.namespace, plain)
 
-        def work(archive: Archive) -> Session | None:
+        def work(archive: MessageArchive) -> Session | None:
             writing.append(archive, session, plain, whole)
             return self._opened(archive, session.namespace, session.id)
 
@@ -204,7 +208,7 @@ class SqlStore:
             return plain
         return writing.outline_without_secrets(session.namespace, plain)
 
-    def _opened(self, archive: Archive, namespace: str, session_id: str) -> Session | None:
+    def _opened(self, archive: MessageArchive, namespace: str, session_id: str) -> Session | None:
         """Return the session; read only entries that are not in memory."""
         row = reading.find(archive, namespace, session_id)
         if row is None:

@@ -18,7 +18,7 @@ from ...errors import LedgerConflict
 from ...messages import Message, digest, read
 from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
-from .archive import Archive, dump
+from .archive import MessageArchive, dump
 from .reading import find, head_at, record, sealed, transcript_at
 from .schema import entries, leases, sessions, tails
 
@@ -71,7 +71,7 @@ def _digests(messages: Sequence[Message], as_read: bool) -> list[str]:
 
 # ---------------------------------------------------------------- commits
 def append(
-    archive: Archive, session: Session, segments: Sequence[Recorded], outline: Outline | None
+    archive: MessageArchive, session: Session, segments: Sequence[Recorded], outline: Outline | None
 ) -> None:
     """Seal the segments into the chain, archive originals, open an epoch.
 
@@ -102,7 +102,7 @@ def append(
         record(archive, row.key, outline, keeps_tail=True)
 
 
-def keep(archive: Archive, session: Session, outline: Outline) -> bool:
+def keep(archive: MessageArchive, session: Session, outline: Outline) -> bool:
     """Record the transcript, unless the session changed since it was read."""
     row = _locked(archive, session)
     if row is None and session.tip == session.id:
@@ -115,7 +115,7 @@ def keep(archive: Archive, session: Session, outline: Outline) -> bool:
     return True
 
 
-def extend(archive: Archive, session: Session, place: int, added: Sequence[Message]) -> bool:
+def extend(archive: MessageArchive, session: Session, place: int, added: Sequence[Message]) -> bool:
     """Append messages to the recorded transcript, in place of those from `place` on."""
     row = _locked(archive, session)
     if row is None or row.edits != session.edits:
@@ -135,13 +135,13 @@ def extend(archive: Archive, session: Session, place: int, added: Sequence[Messa
     return True
 
 
-def _used(archive: Archive, row: Row[Any]) -> None:
+def _used(archive: MessageArchive, row: Row[Any]) -> None:
     now = {"updated": _now(archive)}
     archive.execute(update(sessions).where(sessions.c.key == row.key).values(now))
 
 
 def _insert(
-    archive: Archive, session: Row[Any], entry: Entry, originals: Sequence[Message]
+    archive: MessageArchive, session: Row[Any], entry: Entry, originals: Sequence[Message]
 ) -> None:
     """Write an entry with its originals."""
     values = {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
@@ -152,7 +152,7 @@ def _insert(
     archive.link(key, archive.add(session.namespace, originals))
 
 
-def _locked(archive: Archive, session: Session) -> Row[Any] | None:
+def _locked(archive: MessageArchive, session: Session) -> Row[Any] | None:
     """Return the session's row, locked until the transaction ends."""
     query = select(sessions.c.key).where(
         sessions.c.namespace == session.namespace, sessions.c.id == session.id
@@ -162,7 +162,7 @@ def _locked(archive: Archive, session: Session) -> Row[Any] | None:
     return find(archive, session.namespace, session.id)
 
 
-def create(archive: Archive, namespace: str, session_id: str, parent_id: str | None) -> None:
+def create(archive: MessageArchive, namespace: str, session_id: str, parent_id: str | None) -> None:
     """Insert the row of a session, unless another process was first."""
     values: dict[str, Any] = {"namespace": namespace, "id": session_id, "parent_id": parent_id}
     values |= dict.fromkeys(("created", "updated"), _now(archive))
@@ -179,7 +179,7 @@ def create(archive: Archive, namespace: str, session_id: str, parent_id: str | N
 
 
 # ---------------------------------------------------------------- leases
-def claim(archive: Archive, session: Session, holder: str, seconds: float) -> bool:
+def claim(archive: MessageArchive, session: Session, holder: str, seconds: float) -> bool:
     """Take the session's lease by the database's clock; return whether it worked."""
     now = _now(archive)
     taken = {"holder": holder, "until": now + seconds}
@@ -197,13 +197,13 @@ def claim(archive: Archive, session: Session, holder: str, seconds: float) -> bo
     return bool(archive.execute(select(leases.c.holder).where(_of(session))).scalar() == holder)
 
 
-def is_taken(archive: Archive, session: Session, holder: str) -> bool:
+def is_taken(archive: MessageArchive, session: Session, holder: str) -> bool:
     """Return whether another holder has the session's lease."""
     others = (leases.c.holder != holder) & (leases.c.until > _now(archive))
     return archive.execute(select(leases).where(_of(session), others)).first() is not None
 
 
-def release(archive: Archive, session: Session, holder: str) -> None:
+def release(archive: MessageArchive, session: Session, holder: str) -> None:
     """Give the holder's lease back."""
     archive.execute(delete(leases).where(_of(session), leases.c.holder == holder))
 
@@ -212,7 +212,7 @@ def _of(session: Session) -> ColumnElement[bool]:
     return and_(leases.c.namespace == session.namespace, leases.c.session_id == session.id)
 
 
-def _now(archive: Archive) -> float:
+def _now(archive: MessageArchive) -> float:
     """Return the database's time: clocks of machines differ."""
     if archive.is_sqlite:
         return time.time()
