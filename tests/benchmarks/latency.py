@@ -3,8 +3,8 @@
     python -m tests.benchmarks.latency [--summarizer-seconds 20] [--samples 20] [--rounds 15]
 
 A cold start is one compression by a new compressor, with everything but the model: reading,
-counting, planning, the request, judging the answer, quotes and the archive. The unit is
-one tokenization of the same messages. Each is the best of several runs; turns that wait have
+counting, planning, the request, judging the answer, quotes and the archive. Its unit is one
+tokenization of the same messages. Each is the best of several runs; turns that wait have
 percentiles.
 """
 
