@@ -27,6 +27,8 @@ def work() -> list[dict[str, Any]]:
     plan = {"todos": todos(("Mend the build", "in_progress"), ("Tell the team", "pending"))}
     refused = "The user denied this operation.\n<feedback>Use bun, never npm.</feedback>"
     return [
+        {"role": "user", "content": "Look at the harbour gauge."},
+        {"role": "assistant", "content": "It does not build."},
         {"role": "user", "content": "Mend the build of the harbour gauge."},
         *step("t", "Todos have been modified.", "todo_write", **plan),
         {"role": "assistant", "content": "Two at once.", "tool_calls": both},
