@@ -348,13 +348,14 @@ def _calls_above(
     messages: Sequence[Message], references: Sequence[Reference], places: range
 ) -> list[str]:
     """Return the calls, of other messages, that results at these places answer."""
-    calls = [
-        one for one in read_calls(messages) if one.answered_at in places and one.at not in places
-    ]
+    calls: dict[int, list[str]] = {}
+    for one in read_calls(messages):
+        if one.answered_at in places and one.at not in places:
+            text = call_in_words(one.call) if one.call.id else one.call.arguments
+            calls.setdefault(one.at, []).append(text)
     return [
-        f"[{references[one.at]}] {messages[one.at].get('role')}\n"
-        + (call_in_words(one.call) if one.call.id else one.call.arguments)
-        for one in calls
+        "\n".join([f"[{references[at]}] {messages[at].get('role')}", *texts])
+        for at, texts in calls.items()
     ]
 
 
