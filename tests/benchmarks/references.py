@@ -68,12 +68,14 @@ def leads_back(
     return words(quoted(beside)) <= words("\n".join(read))
 
 
-def away(ours: ContextCompressor, reference: str) -> str:
-    """A reference to another message of the same segment."""
-    segment, _, place = reference.strip().strip("[]").removeprefix("s").partition(".")
+def away(ours: ContextCompressor, references: str) -> str:
+    """References to other messages of the same segments."""
     entries = ours.store.open("default", "s").entries
-    length = len(entries[int(segment) - 1].segment.run)
-    return f"s{segment}.{(int(place) + AWAY - 1) % length + 1}"
+    others = []
+    for segment, place in re.findall(r"s(\d+)\.(\d+)", references):
+        length = len(entries[int(segment) - 1].segment.run)
+        others.append(f"[s{segment}.{(int(place) + AWAY - 1) % length + 1}]")
+    return " ".join(others)
 
 
 def quoted(beside: str) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore
 from tests.benchmarks.references import cited, leads_back
+from tests.helpers.native import to_native
 from tests.helpers.transcripts import call, step
 
 BUILD = "compiling part\n" * 60 + "error: port 9090 is taken\n" + "cleaning up\n" * 60
@@ -27,6 +28,8 @@ def work() -> list[dict[str, Any]]:
     plan = {"todos": todos(("Mend the build", "in_progress"), ("Tell the team", "pending"))}
     refused = "The user denied this operation.\n<feedback>Use bun, never npm.</feedback>"
     return [
+        {"role": "user", "content": "Look at the harbour gauge."},
+        {"role": "assistant", "content": "It does not build."},
         {"role": "user", "content": "Mend the build of the harbour gauge."},
         *step("t", "Todos have been modified.", "todo_write", **plan),
         {"role": "assistant", "content": "Two at once.", "tool_calls": both},
@@ -41,13 +44,13 @@ def work() -> list[dict[str, Any]]:
     ]
 
 
-@pytest.fixture(scope="module")
-def compressed() -> tuple[ContextCompressor, list[tuple[str, str]]]:
+@pytest.fixture(scope="module", params=[list, to_native], ids=["texts", "blocks"])
+def compressed(request: pytest.FixtureRequest) -> tuple[ContextCompressor, list[tuple[str, str]]]:
     """Return the compressor and each reference in the view with the words beside it."""
     config = CompressorConfig(model="gpt-4o", recall=True, protect_last_n_tokens=200)
     ours = ContextCompressor(config, store=MemoryStore())
     later = [{"role": "user", "content": f"Go on with part {n}. " * 40} for n in range(6)]
-    messages = [{"role": "system", "content": "You are a coding agent."}, *work(), *later]
+    messages = request.param([*work(), *later])
     view = ours.compress_sync(messages, session_id="s", target_tokens=1_200, force=True).messages
     return ours, cited(view)
 
@@ -76,16 +79,16 @@ def test_lines_of_each_kind_are_among_them(compressed: Any, words: str) -> None:
 
 
 def test_a_result_names_its_call_and_a_call_its_result(compressed: Any) -> None:
-    """Of parallel calls a result names its own, and the calls' message names every result."""
+    """A result's message names its own calls, and the calls' message names every result."""
     ours, lines = compressed
-    named = next(reference for reference, beside in lines if beside.startswith("make build"))
+    named = next(references for references, beside in lines if beside.startswith("make build"))
     place = int(named.strip(" []").rpartition(".")[2])
     of_result = ours.read(f"s1.{place}", session_id="s")
     assert f'[s1.{place - 1}] assistant\n-> bash({{"command": "make build"}})' in of_result
-    assert "web_search" not in of_result
+    assert ("-> web_search" in of_result) == ("Nothing was found" in of_result)
     of_call = ours.read(f"s1.{place - 1}", session_id="s")
     assert f"=> [s1.{place}] compiling part" in of_call
-    assert f"=> [s1.{place + 1}] Nothing was found about that." in of_call
+    assert "Nothing was found about that." in of_call
 
 
 def test_what_stands_beside_a_message_leaves_the_answer_its_budget(compressed: Any) -> None:
