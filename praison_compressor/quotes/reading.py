@@ -41,6 +41,8 @@ class Quotes:
     runs: dict[str, Newest] = field(default_factory=dict)
     """Command or call -> the newest of equal ones, in order."""
     reports: list[tuple[int, str]] = field(default_factory=list)
+    texts: list[int] = field(default_factory=list)
+    """Positions of the assistant's texts, but for those that are quoted as calls."""
     roles: Counter[str] = field(default_factory=Counter)
     tools: Counter[str] = field(default_factory=Counter)
 
@@ -66,7 +68,7 @@ class Quotes:
             commands.section(list(self.runs.values()), budget_tokens),
         ]
         if not beside_prose:
-            sections.append(reports.section(self.reports, visible))
+            sections.append(reports.section(self.reports, self.texts, visible))
             sections.append(reports.outlined(outline))
             sections.append(reports.counted(self.roles, self.tools))
         return Renderer(count, references).render(sections, budget_tokens)
@@ -126,6 +128,7 @@ class _Reader:
         elif role == "assistant":
             text, called = text_of(message), self.pairs.calls(message, at)
             self._last = (at, text) if text.strip() and not called else None
+            self._found.texts += [at] if text.strip() else []
         elif role == "user":
             for one in spoken(message):
                 self._heard(at, one)
@@ -139,6 +142,7 @@ class _Reader:
             # An agent without native calls: its text is the call.
             call = ToolCall("", commands.AGENT, self._last[1])
             self.pairs.made.append(AnsweredCall(self._last[0], call, one.text, at))
+            self._found.texts.remove(self._last[0])
             self._last = None
         elif one.source == "user":
             self._end_turn()

@@ -52,6 +52,7 @@ class Section:
     least: int = 24
     """Tokens to which an entry may be cut so that others fit."""
     noun: str = "entries"
+    """What entries left out are counted as; with "" they are not."""
     unlisted: Sequence[int] = ()
     """Positions of entries that are not among the lines."""
 
@@ -80,10 +81,12 @@ class Renderer:
 
     def render(self, sections: Sequence[Section], budget: int) -> str:
         """Return the sections' text of at most `budget` tokens."""
-        wanted = [section for section in sections if section.lines]
+        wanted = [section for section in sections if section.lines or section.unlisted]
         self._calibrate(wanted)
-        rooms = shares([self._need(s) for s in wanted], [s.share for s in wanted], budget)
-        filled = [self._fill(s, room) for s, room in zip(wanted, rooms, strict=True)]
+        # Each section can count what it leaves out, whatever room the others take.
+        room = max(0, budget - NOTE_TOKENS * len(wanted))
+        rooms = shares([self._need(s) for s in wanted], [s.share for s in wanted], room)
+        filled = [self._fill(s, n + NOTE_TOKENS) for s, n in zip(wanted, rooms, strict=True)]
         spare = budget - sum(one.tokens for one in filled)
         for n, section in enumerate(wanted):
             if not filled[n].is_complete and spare > SPARE_TOKENS:
@@ -92,6 +95,7 @@ class Renderer:
                     spare += filled[n].tokens - again.tokens
                     filled[n] = again
         texts = [one.text for one in filled if one.text]
+<<<<<<< HEAD
         is_within = sum(one.tokens for one in filled) <= budget
         return "\n".join(texts) if is_within else self._within(texts, budget)
 
@@ -101,6 +105,11 @@ class Renderer:
         while lines and (lines[-1].startswith(HEADING) or self.count("\n".join(lines)) > budget):
             del lines[-1]
         return "\n".join(lines)
+=======
+        while texts and self.count("\n".join(texts)) > budget:
+            del texts[-1]  # Less than the counts of all sections fit.
+        return "\n".join(texts)
+>>>>>>> qfix
 
     def _calibrate(self, sections: Sequence[Section]) -> None:
         lines = (line for section in sections for line in section.lines[:4])
@@ -112,7 +121,7 @@ class Renderer:
         return 1 + int(size * self.ratio)
 
     def _need(self, section: Section) -> int:
-        return HEADING_TOKENS + NOTE_TOKENS + sum(map(self._estimate, section.lines))
+        return HEADING_TOKENS + sum(map(self._estimate, section.lines))
 
     def _fill(self, section: Section, room: int) -> _Filled:
         """Return the section within `room` tokens: the best ranks, long entries cut alike."""
@@ -122,7 +131,8 @@ class Renderer:
             if tokens <= room:
                 return _Filled(text, tokens, is_complete)
             self.ratio *= min(2.0, 1.02 * tokens / max(1, room))
-        return _Filled("", 0, False)
+        note = self._left_out(section, section.lines)
+        return _Filled(note, self.count(note) + 1, False)
 
     def _printed(self, section: Section, room: int) -> tuple[str, bool]:
         """Return a section's text of about `room` tokens, and whether all of it is there."""
@@ -135,22 +145,22 @@ class Renderer:
             fitting = _fitting(costs, room, section.least)
             chosen, costs = chosen[:fitting], costs[:fitting]
         if not chosen:
-            return "\n".join(self._left_out(section, section.lines)), False
+            return self._left_out(section, section.lines), False
         level = _level(costs, room)
         texts = {id(x): self._cut(x, c, level) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(line)] for line in section.lines if id(line) in texts]
         left = [line for line in section.lines if id(line) not in texts]
-        lines = [HEADING + section.title, *printed, *self._left_out(section, left)]
-        return "\n".join(lines), is_complete
+        lines = [HEADING + section.title, *printed, self._left_out(section, left)]
+        return "\n".join(filter(None, lines)), is_complete
 
-    def _left_out(self, section: Section, left: Sequence[Entry]) -> list[str]:
-        """Return the line that counts the entries left out, with their references."""
+    def _left_out(self, section: Section, left: Sequence[Entry]) -> str:
+        """Return the line that counts the entries left out, with their references, or ""."""
         places = sorted({*section.unlisted, *(line.at for line in left)})
         ends_of = map(self._reference, (*places[:1], *places[-1:]))
         where = " to ".join(dict.fromkeys(filter(None, ends_of)))
         number = len(left) + len(section.unlisted)
         note = f"({number:,} more {section.noun} not shown{f': {where}' if where else ''})"
-        return [note] if number else []
+        return note if number and section.noun else ""
 
     def _cut(self, line: Entry, cost: int, level: int) -> str:
         """Return an entry of about `level` tokens at most."""

@@ -11,10 +11,11 @@ from .user import is_visible
 TOOLS_NAMED = 12
 
 
-def section(found: Sequence[tuple[int, str]], visible: str) -> Section:
-    """Return the reports, the newest first in rank; long ones by their beginning and end."""
+def section(found: Sequence[tuple[int, str]], texts: Sequence[int], visible: str) -> Section:
+    """Return the reports, the newest first in rank; the agent's other texts are counted."""
     lines = [Entry(at, (-at,), text.strip()) for at, text in found if not is_visible(text, visible)]
-    return Section(TITLES["reports"], lines, 0.2, least=60, noun="reports")
+    others = sorted(set(texts).difference(at for at, _ in found))
+    return Section(TITLES["reports"], lines, 0.2, 60, "texts of the assistant", others)
 
 
 def outlined(outline: Sequence[str]) -> Section:
@@ -30,4 +31,4 @@ def counted(roles: Mapping[str, int], tools: Counter[str]) -> Section:
     more = f", {len(tools) - TOOLS_NAMED} more tools" if len(tools) > TOOLS_NAMED else ""
     text = f"{sum(roles.values()):,} messages: {said}" + (f"; calls: {used}{more}" if used else "")
     lines = [Entry(-1, (0,), text)] if roles else []
-    return Section(TITLES["counts"], lines, 0.04, least=100, noun="counts")
+    return Section(TITLES["counts"], lines, 0.04, least=100, noun="")

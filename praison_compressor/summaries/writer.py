@@ -16,7 +16,7 @@ from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.secrets import Redactor, wants_redaction
 from ..quotes import Quotes, read_quotes
-from ..quotes.rendering import TITLES
+from ..quotes.rendering import HEADING, TITLES
 from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTED, frame
 from ..view.masks import MASK, masked_by_policy
@@ -243,6 +243,8 @@ class SummaryWriter:
                 beside_prose=method == "model",
                 outline=self._outline(brief, method),
             )
+            if method == "model" and HEADING not in text:
+                break  # It only counts what is left out.
             message = self._framed(brief, _joined(prose, text, method), method)
             # Texts counted apart and together differ by some tokens at the seams.
             over = self.tokens.message(message) - room

@@ -335,7 +335,34 @@ def test_beside_prose_stand_neither_reports_nor_outline_nor_counts() -> None:
     assert text == "## The user said\n- [s1.1] Go."
 
 
+def test_the_assistants_other_texts_are_counted() -> None:
+    """What a section leaves out has a notice, also where the section quotes nothing."""
+    talk = asks({"type": "text", "text": "Seven points remain."}, use("a", "query", t="x"))
+    text = quoted([user("Go."), talk, brings(result("a", "5 rows"))])
+    assert "(1 more texts of the assistant not shown: s1.2)" in text
+
+
 # -------------------------------------------------------------- room
+
+
+@pytest.mark.parametrize("budget", [150, 200, 260, 400])
+def test_a_section_without_room_is_counted(budget: int) -> None:
+    """Each kind is shown or counted; the number of messages needs no count."""
+    messages = [
+        *(user(f"Part {n} has to keep value {n * 7}. " * 90) for n in range(3)),
+        *step("a", NOTES + "\n1 failed", "bash", command="make " + "x" * 900),
+        *step("b", "It is not allowed. " * 9, "write_file", path="s/x.py", content="x"),
+        said("Part 3 is done. " * 90),
+    ]
+    text = quoted(messages, budget)
+    for title, noun in (
+        ("The user", "messages of the user"),
+        ("Files", "files"),
+        ("Commands", "calls"),
+        ("Reports", "texts of the assistant"),
+    ):
+        assert f"## {title}" in text or f" {noun} not shown" in text
+    assert "counts not shown" not in text
 
 
 @pytest.mark.parametrize("budget", [0, 12, 40, 90, 200, 500, 1_500, 6_000])
