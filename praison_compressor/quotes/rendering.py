@@ -95,21 +95,14 @@ class Renderer:
                     spare += filled[n].tokens - again.tokens
                     filled[n] = again
         texts = [one.text for one in filled if one.text]
-<<<<<<< HEAD
-        is_within = sum(one.tokens for one in filled) <= budget
-        return "\n".join(texts) if is_within else self._within(texts, budget)
-
-    def _within(self, texts: list[str], budget: int) -> str:
-        """Return the joined texts, without last lines that exceed the budget after all."""
-        lines = "\n".join(texts).split("\n") if texts else []
-        while lines and (lines[-1].startswith(HEADING) or self.count("\n".join(lines)) > budget):
-            del lines[-1]
-        return "\n".join(lines)
-=======
-        while texts and self.count("\n".join(texts)) > budget:
+        if sum(one.tokens for one in filled) <= budget:
+            return "
+".join(texts)
+        while texts and self.count("
+".join(texts)) > budget:
             del texts[-1]  # Less than the counts of all sections fit.
-        return "\n".join(texts)
->>>>>>> qfix
+        return "
+".join(texts)
 
     def _calibrate(self, sections: Sequence[Section]) -> None:
         lines = (line for section in sections for line in section.lines[:4])
