@@ -96,13 +96,10 @@ class Renderer:
                     filled[n] = again
         texts = [one.text for one in filled if one.text]
         if sum(one.tokens for one in filled) <= budget:
-            return "
-".join(texts)
-        while texts and self.count("
-".join(texts)) > budget:
+            return "\n".join(texts)
+        while texts and self.count("\n".join(texts)) > budget:
             del texts[-1]  # Less than the counts of all sections fit.
-        return "
-".join(texts)
+        return "\n".join(texts)
 
     def _calibrate(self, sections: Sequence[Section]) -> None:
         lines = (line for section in sections for line in section.lines[:4])
