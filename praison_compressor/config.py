@@ -126,7 +126,9 @@ class CompressorConfig:
     target_ratio: float = _option(0.6, _ratio, "Compress down to this share of the trigger.")
     token_floor: int = _option(2_000, _count, "Never compress a view of fewer tokens.")
     protect_last_n_tokens: int = _option(
-        20_000, _count, "Newest tokens kept verbatim; at most half of the target in a small window."
+        20_000,
+        _count,
+        "Newest tokens kept verbatim. At 20,000 or more: half of the target beside the head, at least.",
     )
     keep_recent_turns: int | None = _option(
         None, _count, "Newest turns kept verbatim too, where they fit."
@@ -140,7 +142,9 @@ class CompressorConfig:
         "Tokens of prose asked of the model. None: 5 % of the segment, 750 to 8,000.",
     )
     quotes_budget_tokens: int | None = _option(
-        None, _count, "Tokens of quotes beside the prose. None: 10 % of the target."
+        None,
+        _count,
+        "Tokens of quotes beside the prose. None: 10 % of the target; 3,000 where that is an eighth.",
     )
     pinned: tuple[str, ...] = _option(
         (), _texts, "Texts that stand in every compressed view, word for word."

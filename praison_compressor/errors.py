@@ -8,7 +8,7 @@ CompressorError
 ├ NothingShorter                 a provider refuses the shortest view there is
 ├ SummaryError
 │ ├ SummarizerUnavailable        timeout, refusal by the provider, network
-│ └ SummaryRejected              empty, echo, cut off, or no smaller
+│ └ SummaryRejected              empty, echo, loop, cut off, unrelated, or no smaller
 └ LedgerError
   ├ SessionNotFound(LookupError)
   ├ LedgerConflict               another writer moved the tip

@@ -328,7 +328,7 @@ def _store(config: CompressorConfig) -> Check:
         with opt.ledger(config.store_url, new=True) as store:
             other = "" if config.store_url else " (--store URL for another)"
             found = f"{store.place}, not made yet{other}"
-            if store.is_there():  # a look makes none
+            if store.is_there():  # looking must not create the file
                 count = counted(len(store.sessions(config.namespace)), "session")
                 found = f"{store.place}: {count} in namespace {config.namespace!r}"
     except (CompressorError, ImportError) as error:

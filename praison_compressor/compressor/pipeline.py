@@ -39,7 +39,7 @@ from .writing import Recorded, Writing, asked, begun, is_asked_about
 logger = logging.getLogger(__name__)
 
 MOST_CONFLICTS = 8
-"""Races lost in one call: a store whose tip was damaged loses them for ever."""
+"""Commit conflicts in one call, at most; with a damaged tip every commit conflicts."""
 
 SOFT_RATIO = 0.85
 """Share of the trigger above which the background prepares a summary."""
@@ -104,7 +104,7 @@ class Pipeline:
         plan = self._plan(request, view)
         if plan is None:
             return self._unchanged(request, view)
-        if is_asked_about(_key(view)):  # a turn within the hook: it would wait for itself
+        if is_asked_about(_key(view)):  # inside the hook, waiting would deadlock
             return self._vetoed(request, view, plan)
         return Planned(request, view, plan)
 
@@ -120,7 +120,7 @@ class Pipeline:
                 *(name, fixed, budget.trigger),
             )
         is_unmet = plan is None and not is_stuck and is_due(view, budget)
-        # Again only when there was a compression since.
+        # Log again only after another compression.
         if is_unmet and self._skip(request, view, NO_GAIN, view.session.tip):
             logger.info("session %s: compressing it now would free too little", name)
         return plan
@@ -322,7 +322,7 @@ class Pipeline:
     async def _prepare(self, request: Request, view: View) -> None:
         """Have a summary written before the trigger is reached.
 
-        A turn that needs one first finds a text without a model.
+        A turn that needs the text earlier gets a static one.
         """
         asked, request = request, request.at(int(request.budget.trigger * SOFT_RATIO))
         request = replace(request, mode=Mode.COMMIT)

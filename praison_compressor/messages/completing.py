@@ -54,7 +54,7 @@ class Exchange:
     slid: bool = False
     """Whether it slid out of the host's bounded list."""
     model: str | None = None
-    """The model that its work is of, where that is known."""
+    """The model that made the tool calls, if known."""
 
     @property
     def key(self) -> Key:
@@ -82,7 +82,7 @@ class Carried:
     doubtful: tuple[Exchange, ...] = ()
     """The front that went missing in the newest turns."""
     cuts: int = 0
-    """How many of these there were."""
+    """The number of those turns."""
 
     @property
     def seen(self) -> list[Seen]:
@@ -405,12 +405,12 @@ def _slid(front: Sequence[Exchange], bound: int, cut: Exchange | None) -> _Front
 
 
 def _ends_with(exchanges: Sequence[Exchange], cut: Exchange) -> bool:
-    """Return whether the newest exchange ends with the messages of one that lacks its beginning."""
+    """Return whether `cut` is the end of the newest exchange."""
     end = [each.digest for each in cut.seen]
     last = [each.digest for each in exchanges[-1].seen] if exchanges else []
     return cut.asked is None and last[-len(end) :] == end
 
 
 def _whole(missing: Sequence[Exchange], before: Sequence[Exchange]) -> Sequence[Exchange]:
-    """Return the exchanges without a first one that is the end of the exchange before it."""
+    """Drop the first exchange if it is only the end of the previous one."""
     return missing[1:] if _ends_with(before, missing[0]) else missing

@@ -108,7 +108,7 @@ class Journal:
         return completed(carried, given, engine.tokens.cache)
 
     def kept(self, view: Sequence[Message], engine: ContextCompressor) -> Kept:
-        """Return what of the steps that came back stands in a view word for word."""
+        """Count the restored steps that are verbatim in the view."""
         back = () if self._back is None else self._back.back
         there = {id(message) for message in view}
         return kept_of([message for message in back if id(message) in there], engine)

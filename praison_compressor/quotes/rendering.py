@@ -48,7 +48,7 @@ class Section:
     title: str
     lines: Sequence[Entry]
     share: float
-    """Part of the budget that the section has at least, where it needs as much."""
+    """Guaranteed share of the budget."""
     least: int = 24
     """Tokens to which an entry may be cut so that others fit."""
     noun: str = "entries"
@@ -178,7 +178,7 @@ REFERENCE_BYTES = 14
 
 
 def shares(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:
-    """Return the room of each section: its need at most, its share of what others leave at least.
+    """Give each section at most its need and at least its share.
 
     >>> shares([10, 500, 500], [.5, .25, .25], 400)
     [10, 195, 195]

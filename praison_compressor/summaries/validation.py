@@ -137,7 +137,7 @@ def _is_open(text: str) -> bool:
 # -------------------------------------------------------------- loops
 
 REPEATED = 24
-"""Repetitions of one stretch of words, one behind the other, that no author writes."""
+"""Consecutive repetitions of a phrase that count as a loop."""
 
 _LEAST_LOOPED = 20
 """Words of a loop."""
@@ -146,7 +146,7 @@ _GRAM = 4
 """Words by which a place is recognized."""
 
 _DEFLATED = 20
-"""Times that a text deflates that says the same throughout; a summary deflates 4 times."""
+"""Compression ratio of a text that repeats itself; a summary's is about 4."""
 
 _END = 2_000  # characters
 
@@ -202,7 +202,7 @@ def is_copy(text: str, source: str) -> bool:
 def _stands(piece: str, source: str) -> bool:
     if piece in source:
         return True
-    # Wrapped again.
+    # Line breaks may differ: compare with whitespace collapsed.
     start = source.find(piece.lstrip()[: _PIECE // 6])
     if start < 0:
         return False

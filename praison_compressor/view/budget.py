@@ -9,7 +9,7 @@ from ..errors import BudgetTooSmall
 
 LEAST_QUOTES = 3_000
 """Tokens of quotes where an eighth of the target allows it: how many files and wishes a session has
-does not shrink with the window. Half of `fold_ratio`, so that not every summary is a fold."""
+does not shrink with the window. Below half of `fold_ratio`, so that not every summary is a fold."""
 
 LARGE_SHARE = 0.25
 """Share of the window less the reserve that one tool's result may take; a larger result goes to the

@@ -34,7 +34,7 @@ from .view import View, largest_fixed
 
 
 PLENTY = CompressorConfig.protect_last_n_tokens
-"""At the default tail size or above, the tail gets its share of the target in any window."""
+"""From this `protect_last_n_tokens` on, the tail has half of the target beside the head."""
 
 TURN_START_COST = 0.2
 """Share of the tail that a cut on a turn start may cost (tests/benchmarks/tails.py)."""
@@ -233,7 +233,7 @@ class Summaries:
         return min(self._prose + self._quotes(way, quotes), most)
 
     def _besides_tail(self, room: int, goal: int) -> int:
-        """Return what the tail's share leaves of a room; one large step takes no more than that."""
+        """Return a room without the tail's share, even if one huge step inflates the share."""
         return max(room - self._share(goal), int(room * (1 - self.budget.tail_share)))
 
     def _quotes(self, way: Way, quotes: int) -> int:
@@ -272,7 +272,7 @@ class Summaries:
 
     def _measured(self, split: Split, goal: int) -> Plan:
         """Return the plan with the cut fixed: what the quotes do not need goes to the tail."""
-        # Texts that took all that is left would soon be folded.
+        # Cap the texts, or they are folded soon.
         quotes = self._quotes(split.way, self.budget.most_quotes)
         most = self._prose + quotes
         room = min(most, goal - split.kept)

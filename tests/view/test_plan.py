@@ -71,7 +71,7 @@ def test_the_marks_are_those_of_the_table():
     assert budget.target == int(budget.trigger * 0.6)
     assert budget.head == usable // 10
     assert budget.quotes == budget.target // 10
-    assert budget.fold == int(budget.target * 0.25)
+    assert budget.fold == int(budget.target * 0.28)
     assert (budget.tail, budget.prose) == (20_000, 750)
     # The reserve shrinks with the window; the floor holds the trigger up.
     small = Budget.of(CompressorConfig(), window=2_500)

@@ -33,7 +33,7 @@ class Erased:
     messages: int
     """Originals that were removed."""
     sessions: tuple[str, ...]
-    """Stable ids of the sessions that lost summaries, for the host's mirror."""
+    """Stable ids of the sessions that lost summaries."""
     still_in: tuple[str, ...]
     """Other sessions of the namespace with some of the same messages, and forks."""
     pages_cleared: bool = True
@@ -41,7 +41,7 @@ class Erased:
 
 
 def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erased:
-    """Forget all that the session holds itself; inherited entries stay the parent's."""
+    """Forget the session's own entries; keep those inherited from its parent."""
     _exclusive(archive)
     row = require(archive, namespace, target)
     own = entries.c.session_key == row.key
@@ -58,7 +58,7 @@ def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erase
     archive.remove(gone)
     kept = literals(outline(archive, row.key))
     record(archive, row.key, None)
-    # All sessions of an agent share its system prompt.
+    # Ignore system messages: every session of an agent has them.
     said = {content_digest(message) for message in kept if not is_system(message)}
     others = {*forks, *holders.values(), *_recorded_with(archive, namespace, said)}
     _stale(archive, [row.key, *forks])
@@ -147,7 +147,7 @@ def _bury(archive: MessageArchive, these: ColumnElement[bool]) -> int:
 
 
 def _holders(archive: MessageArchive, keys: Iterable[int]) -> dict[int, int]:
-    """Return the messages that entries link, each with one such session."""
+    """Return each message still in use, with one session that uses it."""
     found: dict[int, int] = {}
     query = select(links.c.message_key, entries.c.session_key)
     query = query.join(entries, links.c.entry_key == entries.c.key)
