@@ -128,7 +128,7 @@ class CompressorConfig:
     protect_last_n_tokens: int = _option(
         20_000,
         _count,
-        "Newest tokens kept verbatim. At 20,000 or more: half of the target beside the head, at least.",
+        "Newest tokens kept verbatim. From 20,000: half of the target beside the head or more.",
     )
     keep_recent_turns: int | None = _option(
         None, _count, "Newest turns kept verbatim too, where they fit."
@@ -144,7 +144,7 @@ class CompressorConfig:
     quotes_budget_tokens: int | None = _option(
         None,
         _count,
-        "Tokens of quotes beside the prose. None: 10 % of the target; 3,000 where that is an eighth.",
+        "Tokens of quotes beside prose. None: 10 % of the target, or 3,000 up to an eighth.",
     )
     pinned: tuple[str, ...] = _option(
         (), _texts, "Texts that stand in every compressed view, word for word."
