@@ -62,7 +62,7 @@ def section(found: Sequence[Newest], budget: int) -> Section:
     """Return the section of commands and calls; those that only look rank last."""
     others, best = parted(sorted(found, key=_rank, reverse=True), budget)
     lines = [
-        Entry(one.exchange.where, _rank(one), f"{_said(one)} -> {one.quoted()}")
+        Entry(one.exchange.where, _rank(one), one.quoted(), f"{_said(one)} -> ")
         for one in sorted(best, key=lambda one: one.exchange.at)
     ]
     left = [one.exchange.where for one in others]

@@ -14,7 +14,7 @@ def section(found: Mapping[str, Newest], budget: int) -> Section:
     """Return the section of files, each with its newest changing call and that call's result."""
     older, newest = parted(list(found.items()), budget)
     lines = [
-        Entry(one.exchange.where, (-n,), f"{path}: {_what(one)} -> {_quoted(path, one)}")
+        Entry(one.exchange.where, (-n,), _quoted(path, one), f"{path}: {_what(one)} -> ")
         for n, (path, one) in enumerate(newest)
     ]
     left = [one.exchange.where for _, one in older]

@@ -130,13 +130,11 @@ class Renderer:
             room -= NOTE_TOKENS
             fitting = _fitting(costs, room, section.least)
             chosen, costs = chosen[:fitting], costs[:fitting]
-        if not chosen:
-            return self._left_out(section, section.lines), False
         level = _level(costs, room)
         texts = {id(x): self._cut(x, c, level) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(line)] for line in section.lines if id(line) in texts]
         left = [line for line in section.lines if id(line) not in texts]
-        lines = [HEADING + section.title, *printed, self._left_out(section, left)]
+        lines = [(HEADING + section.title) * bool(printed), *printed, self._left_out(section, left)]
         return "\n".join(filter(None, lines)), is_complete
 
     def _left_out(self, section: Section, left: Sequence[Entry]) -> str:
@@ -152,7 +150,7 @@ class Renderer:
         """Return an entry of about `level` tokens at most."""
         if cost <= level:
             return self._entry(line, line.body)
-        chars = len(line.body) * level // cost - CUT_CHARS
+        chars = len(line.lead + line.body) * level // cost - len(line.lead) - CUT_CHARS
         return self._entry(line, ends(line.body, max(LEAST_CHARS, chars)))
 
     def _entry(self, line: Entry, body: str) -> str:
