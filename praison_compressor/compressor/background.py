@@ -102,6 +102,8 @@ class Background:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._end: Callable[[], Any] = lambda: None
         self._closed = False
+        self._failure = ""
+        """The newest failure's words; "" after a success."""
         renewed(self)
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
@@ -150,12 +152,15 @@ class Background:
         # A forked child inherits the loop but not its thread.
         self._running, self._loop, self._end = {}, None, lambda: None
 
-    @staticmethod
-    async def _logged(work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    async def _logged(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """Await the work; log a failure, and the same failure in a row only once."""
+        before, self._failure = self._failure, ""
         try:
             await work()
         except Exception as error:
-            logger.warning("a summary in the background failed: %s", error)
+            self._failure = str(error)
+            level = logging.DEBUG if self._failure == before else logging.WARNING
+            logger.log(level, "a summary in the background failed: %s", error)
 
     def _done(self, key: Hashable, future: Future[Any]) -> None:
         with self._lock:

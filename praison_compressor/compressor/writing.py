@@ -156,6 +156,7 @@ def _brief(
         messages=messages[job.start : job.end],
         shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
         room=job.room,
+        spare=job.spare,
         prose=job.prose,
         quotes=job.quotes,
         by_model=job.by_model,

@@ -43,10 +43,10 @@ LISTED = 12
 """Segments listed in the overview."""
 AROUND = 12
 """Lines returned before and after a named line."""
-NEAR = 64
+NEAR = 32
 """Messages before and after a named one among which its calls and results are looked for."""
 BESIDE = 4
-"""Calls above, and results below, take this part of an answer at most: a fourth each."""
+"""Calls above take one part in four of an answer at most, and so do results below."""
 
 _OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
 _NOTHING = "Nothing of this conversation has been archived."
@@ -181,29 +181,22 @@ class Recall:
 
     def _beside(self, session: Session, named: Reference, room: int) -> tuple[str, str]:
         """Return the calls that named results answer, and the results of named calls."""
-        found: list[Message] = []
+        if named.line is not None:
+            return "", ""
         first, last = named.messages.start, named.messages.stop
-        start = max(0, first - NEAR)
+        wanted = slice(max(0, first - NEAR), last + NEAR)
+        entry, found = session.entries[named.segment - 1], list[Message]()
         # A damaged message beside the named ones does not keep these from being read.
         with contextlib.suppress(LedgerError):
-            entry = session.entries[named.segment - 1]
-            wanted = slice(start, last + NEAR)
             found = (self.store().originals(session, entry, wanted) or [])[wanted]
-        inside = range(first - start, last - start)
-        where = lambda place: named.of_message(start + place + 1)  # noqa: E731
-        above, below = {}, {}
-        for one in read_calls(found) if named.line is None else ():
-            if one.answered_at in inside and one.at not in inside:
-                text = call_in_words(one.call) if one.call.id else one.call.arguments
-                above[one] = f"[{where(one.at)}] {text}"
-            elif one.at in inside and one.is_answered and one.answered_at not in inside:
-                text = in_words(found[one.answered_at])
-                below[one.answered_at] = f"=> [{where(one.answered_at)}] {text}"
-        return self._ends(list(above.values()), room), self._ends(list(below.values()), room)
+        places = range(first - wanted.start, last - wanted.start)
+        near = [named.of_message(wanted.start + place + 1) for place in range(len(found))]
+        above, below = _calls_above(found, near, places), _results_below(found, near, places)
+        return self._ends(above, room // BESIDE), self._ends(below, room // BESIDE)
 
     def _ends(self, texts: Sequence[str], room: int) -> str:
-        """Return the texts' ends below each other within their part of an answer."""
-        keep, room = max(map(len, texts), default=0), room // BESIDE
+        """Return the ends of as many texts as fit, below each other."""
+        keep = max(map(len, texts), default=0)
         while texts:
             shown = "".join("\n" + ends(text, keep) for text in texts)
             if self.count(shown) <= room:
@@ -349,6 +342,30 @@ OUTLINE_CHARS = (1_000, 120, 80, 50, 30)
 _FOOTER_TOKENS = 14
 _HEAD_TOKENS = 12
 _CUT_TOKENS = 30
+
+
+def _calls_above(
+    messages: Sequence[Message], references: Sequence[Reference], places: range
+) -> list[str]:
+    """Return the calls, of other messages, that results at these places answer."""
+    calls: dict[int, list[str]] = {}
+    for one in read_calls(messages):
+        if one.answered_at in places and one.at not in places:
+            text = call_in_words(one.call) if one.call.id else one.call.arguments
+            calls.setdefault(one.at, []).append(text)
+    return [
+        "\n".join([f"[{references[at]}] {messages[at].get('role')}", *texts])
+        for at, texts in calls.items()
+    ]
+
+
+def _results_below(
+    messages: Sequence[Message], references: Sequence[Reference], places: range
+) -> list[str]:
+    """Return the results, in other messages, of calls at these places."""
+    answered = [one.answered_at for one in read_calls(messages) if one.at in places]
+    outside = [at for at in dict.fromkeys(answered) if at >= 0 and at not in places]
+    return [f"=> [{references[at]}] {in_words(messages[at])}" for at in outside]
 
 
 def _wanted_lines(named: Reference, length: int) -> tuple[int, int]:

@@ -68,7 +68,9 @@ def _only_says(message: Any) -> TypeGuard[Message]:
     role, content = message.get("role"), message.get("content", "")
     is_placed = role == "tool" or "tool_call_id" not in message
     says = role in ROLES and role != "function" and bool(content.strip())
-    return is_placed and says and encodable(message) == message
+    if not (is_placed and says):
+        return False
+    return all(map(str.isascii, message.values())) or encodable(message) == message
 
 
 def _mended(plain: Message) -> Message:

@@ -167,14 +167,17 @@ def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
     A call both among the content's blocks and beside the content counts once.
     """
-    beside, blocks = calls_beside(message), map(read_call, call_blocks(message))
+    beside, blocks = calls_beside(message), call_blocks(message)
+    if not blocks:
+        return beside
     known = {call.id for call in beside}
-    return beside + tuple(call for call in blocks if call.id not in known)
+    return beside + tuple(call for call in map(read_call, blocks) if call.id not in known)
 
 
 def calls_beside(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
     """Return the calls in `tool_calls`."""
-    return tuple(map(read_call, calls_in(message.get("tool_calls"))))
+    calls = message.get("tool_calls")
+    return tuple(map(read_call, calls_in(calls))) if calls else ()
 
 
 def makes_calls(message: Mapping[str, Any]) -> bool:

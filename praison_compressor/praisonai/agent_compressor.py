@@ -356,7 +356,8 @@ class AgentCompressor:
             is_new = kind not in self._failures
             self._failures.add(kind)
         if is_new:
-            log.warning("agent %s: sent as well as it fits: %s", self._name(), cause)
+            said = "the store's failure, as logged" if self._is_logged(error) else cause
+            log.warning("agent %s: sent as well as it fits: %s", self._name(), said)
         self._notices(Event("failed", self._whose.for_reading.session_id, {"reason": cause}))
         try:
             overhead = self._engines.overhead(request)
@@ -364,6 +365,11 @@ class AgentCompressor:
         except Exception:
             log.exception("agent %s: sent as it is", self._name())
             return request.messages
+
+    def _is_logged(self, error: Exception) -> bool:
+        """Return whether the running conversation's journal has logged this failure."""
+        found = self._whose.running
+        return found is not None and found.journal.failure == str(error)
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
         """Learn from a refusal what the model takes; return whether the refusal says that."""

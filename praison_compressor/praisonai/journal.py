@@ -66,7 +66,8 @@ class Journal:
         self._edits = -1
         """How often a part of the session was forgotten, when the store was last written."""
         self._back: Completed | None = None
-        self._is_down = False
+        self.failure = ""
+        """Words of the store's failure, logged once; "" while the store works."""
         self.tokens = 0
         """Size of what is remembered, as of the end of the last turn."""
 
@@ -189,13 +190,13 @@ class Journal:
         except CompressorError as error:
             self._down(error)
             return
-        self._is_down = False
+        self.failure = ""
         if done:
             self._recorded, self._edits = names, session.edits
 
     def _down(self, error: CompressorError) -> None:
-        level = logging.DEBUG if self._is_down else logging.WARNING
-        self._is_down = True
+        level = logging.DEBUG if self.failure else logging.WARNING
+        self.failure = str(error)
         log.log(level, "session %s: not recorded for now: %s", self._session_id, error)
 
 

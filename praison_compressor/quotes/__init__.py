@@ -10,7 +10,7 @@ In the order in which data passes them:
 """
 
 from .passages import call_line
-from .reading import Quotes, read_calls, read_quotes
+from .reading import Quotes, fill, read_calls, read_quotes
 from .telling import telling_line
 
-__all__ = ["Quotes", "call_line", "read_calls", "read_quotes", "telling_line"]
+__all__ = ["Quotes", "call_line", "fill", "read_calls", "read_quotes", "telling_line"]

@@ -40,6 +40,8 @@ class Todo:
     title: str
     status: str
     at: int
+    titled_at: int
+    """Position of the call that gave the title."""
 
     def line(self) -> str:
         """Return the item with its id and its state."""
@@ -60,10 +62,11 @@ class TodoList:
 
     def section(self) -> Section:
         """Return the section of the plan, an item a line."""
-        found = [(item.at, item.line()) for item in self.items.values()]
-        found += [(self.at, line) for line in self.text.splitlines() if line.strip()]
-        found += [(self.at, f"result of the newest call: {self.failed}")] if self.failed else []
-        lines = [Entry(at, (n,), text) for n, (at, text) in enumerate(found)]
+        found = [(item.at, item.titled_at, item.line()) for item in self.items.values()]
+        own = [line for line in self.text.splitlines() if line.strip()]
+        own += [f"result of the newest call: {self.failed}"] if self.failed else []
+        found += [(self.at, self.at, line) for line in own]
+        lines = [Entry(at, (n,), text, also=also) for n, (at, also, text) in enumerate(found)]
         return Section(TITLES["plan"], lines, 0.1, noun="items of the plan")
 
     def see(self, one: AnsweredCall) -> None:
@@ -99,13 +102,15 @@ class TodoList:
         """Set an item; a member that was not given again stays as it was given."""
         if item is not None:
             known = self.items.get(item.key, item)
-            item.title, item.status = item.title or known.title, item.status or known.status
+            if not item.title:
+                item.title, item.titled_at = known.title, known.titled_at
+            item.status = item.status or known.status
             self.items[item.key] = item
 
 
 def _item(entry: Any, key: str, at: int) -> Todo | None:
     if isinstance(entry, str):
-        return Todo(key, entry, "", at) if entry.strip() else None
+        return Todo(key, entry, "", at, at) if entry.strip() else None
     if not isinstance(entry, Mapping):
         return None
     given = {key_of(str(name)): value for name, value in entry.items()}
@@ -114,7 +119,7 @@ def _item(entry: Any, key: str, at: int) -> Todo | None:
     done = given.get("completed", given.get("done"))
     if not status and isinstance(done, bool):
         status = f"completed: {str(done).lower()}"
-    return Todo(_first(given, _IDS) or key, title, status, at) if title or status else None
+    return Todo(_first(given, _IDS) or key, title, status, at, at) if title or status else None
 
 
 def _first(given: Mapping[str, Any], keys: tuple[str, ...]) -> str:

@@ -94,6 +94,17 @@ def read_calls(messages: Sequence[Message]) -> list[AnsweredCall]:
     return reader.pairs.made
 
 
+MOST_CHARS = 6
+"""Characters of a token at most, in prose of any language."""
+
+
+def fill(messages: Sequence[Message], budget_tokens: int) -> bool:
+    """Return whether the user's words alone exceed a budget, without reading the rest."""
+    own = (message for message in messages if message.get("role") == "user")
+    said = sum(len(one.text) for m in own for one in spoken(m) if one.source == "user")
+    return said > budget_tokens * MOST_CHARS
+
+
 _TAGS = re.compile(r"<[^>]*>")
 
 

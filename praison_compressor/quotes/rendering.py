@@ -37,6 +37,8 @@ class Entry:
     body: str
     lead: str = ""
     """Words before the body that are never cut."""
+    also: int = -1
+    """The position of a second message that some of its words stand in; -1 without one."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,8 @@ class Renderer:
                     spare += filled[n].tokens - again.tokens
                     filled[n] = again
         texts = [one.text for one in filled if one.text]
+        if sum(one.tokens for one in filled) <= budget:
+            return "\n".join(texts)
         while texts and self.count("\n".join(texts)) > budget:
             del texts[-1]  # Less than the counts of all sections fit.
         return "\n".join(texts)
@@ -154,10 +158,10 @@ class Renderer:
         return self._entry(line, ends(line.body, max(LEAST_CHARS, chars)))
 
     def _entry(self, line: Entry, body: str) -> str:
-        """Return an entry as it is printed; its further lines are indented."""
-        reference = self._reference(line.at)
-        mark = f"[{reference}] " if reference else ""
-        return f"- {mark}{line.lead}" + "\n  ".join(_defused(body).split("\n"))
+        """Return an entry as printed, its further lines indented."""
+        references = dict.fromkeys(map(self._reference, (line.at, line.also)))
+        marks = "".join(f"[{reference}] " for reference in references if reference)
+        return f"- {marks}{line.lead}" + "\n  ".join(_defused(body).split("\n"))
 
     def _reference(self, at: int) -> str:
         return self.references[at] if 0 <= at < len(self.references) else ""

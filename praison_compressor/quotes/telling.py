@@ -98,10 +98,10 @@ def telling_line(call: ToolCall | None, text: str) -> str:
 def is_bad(line: str) -> bool:
     """Return whether a line has the form in which programs report that something failed."""
     head = line[:HEAD_CHARS].lower()
-    if not any(word in head for word in _BAD_WORDS):
+    if not any(map(head.__contains__, _BAD_WORDS)):
         return False
     head = _NONE.sub("", head)
-    return _is_strong(line) or any(word in head for word in _PLAIN_WORDS)
+    return _is_strong(line) or any(map(head.__contains__, _PLAIN_WORDS))
 
 
 def _is_strong(line: str) -> bool:

@@ -35,7 +35,7 @@ class Said:
 
 def section(said: Sequence[Said], visible: str, budget: int) -> Section:
     """Return the section of the user's words; texts that `visible` holds are left out."""
-    least = min(WHOLE_TOKENS, max(40, budget // 20))
+    least = min(WHOLE_TOKENS, max(50, budget // 27))
     shown = [one for one in said if one.by_user and not is_visible(one.text, visible)]
     lines = [
         Entry(one.at, rank, one.text.strip(), f"{one.how}: " if one.how else "")

@@ -129,13 +129,21 @@ def _wrap(tag: str, text: str) -> str:
 
 def shown_in(asked: Sequence[Message]) -> tuple[str, str]:
     """Return the messages and the summaries that a request shows, without our instructions."""
-    shown = _TAGGED.findall(text_of(asked[-1]))
+    text = text_of(asked[-1])
+    shown: list[tuple[str, str]] = []
+    opening = _OPENS.search(text)
+    while opening is not None:
+        # A search for one string takes a tenth of the time of a lazy pattern.
+        start, end = opening.end(), text.find(f"\n</{opening[1]}>", opening.end())
+        if end >= 0:
+            shown.append((opening[1], text[start:end]))
+        opening = _OPENS.search(text, max(start, end))
     messages = (text for tag, text in shown if tag == _SOURCE)
     summaries = (text for tag, text in shown if tag != _SOURCE)
     return "\n".join(messages), "\n".join(summaries)
 
 
-_TAGGED = re.compile(rf"<({_SOURCE}|{_EARLIER}|{_PARTS})>\n(.*?)\n</\1>", re.S)
+_OPENS = re.compile(rf"<({_SOURCE}|{_EARLIER}|{_PARTS})>\n")
 
 
 # -------------------------------------------------------------- messages as text

@@ -33,6 +33,8 @@ class Brief:
     """Tokens of prose asked of the model."""
     quotes: int
     """Tokens of quotes beside prose. The quotes of a static text take the whole room."""
+    spare: int = 0
+    """Tokens beyond the room that prose longer than asked may take; quotes may not."""
     by_model: bool = True
     """False: write the static text without asking a model."""
     reference: str = ""

@@ -248,10 +248,15 @@ _WORD = re.compile(
 
 _JOINTS = re.compile(r"[.\-/_]+")
 
+_ALONE, _PLACES = frozenset(" \t\n,;:!?()[]{}<>\"'`*#|="), 8
+"""Signs around a name that are no part of it, and the places that are looked at."""
+
 
 def is_about(text: str, source: str) -> bool:
     """Return whether the text shares enough rare words with the source."""
     words = {*words_of(text)} - _OURS
+    if least_evidence(words, source) >= EVIDENCE:
+        return True
     if any(evidence(words, part) >= EVIDENCE for part in _parts(source)):
         return True
     if shares_phrase(text, source):
@@ -297,7 +302,33 @@ def _split(words: Iterable[str]) -> tuple[set[str], set[str]]:
 def evidence(words: set[str], source: str) -> float:
     """Return the bits by which the source explains the words better than chance does."""
     counts = Counter(words_of(source))
-    total = max(1, counts.total())
+    return _evidence(words, counts, max(1, counts.total()))
+
+
+def least_evidence(words: set[str], source: str) -> float:
+    """Return a lower bound of the evidence: names once each, as if each sign were a word.
+
+    A search for some names takes a hundredth of the time in which all words are counted.
+    """
+    folded = source.casefold()
+    names = Counter(word for word in words if _JOINTS.search(word) and _has_name(folded, word))
+    return _evidence(words, names, max(1, len(source)))
+
+
+def _has_name(source: str, name: str) -> bool:
+    """Return whether one of the first places of a name has no other sign of a word around it."""
+    at = -1
+    for _ in range(_PLACES):
+        at = source.find(name, at + 1)
+        if at < 0:
+            return False
+        end = at + len(name)
+        if _ALONE.issuperset(source[max(0, at - 1) : at] + source[end : end + 1]):
+            return True
+    return False
+
+
+def _evidence(words: set[str], counts: Counter[str], total: int) -> float:
     return sum(
         math.log2((1 - _OTHER) * counts[word] / total * 2.0 ** _bits(word) + _OTHER)
         for word in words

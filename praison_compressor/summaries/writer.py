@@ -191,10 +191,10 @@ class SummaryWriter:
         """Return the model's prose with quotes beside it in the room left.
 
         Raises:
-            SummaryRejected: the prose alone exceeds the room, or the segment.
+            SummaryRejected: the prose alone exceeds room and spare, or the segment.
         """
         alone = self._framed(brief, prose, "model")
-        tokens, most = self.tokens.message(alone), min(brief.room, size)
+        tokens, most = self.tokens.message(alone), min(brief.room + brief.spare, size)
         if tokens > most:
             raise SummaryRejected("not smaller", f"{tokens} tokens, there is room for {most}")
         room = min(brief.room, tokens + brief.quotes)

@@ -283,7 +283,9 @@ class Summaries:
         room = min(most, goal - split.kept)
         # Where no budget is set, quotes take what the prose leaves.
         beside = room if self.budget.said else quotes
-        jobs = jobs_for(self.view, split.runs, needs, prose, room, beside)
+        # A text that was paid for may take half of what is free up to the trigger.
+        spare = max(0, self.budget.trigger - goal) // 2
+        jobs = jobs_for(self.view, split.runs, needs, prose, room, beside, spare)
         return Plan(split.start, split.kept + min(room, max(split.texts, prose)), jobs)
 
     def _lengthened(self, split: Split, goal: int, prose: int, quotes: int) -> Split:

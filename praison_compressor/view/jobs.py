@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Protocol
 
@@ -32,6 +32,8 @@ class Job:
     """Tokens of the framed message, at most."""
     quotes: int
     """Tokens of quotes beside a model's prose, at most."""
+    spare: int = 0
+    """Tokens beyond the room that a prose longer than asked may take."""
     prose: int = 0
     """Tokens of prose asked of the model; 0: no model is asked for this run."""
     folds: tuple[Segment, ...] = ()
@@ -99,16 +101,23 @@ def main_run(view: View, runs: Sequence[Run]) -> int:
 
 
 def jobs_for(
-    view: View, runs: Sequence[Run], needs: Sequence[int], prose: int, room: int, quotes: int
+    view: View,
+    runs: Sequence[Run],
+    needs: Sequence[int],
+    prose: int,
+    room: int,
+    quotes: int,
+    spare: int,
 ) -> tuple[Job, ...]:
     """Return a job for each run, which share `room` tokens by what their quotes need.
 
-    `prose` goes to the main run; beside it stand `quotes` at most.
+    `prose` goes to the main run; beside it stand `quotes` at most. Prose that is longer than asked
+    may take `spare` tokens more.
     """
     main = main_run(view, runs)
     rooms = _shares(view, runs, needs, prose, room)
     return tuple(
-        _job(view, run, own, prose if n == main else 0, quotes)
+        replace(_job(view, run, own, prose if n == main else 0, quotes), spare=spare)
         for n, (run, own) in enumerate(zip(runs, rooms, strict=True))
     )
 

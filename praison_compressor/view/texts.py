@@ -9,7 +9,7 @@ from ..ledger.outlines import outline
 from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
-from ..quotes import read_quotes
+from ..quotes import fill, read_quotes
 from ..tokens.counter import TokenCounter
 from .frame import frame
 from .jobs import Run
@@ -99,14 +99,18 @@ class Texts:
     def quotes(self, view: View, run: Run, room: int, *, by_model: bool) -> int:
         """Return the tokens of a run's framed quotes within `room`, and of prose carried on."""
         messages = view.transcript.messages[slice(*run)]
-        references: tuple[str, ...] = ()
-        if self._config.recall:
-            references = tuple(f"s99.{place}" for place, _ in enumerate(messages, 1))
         framed = self._tokens.message({"role": "user", "content": _framed("", len(messages))})
         folded = (s.tokens for start, end, s in view.tiles if run[0] <= start and end <= run[1])
         carried = 0 if by_model else sum(folded)
+        left = max(0, room - framed - carried)
+        if fill(messages, left):
+            # To read and print the quotes takes as long as to tokenize half of the transcript.
+            return max(room, framed + carried)
+        references: tuple[str, ...] = ()
+        if self._config.recall:
+            references = tuple(f"s99.{place}" for place, _ in enumerate(messages, 1))
         text = read_quotes(messages, self._config.rule_sources).text(
-            max(0, room - framed - carried),
+            left,
             self._tokens.text,
             references=references,
             beside_prose=by_model,

@@ -1,6 +1,7 @@
 """Whether each reference in a view leads to the message whose words stand beside it.
 
     python -m tests.benchmarks.references [--file CORPUS/visible.jsonl] [--rounds 4] [--share .25]
+        [--tokens 100000]
 
 Each session grows in rounds, is compressed in each, without a model. Of the last view every
 `[s2.14]` is read back as a reader would, and all words beside it must stand in the answer. The same
@@ -21,7 +22,7 @@ from tests.helpers.transcripts import session
 
 Message = dict[str, Any]
 Row = tuple[str, int, int, int, str]
-ENTRY = re.compile(r"^- \[(s\d+\.\d+)\] (.*(?:\n  .*)*)", re.M)
+ENTRY = re.compile(r"^- ((?:\[s\d+\.\d+\] )+)(.*(?:\n  .*)*)", re.M)
 LABEL = re.compile(
     r"\(newest of [\d,]+\)|\((?:no output|[\d,]+ lines?, [\d,]+ characters)\)|"
     r"no result was recorded|exit code -?\d+|in the user's role|in the result of |answering |"
@@ -29,7 +30,9 @@ LABEL = re.compile(
 )
 GAP = re.compile(r"\w*\s*(?:\[… [\d,]+ (?:of [\d,]+ characters|lines) …\]|…)\s*\w*")
 GENEROUS = 100_000
+"""Tokens of an answer in which every message of the corpus is whole."""
 AWAY = 7
+"""Messages between a line's message and its control."""
 
 
 def compressed(
@@ -57,17 +60,22 @@ def cited(view: Sequence[Message]) -> list[tuple[str, str]]:
     ]
 
 
-def leads_back(ours: ContextCompressor, reference: str, beside: str) -> bool:
+def leads_back(
+    ours: ContextCompressor, references: str, beside: str, tokens: int = GENEROUS
+) -> bool:
     """Whether all words beside a reference stand in what a reader gets for it."""
-    return words(quoted(beside)) <= words(ours.read(reference, session_id="s", tokens=GENEROUS))
+    read = (ours.read(each, session_id="s", tokens=tokens) for each in references.split())
+    return words(quoted(beside)) <= words("\n".join(read))
 
 
-def away(ours: ContextCompressor, reference: str) -> str:
-    """A reference to another message of the same segment."""
-    segment, _, place = reference.removeprefix("s").partition(".")
+def away(ours: ContextCompressor, references: str) -> str:
+    """References to other messages of the same segments."""
     entries = ours.store.open("default", "s").entries
-    length = len(entries[int(segment) - 1].segment.run)
-    return f"s{segment}.{(int(place) + AWAY - 1) % length + 1}"
+    others = []
+    for segment, place in re.findall(r"s(\d+)\.(\d+)", references):
+        length = len(entries[int(segment) - 1].segment.run)
+        others.append(f"[s{segment}.{(int(place) + AWAY - 1) % length + 1}]")
+    return " ".join(others)
 
 
 def quoted(beside: str) -> str:
@@ -80,22 +88,24 @@ def words(text: str) -> set[str]:
     return set(re.findall(r"\w+", re.sub(r"\\+[nrt]", " ", text).casefold()))
 
 
-def row(name: str, messages: Sequence[Message], rounds: int, share: float) -> Row:
+def row(name: str, messages: Sequence[Message], rounds: int, share: float, tokens: int) -> Row:
     """What became of one session's references."""
     ours, view = compressed(messages, rounds, share)
     found = list(cited(view))
-    wrong = [pair for pair in found if not leads_back(ours, *pair)]
-    other = sum(leads_back(ours, away(ours, named), beside) for named, beside in found)
+    wrong = [pair for pair in found if not leads_back(ours, *pair, tokens)]
+    other = sum(leads_back(ours, away(ours, named), beside, tokens) for named, beside in found)
     first = f"{wrong[0][0]} {wrong[0][1][:60]}" if wrong else ""
     return name[:40], len(found), len(found) - len(wrong), other, first
 
 
 def main() -> None:
-    given = options(__doc__, file=Path, rounds=4, share=0.25)
+    given = options(__doc__, file=Path, rounds=4, share=0.25, tokens=GENEROUS)
     sessions = {"generated": session(60)}
     if given.file is not None:
         sessions = {each["id"]: each["messages"] for each in recorded(given.file)}
-    rows = [row(name, each, given.rounds, given.share) for name, each in sessions.items()]
+    rows = [
+        row(name, each, given.rounds, given.share, given.tokens) for name, each in sessions.items()
+    ]
     total = ("all", *(sum(each[n] for each in rows) for n in (1, 2, 3)), "")  # type: ignore[misc]
     columns = ("session", "references", "lead back", "another would", "the first that does not")
     show("references in the last view", columns, [*rows, (), total])

@@ -72,7 +72,8 @@ def test_a_tool_loop_with_signed_thinking_goes_on(provider: LocalProvider) -> No
             "", (Call("read", {"path": f"{asked.number}.py"}),), thinking="Hm. " * 9
         )
     )
-    ours = compressor(Model())
+    # Masks alone would do, and change no number of messages.
+    ours = compressor(Model(), tool_policies={"*": "summarize"})
     messages: list[Message] = [{"role": "user", "content": "Read all of it."}]
     sizes = []
     for _ in range(24):

@@ -27,7 +27,7 @@ from praison_compressor import (
 from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.ledger.sql import SqlStore, database, open_store
 from praison_compressor.praisonai.sessions import StandIn
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from praison_compressor.testing import Call, LocalProvider, Reply, Summarizer, Worker
 from tests.cli.test_commands import transcript
 from tests.helpers.command import runner
 from tests.helpers.hosting import OPENAI, agent, at_home, context, look_up, of_agent, turn
@@ -137,9 +137,13 @@ def talked(host: LocalProvider, made: Any, turns: range) -> None:
     assert len(of_agent(host)[-1].messages) < 2 * TURNS
 
 
-def named(name: str, tools: list[Any]) -> Any:
-    """Return the tool of that name."""
-    return next(tool for tool in tools if tool.__name__ == name)
+def searched(host: LocalProvider, made: Any, words: str) -> str:
+    """Return what the agent's search finds in a turn: outside one it reads nothing."""
+    answers = [Reply(calls=(Call(SEARCH, {"query": words}),)), Reply("Found.")]
+    host.answer_with(answers)
+    assert made.chat("Search for it.") == "Found."
+    host.answer_with(Worker(answer="Noted. " * 12))
+    return str(of_agent(host)[-1].messages[-1]["content"])
 
 
 def test_an_agents_turns_go_on(
@@ -179,7 +183,7 @@ def test_a_store_that_can_be_opened_before_the_first_compression_takes_its_place
     assert ours.engine().tokens is counter
     assert ours.status().store == ours.ledger.place == f"store sqlite:{path}"
     assert [tool for tool in before if tool in made.tools] == before
-    assert "look after ledger L-003" in named(SEARCH, made.tools)("L-003")
+    assert "look after ledger L-003" in searched(host, made, "L-003")
     with closing(open_store(path)) as store:
         session = store.open("default", ours.session_id)
         assert [each.id for each in store.sessions("default")] == [session.id]
@@ -205,7 +209,7 @@ def test_a_store_that_can_be_opened_after_the_first_compression_is_left_alone(
     entries = ours.ledger.open("default", ours.session_id).entries
     assert len({entry.segment.run for entry in entries}) == len(entries)
     assert len(entries) == len([r for r in host.requests if r.model == "aux"]) >= 2
-    assert "look after ledger L-003" in named(SEARCH, made.tools)("L-003")
+    assert "look after ledger L-003" in searched(host, made, "L-003")
     assert times_told(caplog, "stays in memory for now") == 1
     assert times_told(caplog, "from now on") == 0
 

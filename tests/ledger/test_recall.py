@@ -406,7 +406,7 @@ def test_every_masked_output_says_how_it_is_read_whole(store: Store) -> None:
     view = ours.compress_sync(messages, session_id="s")
     assert view.context_status == "masked"
     whole = {
-        re.findall(r"whole: (s\d+\.1) in the archive", sent["content"])[0]: given["content"]
+        re.fullmatch(r"\[masked\] .*; (s\d+\.1)", sent["content"])[1]: given["content"]
         for sent, given in zip(view.messages, messages, strict=True)
         if sent != given
     }

@@ -55,7 +55,7 @@ def test_a_refused_edit_is_quoted_and_not_called_an_edit(refusal: str) -> None:
     """The path, the tool, the result's words; no verdict."""
     text = quoted([user("Mend it."), *step("a", refusal, "edit_file", path="src/cart.py", new="x")])
     assert files(text).replace("…", "src/cart.py").endswith(
-        f"- [s1.2] src/cart.py: edit_file -> {refusal}"
+        f"- [s1.3] src/cart.py: edit_file -> {refusal}"
     ) or json.loads(refusal)
     for claim in ("edited", "failed:", "changed (", " ok", "refused:"):
         assert claim not in files(text).replace(refusal, "")
@@ -70,7 +70,7 @@ def test_the_newest_changing_call_of_a_file_is_quoted() -> None:
             *step("c", "print(1)", "read_file", path="src/a.py"),
         ]
     )
-    assert "[s1.3] src/a.py: edit_file (newest of 2) -> String not found." in text
+    assert "[s1.4] src/a.py: edit_file (newest of 2) -> String not found." in text
 
 
 @pytest.mark.parametrize(
@@ -137,7 +137,7 @@ def test_files_that_do_not_fit_are_counted() -> None:
     ]
     text = quoted(many, 260)
     shown = files(text).count("write_file")
-    assert f"({45 - shown} more files not shown: s1.1 to s1." in text
+    assert f"({45 - shown} more files not shown: s1.2 to s1." in text
     assert 0 < shown < 45
 
 

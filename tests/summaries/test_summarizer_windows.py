@@ -152,7 +152,7 @@ def test_an_agents_auxiliary_model_is_learned_of(host: LocalProvider) -> None:
     """A real agent, in the background: no turn fails, one request is refused, and the summaries are
     the model's."""
     host.set_window(20_000)
-    host.set_window(REAL, "aux")
+    host.set_window(3_000, "aux")
     options = context(host, context_window=20_000, background=True)
     made = agent(host, LITELLM, options)
     for number in range(18):

@@ -69,11 +69,18 @@ async def test_a_store_that_fails_deletes_nothing():
     class Failing(MemoryStore):
         failures = 1
 
-        def commit(self, session, segments, outline=None):
+        def _fail_once(self):
             if self.failures:
                 self.failures -= 1
                 raise StoreUnavailable("the disk is full")
+
+        def commit(self, session, segments, outline=None):
+            self._fail_once()
             return super().commit(session, segments, outline)
+
+        def keep(self, session, outline):
+            self._fail_once()
+            return super().keep(session, outline)
 
     async with conversation(store=Failing()) as (server, agent, caller):
         await small_talk(caller, 4)
