@@ -42,11 +42,7 @@ class Newest(NamedTuple):
 
 
 def size(output: str) -> str:
-    """Return an output's size in words.
-
-    >>> size("a\\nb")
-    '(2 lines, 3 characters)'
-    """
+    """Return an output's size in words."""
     lines = output.strip().count("\n") + 1
     size = f"{lines:,} line{'s' * (lines > 1)}, {len(output):,} characters"
     return f"({size})" if output.strip() else "(no output)"
