@@ -21,16 +21,22 @@ def cut(text: str, most: int) -> str:
     """Return a text on one line, its middle left out beyond `most` characters."""
     near = text if len(text) <= 8 * most else f"{text[: 4 * most]} {text[-4 * most :]}"
     flat = " ".join(near.split())
-    tail = most // 4
     if len(flat) <= most:
         return flat
-    return f"{flat[: most - tail - 3].rstrip()} … {flat[-tail:].lstrip()}"
+    tail = most // 4
+    head, tail_text = flat[: most - tail - 3], flat[-tail:]
+    if " " in head[len(head) // 2 :]:
+        head = head.rpartition(" ")[0]
+    if " " in tail_text[: tail // 2]:
+        tail_text = tail_text.partition(" ")[2]
+    return f"{head.rstrip()} … {tail_text.lstrip()}"
 
 
 def ends(text: str, most: int) -> str:
     """Return a text's beginning and end within `most` characters, and how much is left out.
 
-    Blocks of code, logs and files are thinned first. Both ends break at a line or a sentence.
+    Blocks of code, logs and files are thinned first. Both ends break at a line or a sentence. A gap
+    shorter than twice its mark is none: the text is whole.
     """
     if len(text) <= most:
         return text
@@ -45,7 +51,8 @@ def ends(text: str, most: int) -> str:
     near = len(tail) // 2
     tail = tail[next((a + len(s) for s in _STOPS if 0 <= (a := tail.find(s)) < near), 0) :]
     left = len(text) - len(head) - len(tail)
-    return f"{head.rstrip()} [… {left:,} of {len(text):,} characters …] {tail.lstrip()}"
+    mark = f" [… {left:,} of {len(text):,} characters …] "
+    return text if left < 2 * len(mark) else f"{head.rstrip()}{mark}{tail.lstrip()}"
 
 
 def thinned(text: str, keep: int = 2) -> str:

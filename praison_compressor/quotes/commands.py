@@ -42,11 +42,7 @@ class Newest(NamedTuple):
 
 
 def size(output: str) -> str:
-    """Return an output's size in words.
-
-    >>> size("a\\nb")
-    '(2 lines, 3 characters)'
-    """
+    """Return an output's size in words."""
     lines = output.strip().count("\n") + 1
     size = f"{lines:,} line{'s' * (lines > 1)}, {len(output):,} characters"
     return f"({size})" if output.strip() else "(no output)"
@@ -62,7 +58,7 @@ def section(found: Sequence[Newest], budget: int) -> Section:
     """Return the section of commands and calls; those that only look rank last."""
     others, best = parted(sorted(found, key=_rank, reverse=True), budget)
     lines = [
-        Entry(one.exchange.where, _rank(one), f"{_said(one)} -> {one.quoted()}")
+        Entry(one.exchange.where, _rank(one), one.quoted(), f"{_said(one)} -> ")
         for one in sorted(best, key=lambda one: one.exchange.at)
     ]
     left = [one.exchange.where for one in others]

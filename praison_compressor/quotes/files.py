@@ -14,7 +14,7 @@ def section(found: Mapping[str, Newest], budget: int) -> Section:
     """Return the section of files, each with its newest changing call and that call's result."""
     older, newest = parted(_by_call(found), budget)
     lines = [
-        Entry(one.exchange.where, (-n,), f"{_what(paths, one)} -> {_quoted(paths, one)}")
+        Entry(one.exchange.where, (-n,), _quoted(paths, one), f"{_what(paths, one)} -> ")
         for n, (paths, one) in enumerate(newest)
     ]
     left = [one.exchange.where for paths, one in older for _ in paths]

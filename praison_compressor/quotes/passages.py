@@ -103,11 +103,7 @@ def speakers(text: str) -> Iterator[Spoken]:
 
 
 def is_answer(text: str) -> bool:
-    """Return whether a text in the user's role is a tool's output.
-
-    >>> is_answer("[read_file for 'a.py'] Result:\\nport = 1")
-    True
-    """
+    """Return whether a text in the user's role is a tool's output."""
     return _ANSWER.match(_parted(text)[0]) is not None
 
 
@@ -221,11 +217,7 @@ def _words_in_json(text: str) -> str:
 
 
 def said_by(block: Mapping[str, Any]) -> str:
-    """Return a result block's text, with its `is_error` flag where that is set.
-
-    >>> said_by({"content": "No such page.", "is_error": True})
-    'is_error: No such page.'
-    """
+    """Return a result block's text, with its `is_error` flag where that is set."""
     text = text_of(block)
     return f"is_error: {text}" if block.get("is_error") is True else text
 

@@ -85,7 +85,8 @@ class Renderer:
         self._calibrate(wanted)
         # Each section can count what it leaves out, whatever room the others take.
         room = max(0, budget - NOTE_TOKENS * len(wanted))
-        rooms = shares([self._need(s) for s in wanted], [s.share for s in wanted], room)
+        needs = [HEADING_TOKENS + sum(map(self._estimate, s.lines)) for s in wanted]
+        rooms = shares(needs, [s.share for s in wanted], room)
         filled = [self._fill(s, n + NOTE_TOKENS) for s, n in zip(wanted, rooms, strict=True)]
         spare = budget - sum(one.tokens for one in filled)
         for n, section in enumerate(wanted):
@@ -95,9 +96,8 @@ class Renderer:
                     spare += filled[n].tokens - again.tokens
                     filled[n] = again
         texts = [one.text for one in filled if one.text]
-        if sum(one.tokens for one in filled) <= budget:
-            return "\n".join(texts)
-        while texts and self.count("\n".join(texts)) > budget:
+        is_over = sum(one.tokens for one in filled) > budget
+        while is_over and texts and self.count("\n".join(texts)) > budget:
             del texts[-1]  # Less than the counts of all sections fit.
         return "\n".join(texts)
 
@@ -109,9 +109,6 @@ class Renderer:
     def _estimate(self, line: Entry) -> int:
         size = len((line.lead + line.body).encode("utf-8", "replace")) + REFERENCE_BYTES
         return 1 + int(size * self.ratio)
-
-    def _need(self, section: Section) -> int:
-        return HEADING_TOKENS + sum(map(self._estimate, section.lines))
 
     def _fill(self, section: Section, room: int) -> _Filled:
         """Return the section within `room` tokens: the best ranks, long entries cut alike."""
@@ -134,13 +131,11 @@ class Renderer:
             room -= NOTE_TOKENS
             fitting = _fitting(costs, room, section.least)
             chosen, costs = chosen[:fitting], costs[:fitting]
-        if not chosen:
-            return self._left_out(section, section.lines), False
         level = _level(costs, room)
         texts = {id(x): self._cut(x, c, level) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(line)] for line in section.lines if id(line) in texts]
         left = [line for line in section.lines if id(line) not in texts]
-        lines = [HEADING + section.title, *printed, self._left_out(section, left)]
+        lines = [(HEADING + section.title) * bool(printed), *printed, self._left_out(section, left)]
         return "\n".join(filter(None, lines)), is_complete
 
     def _left_out(self, section: Section, left: Sequence[Entry]) -> str:
@@ -156,7 +151,7 @@ class Renderer:
         """Return an entry of about `level` tokens at most."""
         if cost <= level:
             return self._entry(line, line.body)
-        chars = len(line.body) * level // cost - CUT_CHARS
+        chars = len(line.lead + line.body) * level // cost - len(line.lead) - CUT_CHARS
         return self._entry(line, ends(line.body, max(LEAST_CHARS, chars)))
 
     def _entry(self, line: Entry, body: str) -> str:

@@ -64,14 +64,15 @@ _TALLY = re.compile(
 )
 # Brackets, rules, progress, footers, what the host adds below an output.
 _SAYS_NOTHING = re.compile(
-    r"[\W_]*$|\W*(?:FAIL(?:ED)?|end|done|else|fi|esac|EOF|pass|break|return|null|true|false|output|"
-    r"stdout|stderr)\W*$|(?:shell )?cwd (?:was )?reset|wall time|duration|(?:real|user|sys)\s+\d"
-    r"|process group|\[(?:exit \d+|loop-guard|(?:the )?(?:python|jupyter|current) )[^\]]*\]$"
+    r"[\W_]*$|```\w*$|\W*(?:FAIL(?:ED)?|end|done|else|fi|esac|EOF|pass|break|return|null|true|"
+    r"false|output|stdout|stderr)\W*$|(?:shell )?cwd (?:was )?reset|wall time|duration|"
+    r"(?:real|user|sys)\s+\d|process group|"
+    r"\[(?:exit \d+|loop-guard|(?:the )?(?:python|jupyter|current) )[^\]]*\]$"
     r"|exit(?: code|ed)?:? \d+$|\((?:open file|current directory): .*\)$|\S{0,60}[$#>%]\s*$"
     r"|[\w ]+: \(none\)$|\S+ (?-i:PASSED|SKIPPED|XFAIL)\b|=== |--- PASS"
     r"|.{0,40}\b\d{1,3}%\s*[|\[█▏#=]|.*[█▓░━╸]{2}"
     r"|at (?:\S+ \(|\S+:\d+|node:)|File \"[^\"]+\", line|<[^>]*>$|[✓✔√]\s|ok \d+\b|command:"
-    r"|\^+[\s~^]*$|hint: ",
+    r"|agentId: |(?:<usage>)?(?:total_tokens|tool_uses): |\^+[\s~^]*$|hint: ",
     re.I,
 )
 # Lines of a file that an editing tool shows, and of a diff.
@@ -113,15 +114,20 @@ def _telling(call: ToolCall | None, output: str) -> str:
         return " ".join(line.strip() for line in flat.splitlines() if _says(line) or flat == line)
     if flat[0] in "{[" and (said := _json_words(flat)):
         return said
-    if call is not None and key_of(call.name) in _REPORTING:
-        return cut(flat, 2 * LINE_CHARS)
     kind = kind_of(call) if call is not None else ACTS
     if kind in (SHOWS, LISTS):
         # What was asked for is no report of what came of it: its first line may be one.
         first = next((line.strip() for line in flat[:EDGE_CHARS].splitlines() if _says(line)), "")
         is_report = kind == LISTS or (is_bad(first) and not _ECHO.match(first))
         return cut(first, LINE_CHARS) if is_report else ""
-    return _chosen([line.strip() for line in _lines(flat) if _says(line)])
+    lines = [line.strip() for line in _lines(flat) if _says(line)]
+    if call is None or command_of(call):
+        return _chosen(lines)
+    if key_of(call.name) in _REPORTING:
+        return _edges(lines)
+    # A result may repeat what it was given, as a plan that was approved.
+    given = "\n".join(map(str, named_arguments(call).values()))
+    return _chosen([line for line in lines if len(line) <= SHAPE_CHARS or line not in given])
 
 
 def _says(line: str) -> bool:
@@ -154,10 +160,19 @@ def _chosen(lines: Sequence[str]) -> str:
     failed = [line for line in bad if _FAILED_TALLY.search(_NONE.sub("", line[:HEAD_CHARS]))]
     tally = next((line for line in reversed(own) if _TALLY.search(line[:HEAD_CHARS])), "")
     if not (bad or tally):
-        own = _odd(own)
-    first = next(iter(strong or bad or ([] if tally else own)), "")
-    last = (failed or [tally] * bool(tally) or bad or own or [""])[-1]
+        return _edges(_odd(own))
+    first = next(iter(strong or bad), "")
+    last = (failed or [tally] * bool(tally) or bad)[-1]
     return " … ".join(dict.fromkeys(cut(line, LINE_CHARS) for line in (first, last) if line))
+
+
+def _edges(lines: Sequence[str]) -> str:
+    """Return the first sentence, and the last line that does not announce another."""
+    lines = [line for line in lines if not line.startswith(("# ", "## ", "### "))] or lines
+    first = re.sub(r"(.{12,}?[.!?]) .*", r"\1", next(iter(lines), ""))  # "Good." says nothing.
+    last = next((line for line in reversed(lines) if not line.endswith(":")), "")
+    chosen = [last] if last.startswith(first) else [first, last]
+    return " … ".join(cut(line, LINE_CHARS) for line in chosen if line)
 
 
 def _odd(lines: Sequence[str]) -> Sequence[str]:

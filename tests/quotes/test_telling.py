@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 
 from praison_compressor.messages import ToolCall
+from praison_compressor.messages.excerpts import ends
 from praison_compressor.quotes import call_line, read_quotes, telling_line
 from tests.helpers.native import asks, brings, result, use
 from tests.helpers.transcripts import step
 from tests.quotes.outputs import CODE, NOTES, OUTPUTS, PROGRESS
-from tests.quotes.rendered import quoted
+from tests.quotes.rendered import quoted, said, user
 
 RUN = ToolCall("c", "bash", '{"command": "make check"}')
 
@@ -152,3 +154,46 @@ def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users() -> N
     ]
     assert [one.text for one in read_quotes(messages).said] == ["Mend the cart."]
     assert "ls ``` -> in the user's role: cart.py" in quoted(messages)
+
+
+def test_a_report_begins_with_a_sentence_and_ends_with_its_last_line() -> None:
+    """The host's footer, which names the agent, says nothing."""
+    report = (
+        "## Report\nI read it all. Let me compile.\n"
+        + NOTES
+        + "\nVerdict: PASS\nagentId: a1 (to resume)"
+    )
+    line = telling_line(ToolCall("a", "Task", "{}"), report)
+    assert line == "Good. I read it all. … Verdict: PASS"
+
+
+def test_an_acknowledgement_is_its_first_sentence() -> None:
+    """What it announces, or repeats of the call, is not quoted; no word is torn."""
+    given = "- print an error\n" * 20
+    call = ToolCall("a", "ExitPlanMode", json.dumps({"plan": given}))
+    done = (
+        "The user has approved your plan. You can now start coding, beginning with the todo list:"
+    )
+    assert telling_line(call, f"{done}\n{given}") == "The user has approved your plan."
+    told = telling_line(None, " ".join(f"word{n}" for n in range(90)))
+    assert set(told.replace("…", "").split()) <= {f"word{n}" for n in range(90)}
+
+
+def test_a_call_and_its_output_do_not_share_a_gap() -> None:
+    """Whose words stand behind a gap is in view."""
+    environment = "ERROR: no " + "line fits " * 14 + "\n" + NOTES + "\n9 errors, " + "of it " * 22
+    messages = [
+        m
+        for n in range(9)
+        for m in (said(f"Step {n}. " + "I mend the list. " * 20), user(environment + "\n$ "))
+    ]
+    for budget in (500, 700, 900):
+        lines = [x for x in quoted(messages, budget).splitlines() if "assistant Step" in x]
+        assert lines
+        assert all("in the user's role: " in line for line in lines)
+
+
+def test_a_gap_shorter_than_two_marks_is_none() -> None:
+    """The text is whole."""
+    text = "No, just tell me " + "x " * 20 + "its price."
+    assert ends(text, len(text) - 20) == text
