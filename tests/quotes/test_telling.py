@@ -158,9 +158,13 @@ def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users() -> N
 
 def test_a_report_begins_with_a_sentence_and_ends_with_its_last_line() -> None:
     """The host's footer, which names the agent, says nothing."""
-    report = "I read it all. Let me compile.\n" + NOTES + "\nVerdict: PASS\nagentId: a1 (to resume)"
+    report = (
+        "## Report\nGood. I read it all. Let me compile.\n"
+        + NOTES
+        + "\nVerdict: PASS\nagentId: a1 (to resume)"
+    )
     line = telling_line(ToolCall("a", "Task", "{}"), report)
-    assert line == "I read it all. … Verdict: PASS"
+    assert line == "Good. I read it all. … Verdict: PASS"
 
 
 def test_an_acknowledgement_is_its_first_sentence() -> None:
