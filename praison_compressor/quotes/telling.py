@@ -169,7 +169,7 @@ def _chosen(lines: Sequence[str]) -> str:
 def _edges(lines: Sequence[str]) -> str:
     """Return the first sentence, and the last line that does not announce another."""
     lines = [line for line in lines if not line.startswith(("# ", "## ", "### "))] or lines
-    first = re.sub(r"(.{12,}?[.!?]) .*", r"\1", next(iter(lines), ""))  # "Good." says nothing.
+    first = re.sub(r"\A(.{12,}?[.!?]) .*", r"\1", next(iter(lines), ""))  # "Good." says nothing.
     last = next((line for line in reversed(lines) if not line.endswith(":")), "")
     chosen = [last] if last.startswith(first) else [first, last]
     return " … ".join(cut(line, LINE_CHARS) for line in chosen if line)

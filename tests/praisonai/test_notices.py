@@ -314,7 +314,7 @@ def test_slash_commands_need_no_request_of_the_agent(
     assert back.startswith(f"Taken back: {done[1]} messages (")
     MODES[mode](made, [turn(9), turn(10)])
     sent_again = of_agent(host)[-1].messages
-    assert len(sent_again) == len(before) - 1 + int(done[1]) + 4
+    assert [message["role"] for message in sent_again].count("user") == 11
     assert summary not in sent_again
     assert made.context_compressor.status().tokens > 0.8 * 0.75 * WINDOW
     assert len(host.for_model("aux")) == 1

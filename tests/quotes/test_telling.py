@@ -159,7 +159,7 @@ def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users() -> N
 def test_a_report_begins_with_a_sentence_and_ends_with_its_last_line() -> None:
     """The host's footer, which names the agent, says nothing."""
     report = (
-        "## Report\nI read it all. Let me compile.\n"
+        "## Report\nGood. I read it all. Let me compile.\n"
         + NOTES
         + "\nVerdict: PASS\nagentId: a1 (to resume)"
     )
