@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from ..messages import Message, ToolCall, is_result, result_text, steps, text_of, tool_calls_of
 from ..messages.calls import argument_values, arguments_of, command_of
 from ..messages.display import excerpt
-from ..messages.paths import changed_by, paths_in
+from ..messages.paths import ACTS, LISTS, changed_by, kind_of, paths_in
 from ..quotes import telling_line
-from ..quotes.telling import ACTS, LISTS, is_bad, kind_of
+from ..quotes.telling import is_bad
 
 __all__ = ["in_order", "outline"]
 

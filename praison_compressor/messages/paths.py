@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from .calls import arguments_of, command_of, key_of, named_arguments, verb_of
@@ -121,3 +122,33 @@ def _operands(program: str, rest: str) -> list[str]:
         in_place = any(word.startswith(("-i", "--in-place", "-pi", "-0pi")) for word in words)
         return [word for word in words if in_place and re.search(r"[./]", word)][-1:]
     return words[-1:] if program == "cp" else words
+
+
+# -------------------------------------------------------------- what a call does
+
+SHOWS, LISTS, LOOKS, ACTS = "shows a text", "lists", "looks", "acts"
+_CD = r"(?:cd [^&;|]*(?:&&|;)\s*)?"
+_KINDS = tuple(
+    (kind, re.compile(_CD + commands), re.compile(tools, re.I))
+    for kind, commands, tools in (
+        (SHOWS, r"(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*(?:\|\s*(?:head|tail|less|jq|"
+         r"nl|cat)\b[^|;&>]*)*$", "read|view|cat|open|get_file|show|head|tail|less"),
+        (LISTS, r"(?:ls|grep|rg|find|tree|git (?:log|show|diff|branch|blame))\b",
+         "list|ls$|(?:web_?)?search|grep|find|glob|codebase"),
+        (LOOKS, r"(?:cat|head|tail|sed -n|pwd|which|wc|curl|wget|git status)\b",
+         "read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download"),
+    )
+)  # fmt: skip
+"""What a call does by its first word: (kind, form of a command line, form of a tool's name)."""
+
+
+@lru_cache(maxsize=512)
+def kind_of(call: ToolCall) -> str:
+    """Return what a call does, as far as its first word says so; `ACTS` for all others."""
+    line, verb = command_of(call), verb_of(call)
+    names_file = not PATH_KEYS.isdisjoint(named_arguments(call))
+    for kind, commands, tools in _KINDS:
+        fits = (commands if line else tools).match(verb)
+        if fits and (line or kind != SHOWS or names_file):
+            return kind
+    return ACTS

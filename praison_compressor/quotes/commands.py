@@ -7,9 +7,10 @@ from typing import NamedTuple, TypeVar
 
 from ..messages.calls import AnsweredCall, command_of, exit_code, opened
 from ..messages.excerpts import cut
+from ..messages.paths import ACTS, LISTS, kind_of
 from .passages import ROLE, call_line, without_notes
 from .rendering import TITLES, Entry, Section
-from .telling import ACTS, LISTS, kind_of, telling_line
+from .telling import telling_line
 
 T = TypeVar("T")
 NO_RESULT = "no result was recorded"

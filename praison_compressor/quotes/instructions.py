@@ -8,9 +8,8 @@ from fnmatch import fnmatchcase
 
 from ..messages import ToolCall
 from ..messages.calls import command_of
-from ..messages.paths import paths_in
+from ..messages.paths import SHOWS, kind_of, paths_in
 from .rendering import TITLES, Entry, Section
-from .telling import SHOWS, kind_of
 from .user import is_visible
 
 NAMES = frozenset(

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from ..messages import Message, ToolCall, is_result, result_text, text_of
 from ..messages.calls import AnsweredCall, Pairing, call_text, command_of, key_of
-from ..messages.paths import changed_by
+from ..messages.paths import ACTS, changed_by, kind_of
 from . import commands, files, instructions, reports, user
 from .commands import Newest
 from .passages import (
@@ -24,7 +24,6 @@ from .passages import (
 )
 from .plan import TOOLS, TodoList
 from .rendering import Count, Renderer
-from .telling import ACTS, kind_of
 from .user import Said
 
 

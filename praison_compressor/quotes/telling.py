@@ -10,12 +10,11 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 
 from ..messages import ToolCall
-from ..messages.calls import command_of, exit_code, key_of, loaded, named_arguments, opened, verb_of
+from ..messages.calls import command_of, exit_code, key_of, loaded, named_arguments, opened
 from ..messages.excerpts import cut
-from ..messages.paths import PATH_KEYS
+from ..messages.paths import ACTS, LISTS, SHOWS, kind_of
 
 LINE_CHARS = 150
 WHOLE_CHARS = 200  # an output of at most this many characters is quoted whole
@@ -186,34 +185,6 @@ def _odd(lines: Sequence[str]) -> Sequence[str]:
 
 _DIGITS = re.compile(r"\d+")
 SHAPE_CHARS = 12
-SHOWS, LISTS, LOOKS, ACTS = "shows a text", "lists", "looks", "acts"
-_CD = r"(?:cd [^&;|]*(?:&&|;)\s*)?"
-_KINDS = tuple(
-    (kind, re.compile(_CD + commands), re.compile(tools, re.I))
-    for kind, commands, tools in (
-        (SHOWS, r"(?:cat|head|tail|less|more|bat|nl|sed -n)\s[^|;&>]*(?:\|\s*(?:head|tail|less|jq|"
-         r"nl|cat)\b[^|;&>]*)*$", "read|view|cat|open|get_file|show|head|tail|less"),
-        (LISTS, r"(?:ls|grep|rg|find|tree|git (?:log|show|diff|branch|blame))\b",
-         "list|ls$|(?:web_?)?search|grep|find|glob|codebase"),
-        (LOOKS, r"(?:cat|head|tail|sed -n|pwd|which|wc|curl|wget|git status)\b",
-         "read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download"),
-    )
-)  # fmt: skip
-"""What a call does by its first word: (kind, form of a command line, form of a tool's name)."""
-
-
-@lru_cache(maxsize=512)
-def kind_of(call: ToolCall) -> str:
-    """Return what a call does, as far as its first word says so; `ACTS` for all others."""
-    line, verb = command_of(call), verb_of(call)
-    names_file = not PATH_KEYS.isdisjoint(named_arguments(call))
-    for kind, commands, tools in _KINDS:
-        fits = (commands if line else tools).match(verb)
-        if fits and (line or kind != SHOWS or names_file):
-            return kind
-    return ACTS
-
-
 _TELLING_KEYS = frozenset(
     "error errors success ok status state code statuscode message reason detail details warning "
     "warnings failed failures result total count rejected applied iserror content".split()

@@ -205,7 +205,7 @@ def test_memory_is_limited_and_databases_are_not() -> None:
 # ---------------------------------------------------------------- references
 
 
-@pytest.mark.parametrize(("share", "least"), [(0.1, 7), (0.25, 15)])
+@pytest.mark.parametrize(("share", "least"), [(0.1, 5), (0.25, 15)])
 def test_every_reference_leads_to_its_words(share: float, least: int) -> None:
     """After three compressions of a growing session; another message would not do."""
     ours, view = grown(session(24), 3, share)

@@ -84,11 +84,13 @@ def test_a_message_larger_than_the_window(
     assert [line for line in said if "BudgetTooSmall" in line] == said[1:] != []
 
 
-@pytest.mark.parametrize(("words", "said"), [(300, "cannot be dropped"), (500, "BudgetTooSmall")])
+@pytest.mark.parametrize(
+    ("words", "said", "calls"), [(170, "cannot be dropped", 1), (500, "BudgetTooSmall", 0)]
+)
 def test_a_system_prompt_above_the_trigger_is_said_once(
-    host: LocalProvider, caplog: pytest.LogCaptureFixture, words: int, said: str
+    host: LocalProvider, caplog: pytest.LogCaptureFixture, words: int, said: str, calls: int
 ) -> None:
-    """Or above the window: no model is paid to fight it, every turn is answered."""
+    """Or above the window: no model is paid to fight it turn by turn, every turn is answered."""
     rules = "You keep the books. " + WORDS * words
     asked = context(host, context_window=6_000)
     made = agent(host, OPENAI, asked, instructions=rules, tools=[look_up])
@@ -96,7 +98,7 @@ def test_a_system_prompt_above_the_trigger_is_said_once(
         for n in range(8):
             assert made.chat(turn(n, words=4)) is not None
     assert [said in record.getMessage() for record in caplog.records].count(True) == 1
-    assert host.for_model("aux") == []
+    assert len(host.for_model("aux")) <= calls
     assert host.refused == []
 
 
