@@ -20,8 +20,7 @@ from itertools import chain
 
 from ..errors import BudgetTooSmall
 from .budget import Budget
-from .cut import Summaries, cut, if_it_pays
-from .jobs import SMALLEST_SUMMARY, Measures, Plan
+from .jobs import SMALLEST_SUMMARY, Measures, Plan, Summaries, cut, if_it_pays
 from .view import View, largest_fixed
 
 

@@ -12,9 +12,8 @@ from ..messages.secrets import Redactor
 from ..quotes import fill, read_quotes
 from ..tokens.counter import TokenCounter
 from .frame import frame
-from .jobs import Run
 from .masks import LIKE_A_NAME, excerpt, large_results, mask, maskable
-from .view import View
+from .view import Run, View
 
 Names = Mapping[int, str]
 """References by the index of the message; "" where the archive has no room for the message."""

@@ -8,9 +8,10 @@ Pure: from the same transcript and segments comes the same view, byte for byte.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from ..ledger.segments import Segment, Session
@@ -18,6 +19,9 @@ from ..messages import Message, Transcript
 from ..messages.digests import Originals
 from ..messages.forks import lazy
 from .masks import answered
+
+Run = tuple[int, int]
+"""Start and end (exclusive) of messages in a row."""
 
 # -------------------------------------------------------------- laying
 
@@ -179,6 +183,31 @@ class View:
             return self.standing
         before = _step_of(min(self.head_end, self.standing[0].start), self.transcript).start
         return (Tile(before, before, self.pinned), *self.standing)
+
+    # ---------------------------------------------------------- what a plan may choose from
+
+    @lazy
+    def starts(self) -> tuple[int, ...]:
+        """Return where a tail may start: at the steps after the head and the last summary."""
+        earliest = max([self.head_end, *(tile.end for tile in self.tiles)])
+        return tuple(step.start for step in self.transcript.steps if step.start >= earliest)
+
+    @lazy
+    def open_runs(self) -> tuple[Run, ...]:
+        """Return the runs after the head that segments may replace."""
+        return tuple(self._runs(self.kept))
+
+    @lazy
+    def new_runs(self) -> tuple[Run, ...]:
+        """Return the runs after the head that no summary replaces yet."""
+        return tuple(self._runs(self.kept | self.covered))
+
+    def _runs(self, shut: AbstractSet[int]) -> Iterator[Run]:
+        inside = range(self.head_end, len(self.tokens))
+        for is_open, run in groupby(inside, lambda i: self.allowed[i] and i not in shut):
+            if is_open:
+                found = list(run)
+                yield found[0], found[-1] + 1
 
     # ---------------------------------------------------------- sizes
 
