@@ -148,6 +148,12 @@ class View:
         first = next((step for step in self.transcript.steps if step.start == end), range(end, end))
         return first.stop if sum(self.tokens[i] for i in first) <= room else end
 
+    def without_first_step(self) -> View:
+        """Return the view whose head is the system messages and the task alone."""
+        leading, users = self.transcript.leading, self.transcript.users
+        greeting = sum(self.tokens[leading : users[0]]) if users else 0
+        return replace(self, head_tokens=min(self.head_tokens, greeting))
+
     # ---------------------------------------------------------- what is replaced
 
     @lazy
