@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from ..messages.calls import AnsweredCall, command_of, exit_code, opened
+from ..messages.calls import AnsweredCall, exit_code, opened
 from ..messages.excerpts import cut
 from ..messages.paths import ACTS, LISTS, kind_of
-from .passages import ROLE, call_line, without_notes
+from .passages import ROLE, without_notes
 from .rendering import TITLES, Entry, Section
 from .telling import telling_line
 
@@ -16,6 +16,7 @@ T = TypeVar("T")
 NO_RESULT = "no result was recorded"
 AGENT = "assistant"  # the name of a call that an agent without native calls wrote in its text
 COMMAND_CHARS = 200
+CHANGED_HERE = "(here: the newest call of the section Files)"
 
 
 class Newest(NamedTuple):
@@ -55,14 +56,21 @@ def note(found: dict[str, Newest], name: str, one: AnsweredCall) -> None:
     found[name] = Newest(one, known.times + 1 if known else 1)
 
 
-def section(found: Sequence[Newest], budget: int) -> Section:
-    """Return the section of commands and calls; those that only look rank last."""
-    others, best = parted(sorted(found, key=_rank, reverse=True), budget)
+def section(found: Mapping[str, Newest], changed: Mapping[str, Newest], budget: int) -> Section:
+    """Return the section of commands and calls; those that only look rank last.
+
+    A line among them marks the place of the newest call that names a file to change.
+    """
+    others, best = parted(sorted(found.items(), key=_rank, reverse=True), budget)
     lines = [
-        Entry(one.exchange.where, _rank(one), one.quoted(), f"{_said(one)} -> ")
-        for one in sorted(best, key=lambda one: one.exchange.at)
+        Entry(one.exchange.where, _rank((line, one)), one.quoted(), f"{_said(line, one)} -> ")
+        for line, one in sorted(best, key=lambda item: item[1].exchange.at)
     ]
-    left = [one.exchange.where for one in others]
+    at = max((one.exchange.at for one in changed.values()), default=-1)
+    before = sum(one.exchange.at < at for _, one in best)
+    if before and _rank(best[-1])[0] == 0:
+        lines.insert(before, Entry(at, (0, -at), CHANGED_HERE))
+    left = [one.exchange.where for _, one in others]
     return Section(TITLES["commands"], lines, 0.15, least=80, noun="calls", unlisted=left)
 
 
@@ -72,10 +80,9 @@ def parted(entries: Sequence[T], budget: int) -> tuple[Sequence[T], Sequence[T]]
     return entries[:-most], entries[-most:]
 
 
-def _rank(one: Newest) -> tuple[int, ...]:
-    return kind_of(one.exchange.call) != ACTS, -one.exchange.at
+def _rank(item: tuple[str, Newest]) -> tuple[int, ...]:
+    return kind_of(item[1].exchange.call) != ACTS, -item[1].exchange.at
 
 
-def _said(one: Newest) -> str:
-    line, call = command_of(one.exchange.call), one.exchange.call
-    return (cut(line, COMMAND_CHARS) if line else call_line(call, COMMAND_CHARS)) + one.often()
+def _said(line: str, one: Newest) -> str:
+    return cut(line, COMMAND_CHARS) + one.often()

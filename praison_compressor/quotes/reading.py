@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from ..messages import Message, ToolCall, is_result, result_text, text_of
 from ..messages.calls import AnsweredCall, Pairing, call_text, command_of, key_of
 from ..messages.paths import ACTS, changed_by, kind_of
-from . import commands, files, instructions, reports, user
+from . import commands, files, user
 from .commands import Newest
 from .passages import (
     ASKING_TOOLS,
@@ -24,7 +24,7 @@ from .passages import (
 )
 from .plan import TOOLS, TodoList
 from .rendering import Count, Renderer
-from .user import Said
+from .user import Said, question_for
 
 
 @dataclass
@@ -61,15 +61,15 @@ class Quotes:
         sections = [
             user.section(self.said, visible, budget_tokens),
             user.others(self.said, visible),
-            instructions.section(self.instructions, visible),
+            files.instructions(self.instructions, visible),
             self.plan.section(),
-            files.section(self.files, budget_tokens),
-            commands.section(list(self.runs.values()), budget_tokens),
+            files.changed(self.files, budget_tokens),
+            commands.section(self.runs, self.files, budget_tokens),
         ]
         if not beside_prose:
-            sections.append(reports.section(self.reports, self.texts, visible))
-            sections.append(reports.outlined(outline))
-            sections.append(reports.counted(self.roles, self.tools))
+            sections.append(user.reports(self.reports, self.texts, visible))
+            sections.append(user.outlined(outline))
+            sections.append(user.counted(self.roles, self.tools))
         return Renderer(count, references).render(sections, budget_tokens)
 
 
@@ -144,8 +144,9 @@ class _Reader:
             self._found.texts.remove(self._last[0])
             self._last = None
         elif one.source == "user":
+            before = self._last[1] if self._last else ""
             self._end_turn()
-            said.append(Said(at, one.text, one.how))
+            said.append(Said(at, one.text, one.how, question=question_for(one.text, before)))
         elif one.source == "host" and _TAGS.sub("", one.text).strip():
             said.append(Said(at, one.text, one.how, by_user=False))
 
@@ -183,7 +184,7 @@ class _Reader:
         if key_of(one.call.name) in TOOLS:
             found.plan.see(one)
             return
-        source = instructions.source_of(one.call, self._rule_sources)
+        source = files.source_of(one.call, self._rule_sources)
         if source and one.is_answered:
             found.instructions[source] = (one.answered_at, without_notes(one.text))
             return

@@ -1,9 +1,9 @@
-"""The user's words, each message in order, and what else stands in the user's role."""
+"""What was said: the user's words, other texts in the user's role, the agent's reports; counts."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -19,6 +19,9 @@ WHOLE_TOKENS = 90  # up to which a message is not cut
 RARE = 2  # texts that hold a word at most, so that it counts as rare
 WORDS_CHARS = 240  # characters of a text whose words are compared
 LEAST_REPEATED = 24  # shorter texts are quoted although they stand in the view anyway
+ANSWER_CHARS = 16  # an answer of at most this many characters needs its question
+QUESTION_CHARS = 100
+TOOLS_NAMED = 12
 _ASKS = ("?", "？", "؟", "?)", '?"')
 
 
@@ -31,6 +34,26 @@ class Said:
     how: str = ""
     """Where the protocol put it, if not in a message of the user's own."""
     by_user: bool = True
+    question: str = ""
+    """The agent's question that a short text answers."""
+
+    @property
+    def lead(self) -> str:
+        """Return the words before the text."""
+        asked = f'answering "{self.question}": ' if self.question else ""
+        return f"{self.how}: " if self.how else asked
+
+
+def question_for(text: str, before: str) -> str:
+    """Return the last question of the agent's text before a short text, or "".
+
+    >>> question_for("1", "There are two.\\nWhich one?\\n1. a\\n2. b")
+    'Which one?'
+    """
+    if len(text.strip()) > ANSWER_CHARS:
+        return ""
+    lines = (line.strip(" *_") for line in reversed(before.splitlines()))
+    return cut(next((line for line in lines if line.endswith(_ASKS)), ""), QUESTION_CHARS)
 
 
 def section(said: Sequence[Said], visible: str, budget: int) -> Section:
@@ -38,7 +61,7 @@ def section(said: Sequence[Said], visible: str, budget: int) -> Section:
     least = min(WHOLE_TOKENS, max(50, budget // 27))
     shown = [one for one in said if one.by_user and not is_visible(one.text, visible)]
     lines = [
-        Entry(one.at, rank, one.text.strip(), f"{one.how}: " if one.how else "")
+        Entry(one.at, rank, one.text.strip(), one.lead)
         for one, rank in zip(shown, _ranks(shown), strict=True)
     ]
     return Section(TITLES["user"], lines, 0.45, least, noun="messages of the user")
@@ -48,7 +71,7 @@ def others(said: Sequence[Said], visible: str) -> Section:
     """Return the section of other speakers in the user's role, by their beginning and end."""
     shown = {one.text: one for one in said if not one.by_user}
     lines = [
-        Entry(one.at, (-one.at,), cut(text, OTHERS_CHARS), f"{one.how}: ")
+        Entry(one.at, (-one.at,), cut(text, OTHERS_CHARS), one.lead)
         for text, one in shown.items()
         if not is_visible(text, visible)
     ]
@@ -76,3 +99,29 @@ def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
             kind = GOES_ON
         rare = 10 * len(words[n] - common) // max(5, len(words[n]))
         yield kind, -rare, len(one.text) // 200, -n
+
+
+# -------------------------------------------------------------- the agent's words, and counts
+
+
+def reports(found: Sequence[tuple[int, str]], texts: Sequence[int], visible: str) -> Section:
+    """Return what the agent said at the ends of turns; the agent's other texts are counted."""
+    lines = [Entry(at, (-at,), text.strip()) for at, text in found if not is_visible(text, visible)]
+    left = sorted(set(texts).difference(at for at, _ in found))
+    return Section(TITLES["reports"], lines, 0.2, 60, "texts of the assistant", left)
+
+
+def outlined(outline: Sequence[str]) -> Section:
+    """Return the outline's section; its newest lines rank first."""
+    lines = [Entry(-1, (-n,), line) for n, line in enumerate(outline)]
+    return Section(TITLES["outline"], lines, 0.08, least=60, noun="lines of the outline")
+
+
+def counted(roles: Mapping[str, int], tools: Counter[str]) -> Section:
+    """Return the number of messages by role and of calls by tool."""
+    said = ", ".join(f"{n:,} {role}" for role, n in roles.items())
+    used = ", ".join(f"{name} {n:,}" for name, n in tools.most_common(TOOLS_NAMED))
+    more = f", {len(tools) - TOOLS_NAMED} more tools" if len(tools) > TOOLS_NAMED else ""
+    text = f"{sum(roles.values()):,} messages: {said}" + (f"; calls: {used}{more}" if used else "")
+    lines = [Entry(-1, (0,), text)] if roles else []
+    return Section(TITLES["counts"], lines, 0.04, least=100, noun="")

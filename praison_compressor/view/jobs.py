@@ -234,6 +234,9 @@ def cut(view: View, room: int, floor: int) -> int:
     return next((start for start in turns if _tail(view, start) >= least), step)
 
 
+MEASURED = 3
+"""Times that quotes are measured at most, while the middle becomes shorter."""
+
 FILLED = 0.95
 """Share of its room that a tail keeps when its cut moves to a turn start
 (tests/compressor/test_tails.py)."""
@@ -435,17 +438,24 @@ class Summaries:
         quotes = self._quotes(split.way, self.budget.most_quotes)
         most = self._prose + quotes
         room = min(most, goal - split.kept)
-        measure = self.measures.quotes
-        needs = [measure(self.view, run, room, by_model=self.by_model) for run in split.runs]
         prose = min(self._prose, int(room * PROSE_SHARE)) if self.by_model else 0
-        split = self._lengthened(split, goal, prose, min(most - prose, sum(needs)))
-        room = min(most, goal - split.kept)
+        needs: list[int] = []
+        for _ in range(MEASURED):
+            needs = [self._need(run, room) for run in split.runs]
+            start = split.start
+            split = self._lengthened(split, goal, prose, min(most - prose, sum(needs)))
+            room = min(most, goal - split.kept)
+            if split.start == start:
+                break
         # Where no budget is set, quotes take what the prose leaves.
         beside = room if self.budget.said else quotes
         # A text that was paid for may take half of what is free up to the trigger.
         spare = max(0, self.budget.trigger - goal) // 2
         jobs = jobs_for(self.view, split.runs, needs, prose, room, beside, spare)
         return Plan(split.start, split.kept + min(room, max(split.texts, prose)), jobs)
+
+    def _need(self, run: Run, room: int) -> int:
+        return self.measures.quotes(self.view, run, room, by_model=self.by_model)
 
     def _lengthened(self, split: Split, goal: int, prose: int, quotes: int) -> Split:
         """Return the split with a longer tail where its texts need less than they are given.
