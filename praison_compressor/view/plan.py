@@ -23,7 +23,6 @@ from .budget import Budget
 from .jobs import SMALLEST_SUMMARY, Measures, Plan, Summaries, cut, if_it_pays
 from .view import View, largest_fixed
 
-
 TINY_ROOM = 500
 """Tokens beside what cannot be dropped below which the newest messages go before the first step and
 the quotes (tests/benchmarks/exam, sessions 6 and 7)."""
