@@ -7,8 +7,8 @@ beside the texts. The quotes are measured: what they do not need goes to the tai
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from ..config import CompressorConfig
@@ -53,9 +53,6 @@ class Job:
         return self.prose > 0
 
 
-# -------------------------------------------------------------- plans
-
-
 @dataclass(frozen=True)
 class Plan:
     """What to shorten, to mask and to summarize, and where the tail starts."""
@@ -95,11 +92,7 @@ class Measures(Protocol):
         """Return the tokens that the quotes of a run take of `room`."""
 
 
-# -------------------------------------------------------------- runs
-
-
-@dataclass(frozen=True)
-class Way:
+class Way(NamedTuple):
     """Which runs a compression replaces."""
 
     folds: bool
@@ -116,25 +109,19 @@ def runs_of(view: View, tail_start: int, way: Way) -> list[Run]:
     alone = {(tile.start, tile.end) for tile in view.tiles}
     sizes = {
         run: size
-        for run in _open_runs(view, tail_start, way.folds)
-        if (size := view.shown(*run)) >= 2 * SMALLEST_SUMMARY and (way.small or run not in alone)
+        for start, end in (view.open_runs if way.folds else view.new_runs)
+        if start < tail_start
+        and (run := (start, min(end, tail_start)))
+        and (size := view.shown(*run)) >= 2 * SMALLEST_SUMMARY
+        and (way.small or run not in alone)
     }
     least = 0 if way.small else MAJOR_SHARE * max(sizes.values(), default=0)
     return [run for run, size in sizes.items() if size >= least]
 
 
-def _open_runs(view: View, tail_start: int, folds: bool) -> Iterator[Run]:
-    for start, end in view.open_runs if folds else view.new_runs:
-        if start < tail_start:
-            yield start, min(end, tail_start)
-
-
 def size_without(view: View, runs: Iterable[Run]) -> int:
     """Return the tokens of the view without these runs."""
     return view.size() - sum(view.shown(start, end) for start, end in runs)
-
-
-# -------------------------------------------------------------- jobs
 
 
 def main_run(view: View, runs: Sequence[Run]) -> int:
@@ -159,24 +146,16 @@ def jobs_for(
     `prose` goes to the main run; beside it stand `quotes` at most. Prose that is longer than asked
     may take `spare` tokens more.
     """
-    main = main_run(view, runs)
+    main, jobs = main_run(view, runs), []
     rooms = _shares(view, runs, needs, prose, room)
-    return tuple(
-        replace(_job(view, run, own, prose if n == main else 0, quotes), spare=spare)
-        for n, (run, own) in enumerate(zip(runs, rooms, strict=True))
-    )
-
-
-def _job(view: View, run: Run, room: int, prose: int, quotes: int) -> Job:
-    own, folds = min(room, view.shown(*run) - 1), _within(view, run)
-    # A fold's prose carries more than one segment's did.
-    asked = prose * (2 if any(segment.method == "model" for segment in folds) else 1)
-    asked = max(1, min(asked, int(own * PROSE_SHARE))) if prose else 0
-    return Job(*run, room=own, quotes=min(own, quotes), prose=asked, folds=folds)
-
-
-def _within(view: View, run: Run) -> tuple[Segment, ...]:
-    return tuple(s for start, end, s in view.tiles if run[0] <= start and end <= run[1])
+    for n, (run, share) in enumerate(zip(runs, rooms, strict=True)):
+        own = min(share, view.shown(*run) - 1)
+        folds = view.within(run)
+        # A fold's prose carries more than one segment's did.
+        asked = prose * (2 if any(segment.method == "model" for segment in folds) else 1)
+        asked = max(1, min(asked, int(own * PROSE_SHARE))) if prose and n == main else 0
+        jobs.append(Job(*run, own, min(own, quotes), spare, asked, folds))
+    return tuple(jobs)
 
 
 def _shares(
@@ -210,28 +189,15 @@ def _turn_tokens(view: View, turns: int) -> int:
     return view.span(users[max(0, len(users) - turns)], len(view.tokens))
 
 
-def _tail(view: View, start: int) -> int:
-    return view.span(start, len(view.tokens))
-
-
-def oldest(view: View, room: int) -> int:
-    """Return the start of the longest tail within `room`, of the newest step at least."""
-    starts = view.starts
-    if not starts:
-        return len(view.tokens)
-    first = bisect_left(starts, True, key=lambda start: _tail(view, start) <= room)
-    return starts[min(first, len(starts) - 1)]
-
-
 def cut(view: View, room: int, floor: int) -> int:
     """Return where the tail starts: a step boundary, a turn start where that costs little.
 
     A turn start never brings the tail below `floor` tokens.
     """
-    step, users = oldest(view, room), set(view.transcript.users)
-    least = max(floor, _tail(view, step) * (1 - TURN_START_COST))
+    step, users = view.oldest(room), set(view.transcript.users)
+    least = max(floor, view.tail(step) * (1 - TURN_START_COST))
     turns = (start for start in view.starts if start >= step and start in users)
-    return next((start for start in turns if _tail(view, start) >= least), step)
+    return next((start for start in turns if view.tail(start) >= least), step)
 
 
 MEASURED = 3
@@ -300,14 +266,12 @@ class Summaries:
                 return None
         raise BudgetTooSmall(least, limit, culprit=largest_fixed(self.view))
 
-    # ---------------------------------------------------------- the cut
-
     def _mildest(self, goal: int) -> Split:
         """Return the mildest way to the goal that leaves the tail its share, else the longest tail.
 
         If no way comes down to the goal, return the one that comes nearest.
         """
-        enough = oldest(self.view, min(self._asked, self._share(goal)))
+        enough = self.view.oldest(min(self._asked, self._share(goal)))
         ways = (FOLD, ALL) if self._old == 0 or self._is_full() else (BESIDE, FOLD, ALL)
         found = [self._longest(goal, way, self._reserve(goal, way)) for way in ways]
         roomy = [s for s in found if s.fits(goal) and self._has_room(goal, s.way)]
@@ -330,7 +294,7 @@ class Summaries:
         at = bisect_left(
             starts, True, key=lambda start: self._split(start, way, reserve).fits(goal)
         )
-        fits = _tail(view, starts[min(at, len(starts) - 1)])
+        fits = view.tail(starts[min(at, len(starts) - 1)])
         share = self._share(goal)
         start = cut(view, min(asked, fits), share if asked >= share else 0)
         return self._split(start, way, reserve)
@@ -339,8 +303,6 @@ class Summaries:
         runs = tuple(runs_of(self.view, start, way))
         texts = max(SMALLEST_SUMMARY * len(runs), texts)
         return Split(start, way, size_without(self.view, runs), texts, runs)
-
-    # ---------------------------------------------------------- shares
 
     @lazy
     def _asked(self) -> int:
@@ -353,7 +315,7 @@ class Summaries:
     def _share(self, goal: int) -> int:
         """Return the tail's share of the goal, in whole steps."""
         share = int(self._beside_head(goal) * self.budget.tail_share)
-        sizes = (_tail(self.view, start) for start in reversed(self.view.starts))
+        sizes = (self.view.tail(start) for start in reversed(self.view.starts))
         return next((size for size in sizes if size >= share), share)
 
     def _beside_head(self, goal: int) -> int:
@@ -410,14 +372,14 @@ class Summaries:
         """Return the tokens that texts and tail share."""
         starts = self.view.starts
         runs = runs_of(self.view, starts[-1], way)
-        return goal - size_without(self.view, runs) + _tail(self.view, starts[-1])
+        return goal - size_without(self.view, runs) + self.view.tail(starts[-1])
 
     def _reserve(self, goal: int, way: Way) -> int:
         """Return the tokens that the tail leaves to texts; it keeps the newest step."""
         starts = self.view.starts
         if not starts:
             return 0
-        free, newest = self._free(goal, way), _tail(self.view, starts[-1])
+        free, newest = self._free(goal, way), self.view.tail(starts[-1])
         most = min(self._besides_tail(free, goal), free - newest)
         return max(0, min(self._due(goal, way, self.budget.most_quotes), most))
 
@@ -429,8 +391,6 @@ class Summaries:
         """
         least = self._due(goal, way, self.budget.quotes)
         return not self.view.starts or 2 * self._reserve(goal, way) >= least
-
-    # ---------------------------------------------------------- the texts
 
     def _measured(self, split: Split, goal: int) -> Plan:
         """Return the plan with the cut fixed: what the quotes do not need goes to the tail."""
@@ -462,17 +422,17 @@ class Summaries:
 
         Quotes of a shorter middle need less in proportion.
         """
-        view, tail, whole = self.view, _tail(self.view, split.start), self._source(split)
+        view, tail, whole = self.view, self.view.tail(split.start), self._source(split)
 
         def at(start: int) -> Split:
             found = self._split(start, split.way, 0)
             return found._replace(texts=prose + quotes * self._source(found) // whole)
 
-        older = [s for s in view.starts if s < split.start and _tail(view, s) <= self._asked]
+        older = [s for s in view.starts if s < split.start and view.tail(s) <= self._asked]
         longest = bisect_left(older, True, key=lambda start: at(start).fits(goal))
         if longest == len(older):
             return split._replace(texts=prose + quotes)
-        room = _tail(view, older[longest])
+        room = view.tail(older[longest])
         longer = at(cut(view, room, max(tail + 1, int(room * FILLED))))
         is_longer = len(longer.runs) == len(split.runs) and longer.fits(goal)
         return longer if is_longer else split._replace(texts=prose + quotes)

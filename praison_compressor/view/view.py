@@ -7,7 +7,7 @@ Pure: from the same transcript and segments comes the same view, byte for byte.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
@@ -170,6 +170,10 @@ class View:
         """Return the summaries that the view shows, in order."""
         return tuple(tile.segment for tile in self.tiles)
 
+    def within(self, run: Run) -> tuple[Segment, ...]:
+        """Return the summaries that replace parts of a run."""
+        return tuple(s for start, end, s in self.tiles if run[0] <= start and end <= run[1])
+
     @lazy
     def covered(self) -> frozenset[int]:
         """Return the messages that summaries replace."""
@@ -197,6 +201,17 @@ class View:
         """Return where a tail may start: at the steps after the head and the last summary."""
         earliest = max([self.head_end, *(tile.end for tile in self.tiles)])
         return tuple(step.start for step in self.transcript.steps if step.start >= earliest)
+
+    def tail(self, start: int) -> int:
+        """Return the tokens from a message on."""
+        return self.span(start, len(self.tokens))
+
+    def oldest(self, room: int) -> int:
+        """Return the start of the longest tail within `room`, of the newest step at least."""
+        if not self.starts:
+            return len(self.tokens)
+        first = bisect_left(self.starts, True, key=lambda start: self.tail(start) <= room)
+        return self.starts[min(first, len(self.starts) - 1)]
 
     @lazy
     def open_runs(self) -> tuple[Run, ...]:
