@@ -121,13 +121,8 @@ def _telling(call: ToolCall | None, output: str) -> str:
     if flat[0] in "{[" and (said := _json_words(flat)):
         return said
     kind = kind_of(call) if call is not None else ACTS
-    if kind in (SHOWS, LISTS):
-        # What was asked for is no report of what came of it: its first line may be one.
-        asked = [f'"{value}"' for value in named_arguments(call).values()] if call else []
-        near = (line.strip() for line in flat[:EDGE_CHARS].splitlines() if _says(line))
-        first = next((line for line in near if not any(echo in line for echo in asked)), "")
-        is_report = kind == LISTS or (is_bad(first) and not _ECHO.match(first))
-        return cut(first, LINE_CHARS) if is_report else ""
+    if call is not None and kind in (SHOWS, LISTS):
+        return cut(_first(call, kind, flat), LINE_CHARS)
     lines = [line.strip() for line in _lines(flat) if _says(line)]
     if call is None or command_of(call):
         return _chosen(lines)
@@ -136,7 +131,21 @@ def _telling(call: ToolCall | None, output: str) -> str:
         return _edges([*lines, *(" ".join(one[0].split()).lstrip("# ") for one in found[-1:])])
     # A result may repeat what it was given, as a plan that was approved.
     given = "\n".join(map(str, named_arguments(call).values()))
-    return _chosen([line for line in lines if len(line) <= SHAPE_CHARS or line not in given])
+    echoed = {line.strip() for line in given.splitlines()}
+    return _chosen([x for x in lines if x not in (echoed if len(x) <= SHAPE_CHARS else given)])
+
+
+def _first(call: ToolCall, kind: str, output: str) -> str:
+    """Return the first line of what was asked for, if that is a hit or an error.
+
+    A text that was asked for is no report of what came of asking.
+    """
+    lines = (line.strip() for line in output[:EDGE_CHARS].splitlines() if _says(line))
+    if kind == LISTS:
+        asked = [f'"{value}"' for value in named_arguments(call).values()]
+        return next((line for line in lines if not any(map(line.__contains__, asked))), "")
+    first = next(lines, "")
+    return first if is_bad(first) and not _ECHO.match(first) else ""
 
 
 def _whole(output: str) -> str:
