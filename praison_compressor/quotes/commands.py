@@ -33,7 +33,7 @@ class Newest(NamedTuple):
         output = without_notes(self.exchange.text)
         said, kind = telling_line(call, output), kind_of(call)
         if not said or (kind == LISTS and "\n" in output.strip()):
-            said = f"{said} {size(output)}".lstrip()
+            said = f"{size(output)} {said}".rstrip()  # a cut spares the beginning
         if kind == ACTS and "exit" not in said and exit_code(opened(output)) == "0":
             said = f"exit code 0: {said}"
         return f"{ROLE}: {said}" if call.name == AGENT and not call.id else said

@@ -144,9 +144,10 @@ class _Reader:
             self._found.texts.remove(self._last[0])
             self._last = None
         elif one.source == "user":
-            before = self._last[1] if self._last else ""
+            asked_at, before = self._last or (-1, "")
             self._end_turn()
-            said.append(Said(at, one.text, one.how, question=question_for(one.text, before)))
+            asked = question_for(one.text, before)
+            said.append(Said(at, one.text, one.how, True, asked, asked_at if asked else -1))
         elif one.source == "host" and _TAGS.sub("", one.text).strip():
             said.append(Said(at, one.text, one.how, by_user=False))
 

@@ -36,6 +36,7 @@ class Said:
     by_user: bool = True
     question: str = ""
     """The agent's question that a short text answers."""
+    question_at: int = -1
 
     @property
     def lead(self) -> str:
@@ -61,7 +62,7 @@ def section(said: Sequence[Said], visible: str, budget: int) -> Section:
     least = min(WHOLE_TOKENS, max(50, budget // 27))
     shown = [one for one in said if one.by_user and not is_visible(one.text, visible)]
     lines = [
-        Entry(one.at, rank, one.text.strip(), one.lead)
+        Entry(one.at, rank, one.text.strip(), one.lead, one.question_at)
         for one, rank in zip(shown, _ranks(shown), strict=True)
     ]
     return Section(TITLES["user"], lines, 0.45, least, noun="messages of the user")

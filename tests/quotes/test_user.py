@@ -284,7 +284,7 @@ def test_a_plan_that_a_host_repeats_is_not_the_users_words(between: str) -> None
 def test_a_short_answer_stands_beside_its_question() -> None:
     """ "1" says nothing without it; an answer in words needs none."""
     messages = [user("Plan it."), said("Two ways.\n**Which one?**\n1. bus\n2. train"), user("1")]
-    assert '[s1.3] answering "Which one?": 1' in users(quoted(messages))
+    assert '[s1.3] [s1.2] answering "Which one?": 1' in users(quoted(messages))
     assert "answering" not in users(quoted([*messages[:2], user("The second, by train.")]))
 
 
