@@ -25,18 +25,25 @@ class Newest(NamedTuple):
     exchange: AnsweredCall
     times: int
 
-    def quoted(self) -> str:
-        """Return the words of its result that decide, else the result's size."""
+    def quoted(self) -> tuple[str, str]:
+        """Return what is said of its result, which no cut tears, and the words that decide."""
         call = self.exchange.call
         if not self.exchange.is_answered:
-            return NO_RESULT
+            return NO_RESULT, ""
         output = without_notes(self.exchange.text)
         said, kind = telling_line(call, output), kind_of(call)
+        about = [f"{ROLE}:"] if call.name == AGENT and not call.id else []
         if not said or (kind == LISTS and "\n" in output.strip()):
-            said = f"{size(output)} {said}".rstrip()  # a cut spares the beginning
+            about.append(size(output))
         if kind == ACTS and "exit" not in said and exit_code(opened(output)) == "0":
-            said = f"exit code 0: {said}"
-        return f"{ROLE}: {said}" if call.name == AGENT and not call.id else said
+            about.append("exit code 0:")
+        return " ".join(about), said
+
+    def entry(self, rank: tuple[int, ...], what: str, path: str = "") -> Entry:
+        """Return its entry; the words name the path, if given, only as "…"."""
+        about, said = self.quoted()
+        lead = f"{what} -> {about}{' ' if about and said else ''}"
+        return Entry(self.exchange.where, rank, said.replace(path, "…") if path else said, lead)
 
     def often(self) -> str:
         """Return how many equal calls it is the last of, in words."""
@@ -63,7 +70,7 @@ def section(found: Mapping[str, Newest], changed: Mapping[str, Newest], budget: 
     """
     others, best = parted(sorted(found.items(), key=_rank, reverse=True), budget)
     lines = [
-        Entry(one.exchange.where, _rank((line, one)), one.quoted(), f"{_said(line, one)} -> ")
+        one.entry(_rank((line, one)), cut(line, COMMAND_CHARS) + one.often())
         for line, one in sorted(best, key=lambda item: item[1].exchange.at)
     ]
     at = max((one.exchange.at for one in changed.values()), default=-1)
@@ -82,7 +89,3 @@ def parted(entries: Sequence[T], budget: int) -> tuple[Sequence[T], Sequence[T]]
 
 def _rank(item: tuple[str, Newest]) -> tuple[int, ...]:
     return kind_of(item[1].exchange.call) != ACTS, -item[1].exchange.at
-
-
-def _said(line: str, one: Newest) -> str:
-    return cut(line, COMMAND_CHARS) + one.often()

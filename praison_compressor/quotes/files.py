@@ -22,7 +22,7 @@ def changed(found: Mapping[str, Newest], budget: int) -> Section:
     """
     older, newest = parted(_by_call(found), budget)
     lines = [
-        Entry(one.exchange.where, (-n,), _quoted(paths, one), f"{_what(paths, one)} -> ")
+        one.entry((-n,), _what(paths, one), paths[0] if len(paths) == 1 and "/" in paths[0] else "")
         for n, (paths, one) in enumerate(newest)
     ]
     left = [one.exchange.where for paths, one in older for _ in paths]
@@ -43,12 +43,6 @@ def _what(paths: Sequence[str], one: Newest) -> str:
     line = cut(command_of(one.exchange.call).strip(), 80)
     call = (f"`{line}`" if line else one.exchange.call.name) + one.often()
     return call if all(path in line for path in paths) else f"{', '.join(paths)}: {call}"
-
-
-def _quoted(paths: Sequence[str], one: Newest) -> str:
-    """Return the result's words, where the only path need not stand a second time."""
-    words = one.quoted()
-    return words.replace(paths[0], "…") if len(paths) == 1 and "/" in paths[0] else words
 
 
 # -------------------------------------------------------------- instructions
