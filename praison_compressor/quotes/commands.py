@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from ..messages.calls import AnsweredCall, exit_code, opened
 from ..messages.excerpts import cut
@@ -12,7 +12,6 @@ from .passages import ROLE, without_notes
 from .rendering import TITLES, Entry, Section
 from .telling import telling_line
 
-T = TypeVar("T")
 NO_RESULT = "no result was recorded"
 AGENT = "assistant"  # the name of a call that an agent without native calls wrote in its text
 COMMAND_CHARS = 200
@@ -81,7 +80,7 @@ def section(found: Mapping[str, Newest], changed: Mapping[str, Newest], budget: 
     return Section(TITLES["commands"], lines, 0.15, least=80, noun="calls", unlisted=left)
 
 
-def parted(entries: Sequence[T], budget: int) -> tuple[Sequence[T], Sequence[T]]:
+def parted(entries: Sequence[Any], budget: int) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the entries before the last, and as many of the last as a budget can hold."""
     most = max(8, budget // 24)
     return entries[:-most], entries[-most:]

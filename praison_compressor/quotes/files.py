@@ -12,7 +12,6 @@ from ..messages.excerpts import cut
 from ..messages.paths import SHOWS, kind_of, paths_in
 from .commands import Newest, parted
 from .rendering import TITLES, Entry, Section
-from .user import is_visible
 
 
 def changed(found: Mapping[str, Newest], budget: int) -> Section:
@@ -75,12 +74,11 @@ def _fits(path: str, name: str, pattern: str) -> bool:
     return fnmatchcase(path, pattern) or fnmatchcase(name, pattern) or f"/{path}".endswith(end)
 
 
-def instructions(found: Mapping[str, tuple[int, str]], visible: str) -> Section:
+def instructions(found: Mapping[str, tuple[int, str]]) -> Section:
     """Return the newest content of each file of instructions, with its path."""
     lines = [
         Entry(at, (-at,), _content(text), f"{source}:\n  ")
         for source, (at, text) in sorted(found.items(), key=lambda item: item[1][0])
-        if not is_visible(text, visible)
     ]
     return Section(TITLES["instructions"], lines, 0.12, least=60, noun="files of instructions")
 

@@ -24,7 +24,7 @@ from .passages import (
 )
 from .plan import TOOLS, TodoList
 from .rendering import Count, Renderer
-from .user import Said, question_for
+from .user import Said, answering
 
 
 @dataclass
@@ -58,18 +58,26 @@ class Quotes:
 
         `references` are those of the messages; `visible` is text that stands in the view anyway.
         """
+
+        def is_new(text: str) -> bool:
+            return not user.is_visible(text, visible)
+
+        said = [one for one in self.said if is_new(one.text)]
         sections = [
-            user.section(self.said, visible, budget_tokens),
-            user.others(self.said, visible),
-            files.instructions(self.instructions, visible),
+            user.section(said, budget_tokens),
+            user.others(said),
+            files.instructions({k: v for k, v in self.instructions.items() if is_new(v[1])}),
             self.plan.section(),
             files.changed(self.files, budget_tokens),
             commands.section(self.runs, self.files, budget_tokens),
         ]
         if not beside_prose:
-            sections.append(user.reports(self.reports, self.texts, visible))
-            sections.append(user.outlined(outline))
-            sections.append(user.counted(self.roles, self.tools))
+            others = sorted(set(self.texts).difference(at for at, _ in self.reports))
+            sections += [
+                user.reports([one for one in self.reports if is_new(one[1])], others),
+                user.outlined(outline),
+                user.counted(self.roles, self.tools),
+            ]
         return Renderer(count, references).render(sections, budget_tokens)
 
 
@@ -144,10 +152,11 @@ class _Reader:
             self._found.texts.remove(self._last[0])
             self._last = None
         elif one.source == "user":
-            asked_at, before = self._last or (-1, "")
+            before = self._last or (-1, "")
             self._end_turn()
-            asked = question_for(one.text, before)
-            said.append(Said(at, one.text, one.how, True, asked, asked_at if asked else -1))
+            said.append(
+                Said(at, one.text, one.how) if one.how else answering(at, one.text, *before)
+            )
         elif one.source == "host" and _TAGS.sub("", one.text).strip():
             said.append(Said(at, one.text, one.how, by_user=False))
 

@@ -34,49 +34,41 @@ class Said:
     how: str = ""
     """Where the protocol put it, if not in a message of the user's own."""
     by_user: bool = True
-    question: str = ""
-    """The agent's question that a short text answers."""
     question_at: int = -1
-
-    @property
-    def lead(self) -> str:
-        """Return the words before the text."""
-        asked = f'answering "{self.question}": ' if self.question else ""
-        return f"{self.how}: " if self.how else asked
+    """The position of the agent's question, where `how` has one."""
 
 
-def question_for(text: str, before: str) -> str:
-    """Return the last question of the agent's text before a short text, or "".
+def answering(at: int, text: str, asked_at: int, before: str) -> Said:
+    """Return a short text with the last question of the agent's text before it.
 
-    >>> question_for("1", "There are two.\\nWhich one?\\n1. a\\n2. b")
-    'Which one?'
+    >>> answering(3, "1", 2, "There are two.\\nWhich one?\\n1. a\\n2. b").how
+    'answering "Which one?"'
     """
-    if len(text.strip()) > ANSWER_CHARS:
-        return ""
     lines = (line.strip(" *_") for line in reversed(before.splitlines()))
-    return cut(next((line for line in lines if line.endswith(_ASKS)), ""), QUESTION_CHARS)
+    asked = next((line for line in lines if line.endswith(_ASKS)), "")
+    if not asked or len(text.strip()) > ANSWER_CHARS:
+        return Said(at, text)
+    return Said(at, text, f'answering "{cut(asked, QUESTION_CHARS)}"', question_at=asked_at)
 
 
-def section(said: Sequence[Said], visible: str, budget: int) -> Section:
-    """Return the section of the user's words; texts that `visible` holds are left out."""
+def section(said: Sequence[Said], budget: int) -> Section:
+    """Return the section of the user's words."""
     least = min(WHOLE_TOKENS, max(50, budget // 27))
-    shown = [one for one in said if one.by_user and not is_visible(one.text, visible)]
+    own = [one for one in said if one.by_user]
     lines = [
-        Entry(one.at, rank, one.text.strip(), one.lead, one.question_at)
-        for one, rank in zip(shown, _ranks(shown), strict=True)
+        Entry(one.at, rank, one.text.strip(), one.how and f"{one.how}: ", one.question_at)
+        for one, rank in zip(own, _ranks(own), strict=True)
     ]
     return Section(TITLES["user"], lines, 0.45, least, noun="messages of the user")
 
 
-def others(said: Sequence[Said], visible: str) -> Section:
+def others(said: Sequence[Said]) -> Section:
     """Return the section of other speakers in the user's role, by their beginning and end."""
-    shown = {one.text: one for one in said if not one.by_user}
+    newest = {one.text: one for one in said if not one.by_user}
     lines = [
-        Entry(one.at, (-one.at,), cut(text, OTHERS_CHARS), one.lead)
-        for text, one in shown.items()
-        if not is_visible(text, visible)
+        Entry(one.at, (-one.at,), cut(one.text, OTHERS_CHARS), f"{one.how}: ")
+        for one in sorted(newest.values(), key=lambda one: one.at)
     ]
-    lines.sort(key=lambda line: line.at)
     return Section(TITLES["others"], lines, 0.08, noun="texts in the user's role")
 
 
@@ -94,7 +86,7 @@ def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
     last = {one.text: n for n, one in enumerate(said)}
     for n, one in enumerate(said):
         kind = ASKS if one.text.rstrip().endswith(_ASKS) else STATES
-        if n == 0 or n >= len(said) - NEWEST or one.how:
+        if n == 0 or n >= len(said) - NEWEST or (one.how and one.question_at < 0):
             kind = FIRST
         elif last[one.text] != n or (len(words[n]) <= GO_ON_WORDS and words[n] <= common):
             kind = GOES_ON
@@ -105,11 +97,10 @@ def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
 # -------------------------------------------------------------- the agent's words, and counts
 
 
-def reports(found: Sequence[tuple[int, str]], texts: Sequence[int], visible: str) -> Section:
+def reports(found: Sequence[tuple[int, str]], others: Sequence[int]) -> Section:
     """Return what the agent said at the ends of turns; the agent's other texts are counted."""
-    lines = [Entry(at, (-at,), text.strip()) for at, text in found if not is_visible(text, visible)]
-    left = sorted(set(texts).difference(at for at, _ in found))
-    return Section(TITLES["reports"], lines, 0.2, 60, "texts of the assistant", left)
+    lines = [Entry(at, (-at,), text.strip()) for at, text in found]
+    return Section(TITLES["reports"], lines, 0.2, 60, "texts of the assistant", others)
 
 
 def outlined(outline: Sequence[str]) -> Section:
