@@ -68,6 +68,7 @@ class _Filled(NamedTuple):
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 TRIES = 4
 HEADING_TOKENS = 14
+SPARE_TOKENS, SPARE_SHARE = 30, 0.03  # room, also as a share of the budget, that is used again
 LEAST_CHARS = 30
 CUT_CHARS = 34  # characters of the words that say how much is left out
 REFERENCE_BYTES = 14
@@ -101,6 +102,11 @@ class Renderer:
             given = rooms[n] + NOTE_TOKENS + (spare if rooms[n] < needs[n] else 0)
             filled[n] = self._fill(wanted[n], given)
             spare += rooms[n] + NOTE_TOKENS - filled[n].tokens
+        for n, section in enumerate(wanted):
+            if filled[n].left[1] and spare > max(SPARE_TOKENS, SPARE_SHARE * budget):
+                again = self._fill(section, filled[n].tokens + spare)
+                spare += filled[n].tokens - again.tokens
+                filled[n] = again
         parts = [filled[n] for n in range(len(wanted))]
         texts = [one.text for one in parts if one.text]
         texts += filter(None, [self._note([one.left for one in parts if not one.text])])
