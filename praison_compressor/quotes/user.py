@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from ..messages.excerpts import cut
+from .passages import TYPED
 from .rendering import TITLES, Entry, Section
 
 FIRST, STATES, ASKS, GOES_ON = range(4)
@@ -86,7 +87,11 @@ def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
     last = {one.text: n for n, one in enumerate(said)}
     for n, one in enumerate(said):
         kind = ASKS if one.text.rstrip().endswith(_ASKS) else STATES
-        if n == 0 or n >= len(said) - NEWEST or (one.how and one.question_at < 0):
+        if (
+            n == 0
+            or n >= len(said) - NEWEST
+            or (one.how not in ("", TYPED) and one.question_at < 0)
+        ):
             kind = FIRST
         elif last[one.text] != n or (len(words[n]) <= GO_ON_WORDS and words[n] <= common):
             kind = GOES_ON
