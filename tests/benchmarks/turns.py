@@ -1,15 +1,14 @@
 """Recorded coding sessions as turns of a real agent: with the steps of earlier turns, and without.
 
-    python -m tests.benchmarks.turns --corpus FILE [--sessions 6] [--path P] [--window 128000]
+    python -m tests.benchmarks.turns --corpus FILE [--least 10000] [--path P] [--window 128000]
 
-Each recorded session of two or more turns with tool calls is replayed on each client path: the
-model answers what was recorded, the tool returns what was recorded. `keep_tool_steps` is on in one
-run and off in the other. Shown: of the earlier turns' results (words of at least 200 characters of
-each) the share that a turn's first request holds, word for word; recorded calls that repeat a call
-of an earlier turn, and for how many of them the earlier result stands in the request; input tokens,
-those that a prompt cache would serve, and calls of the summarizer; the price at three lists, cached
-input included. "short questions" is a conversation of independent questions with one large result
-each, which nobody needs again: there the kept steps only cost.
+Each recorded session of at least `--least` tokens with calls in two turns or more is replayed: model
+and tool return what was recorded. `keep_tool_steps` is off in one run and on in the other. Columns:
+the share of earlier turns' results (of 200 characters or more) that a turn's first request holds
+word for word; calls that repeat an earlier turn's call, and for how many of them the request holds
+the earlier result; input tokens, uncached ones, calls of the summarizer, the price at three lists.
+"fitting" sessions never reach the trigger, "longer" ones do; "short questions" is a conversation of
+independent questions with one large result each.
 """
 
 from __future__ import annotations
@@ -37,8 +36,8 @@ LONG = {"max_iter": 500, "max_tool_calls_per_turn": 5_000}
 PRICED = ("gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro")
 """Models of three providers; their listed prices of fresh and cached input are taken."""
 SHORT = "short questions"
-LONGEST = 60_000
-"""Tokens of a recorded session that is replayed."""
+FITS = 0.6
+"""Share of the window below which a session is never compressed."""
 
 
 @dataclass(frozen=True)
@@ -189,23 +188,19 @@ def figures(path: str, turns: Sequence[Turn], window: int, *, keeps: bool) -> Fi
     return found
 
 
-def sessions(corpus: str | None, most: int) -> dict[str, list[list[Turn]]]:
-    """What is replayed: recorded sessions of several turns with calls, and short questions."""
-    found: list[list[Turn]] = []
-    for one in recorded(Path(corpus)) if corpus else ():
-        turns = turns_of(one["messages"])
-        if (
-            sum(bool(turn.rounds) for turn in turns) >= 2
-            and 15_000 <= one["meta"]["tokens_cl100k"] <= LONGEST
-        ):
-            found.append(turns)
-    chosen = {"recorded": found[:most]} if found else {}
-    return {**chosen, SHORT: [short_questions()]}
+def sessions(corpus: Path | None, least: int, window: int) -> dict[str, list[list[Turn]]]:
+    """Return recorded sessions with calls in several turns, and the short questions."""
+    chosen: dict[str, list[list[Turn]]] = {"fitting": [], "longer": [], SHORT: [short_questions()]}
+    for one in recorded(corpus) if corpus else ():
+        turns, tokens = turns_of(one["messages"]), one["meta"]["tokens_cl100k"]
+        if tokens >= least and sum(bool(turn.rounds) for turn in turns) >= 2:
+            chosen["fitting" if tokens < FITS * window else "longer"].append(turns)
+    return {kind: found for kind, found in chosen.items() if found}
 
 
 def rows(given: Any) -> Iterator[Sequence[object]]:
     """Two lines for each path and kind of session: without the steps, and with."""
-    chosen = sessions(given.corpus, given.sessions)
+    chosen = sessions(given.corpus, given.least, given.window)
     for path, (kind, each) in itertools.product(
         [given.path] if given.path else hosting.EVERY_PATH, chosen.items()
     ):
@@ -224,7 +219,7 @@ def rows(given: Any) -> Iterator[Sequence[object]]:
 
 
 def main() -> None:
-    given = options(__doc__, corpus=str, sessions=6, path=hosting.EVERY_PATH, window=128_000)
+    given = options(__doc__, corpus=Path, least=10_000, path=hosting.EVERY_PATH, window=128_000)
     logging.disable(logging.ERROR)
     warnings.simplefilter("ignore")
     columns = ("path", "sessions", "steps", "results in view", "repeated calls in view", "input")
