@@ -86,7 +86,7 @@ def lost(provider: LocalProvider, life: Life) -> tuple[int, int]:
     with contextlib.suppress(LookupError):
         kept += store.archived("default", SESSION)
     store.close()
-    texts = {text_of(message) for message in kept}
+    texts = {part for message in kept for part in _parts(message)}
     questions = {hosting.turn(number, words=40) for number in life.answered[:-1]}
     results = {
         text
@@ -95,6 +95,13 @@ def lost(provider: LocalProvider, life: Life) -> tuple[int, int]:
         for text in _results(record)
     }
     return len(questions - texts), len(results - texts)
+
+
+def _parts(message: Any) -> set[str]:
+    """Return the texts of a message: Anthropic's endpoint gets one user's messages as one."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    return {text_of(message), *(text_of({**message, "content": [part]}) for part in parts)}
 
 
 def _of_user(record: Any) -> list[str]:
