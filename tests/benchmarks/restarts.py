@@ -30,6 +30,7 @@ from praison_compressor.testing import Asked, LocalProvider, Summarizer, Worker
 from tests.benchmarks.common import options, show
 from tests.helpers import hosting
 from tests.helpers.restarting import KEPT, SESSION, Numbered, Running, program
+from tests.helpers.talks import archived
 
 WINDOW = 12_000
 PATIENCE_SECONDS = 60
@@ -88,7 +89,7 @@ def lost(provider: LocalProvider, life: Life) -> tuple[int, int]:
     last = sent[-1]
     store = open_store("sqlite:///restarts.db")
     with contextlib.suppress(LookupError):
-        kept = [*last.messages, *store.archived("default", SESSION)]
+        kept = [*last.messages, *archived(store, SESSION, "default")]
     store.close()
     texts = {text_of(message) for message in kept}
     questions = {hosting.turn(number, words=40) for number in life.answered[:-1]}

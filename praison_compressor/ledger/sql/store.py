@@ -17,9 +17,16 @@ from ...messages.secrets import Redactor
 from ..segments import Outline, Segment, Session, plain_outline
 from . import reading, writing
 from .archive import Codec, MessageArchive, codec_of
-from .audit import Fault, audit
 from .database import Database
-from .erasure import Erased, erase_message, erase_session, reclaim, stored_message
+from .maintenance import (
+    Erased,
+    Fault,
+    audit,
+    erase_message,
+    erase_session,
+    reclaim,
+    stored_message,
+)
 from .schema import check_names
 
 _MOST = 256
@@ -164,7 +171,6 @@ class SqlStore:
     sessions = _reading(reading.sessions_of)
     names_below = _reading(reading.names_below)
     tree = _reading(reading.tree)
-    archived = _reading(reading.archived)
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
         """Return every hash, place or original that disagrees.
