@@ -326,7 +326,9 @@ def transcript(archive: MessageArchive, session: Session) -> list[Message]:
     if found is None:
         logger.warning(ARCHIVE_ONLY, session.id)
         linked = archive.linked(each.key for each in chain(archive, row.namespace, row.head))
-        found = list(archive.get(key for keys in linked.values() for key in keys).values())
+        keys = dict.fromkeys(key for keys in linked.values() for key in keys)
+        read = archive.get(keys)
+        found = [read[key] for key in keys]
     return found
 
 
