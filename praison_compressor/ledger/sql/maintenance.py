@@ -165,7 +165,7 @@ class Erased:
 
 
 def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erased:
-    """Forget the session's own entries; keep those inherited from its parent."""
+    """Forget the session's own entries; keep the entries of its parent."""
     _exclusive(archive)
     row = require(archive, namespace, target)
     own = entries.c.session_key == row.key
@@ -192,7 +192,7 @@ def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erase
 def erase_message(archive: MessageArchive, namespace: str, target: str) -> Erased:
     """Forget one message in every session of the namespace.
 
-    Every later summary of such a session goes too: its writer was shown the earlier ones.
+    Every later summary of these sessions is forgotten too: its writer read the earlier summaries.
     """
     _exclusive(archive)
     key, keeping = stored_message(archive, namespace, target)
@@ -217,10 +217,10 @@ def erase_message(archive: MessageArchive, namespace: str, target: str) -> Erase
 def stored_message(
     archive: MessageArchive, namespace: str, target: str
 ) -> tuple[int | None, dict[int, Outline]]:
-    """Return a message's key in the archive and the transcripts with it.
+    """Return a message's key in the archive, and the recorded transcripts that hold the message.
 
     Raises:
-        SessionNotFound: it is nowhere in this namespace.
+        SessionNotFound: no archive or transcript of this namespace has the message.
     """
     try:
         name = archive.packer.name(target)
@@ -258,7 +258,7 @@ def _sessions_of(archive: MessageArchive, chained: CTE) -> set[int]:
 
 
 def _exclusive(archive: MessageArchive) -> None:
-    """Lock commits out: they may link a message that is removed."""
+    """Block other commits: a commit could link a message while it is removed."""
     if not archive.is_sqlite:
         archive.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
@@ -271,7 +271,7 @@ def _bury(archive: MessageArchive, these: ColumnElement[bool]) -> int:
 
 
 def _holders(archive: MessageArchive, keys: Iterable[int]) -> dict[int, int]:
-    """Return each message still in use, with one session that uses it."""
+    """Return the messages that an entry still covers, each with one such session."""
     found: dict[int, int] = {}
     query = select(links.c.message_key, entries.c.session_key)
     query = query.join(entries, links.c.entry_key == entries.c.key)
@@ -298,7 +298,7 @@ def _names(archive: MessageArchive, keys: Iterable[int]) -> tuple[str, ...]:
 
 
 def _stale(archive: MessageArchive, keys: Iterable[int]) -> None:
-    """Mark all snapshots of these sessions as stale, in every process."""
+    """Mark every process's snapshots of these sessions as stale."""
     these = sessions.c.key.in_(list(keys))
     archive.execute(update(sessions).where(these).values(edits=sessions.c.edits + 1))
 
@@ -311,7 +311,7 @@ _PAUSE = 0.05
 
 
 def reclaim(database: Database) -> bool:
-    """Clear freed pages; return whether no old byte is left."""
+    """Clear freed pages; return whether all old bytes are gone."""
     try:
         return _of_sqlite(database) if database.is_sqlite else _of_postgresql(database)
     except StoreUnavailable as error:
@@ -326,8 +326,8 @@ def _of_sqlite(database: Database) -> bool:
 
 
 def _of_postgresql(database: Database) -> bool:
-    # A plain VACUUM leaves old bytes in reused pages. FULL rewrites the tables, but copies rows
-    # that an older transaction may still read, and blocks others while it waits.
+    # A plain VACUUM leaves old bytes in reused pages, so FULL rewrites the tables. FULL copies rows
+    # that an older transaction may still read: wait until such transactions have ended.
     now = database.write(lambda a: str(a.execute(text(_TRANSACTION)).scalar()))
     until = time.monotonic() + _PATIENCE
     while database.read(lambda a: a.execute(_BEFORE, {"now": now}).scalar()):
@@ -340,10 +340,10 @@ def _of_postgresql(database: Database) -> bool:
 
 
 _TRANSACTION = "SELECT pg_current_xact_id()::xid"
-"""The number of a transaction that began after the `forget` was committed."""
+"""Query for the number of a transaction that begins after the commit of `forget`."""
 
-# Transaction numbers wrap around, so ages are compared. Transactions in other databases of the
-# server count too: they hold back the snapshots of transactions that begin here.
+# Transaction numbers wrap around: compare ages. Transactions in the server's other databases count
+# too, because a new snapshot here is held back by them.
 _BEFORE = text(
     """
     SELECT count(*) FROM (
