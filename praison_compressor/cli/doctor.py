@@ -21,7 +21,7 @@ from ..errors import CompressorError
 from ..messages.display import one_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
-from . import options as opt
+from . import parameters as par
 from .terminal import FOUND_FAULT, Line, answer, counted, number, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
@@ -40,13 +40,13 @@ class Check:
 
 
 def doctor(
-    model: opt.Model = None,
-    window: opt.Window = None,
-    auxiliary_model: opt.AuxiliaryModel = None,
-    settings: opt.Setting = None,
-    store: opt.StoreUrl = None,
-    namespace: opt.Namespace = opt.DEFAULT,
-    as_json: opt.AsJson = False,
+    model: par.Model = None,
+    window: par.Window = None,
+    auxiliary_model: par.AuxiliaryModel = None,
+    settings: par.Setting = None,
+    store: par.StoreUrl = None,
+    namespace: par.Namespace = par.DEFAULT,
+    as_json: par.AsJson = False,
 ) -> None:
     """Check the host, its configuration, the window, the store, the models.
 
@@ -57,7 +57,7 @@ def doctor(
 
     $ praison-compressor doctor --window 32k
     """
-    given = opt.configured(store, namespace, settings, model, window, auxiliary_model)
+    given = par.configured(store, namespace, settings, model, window, auxiliary_model)
     with unlogged():  # the line of a check has what it found
         config, sources = _in_force(given)
         checks = {"options": sources} | {name: check(config) for name, check in CHECKS.items()}
@@ -215,7 +215,7 @@ def _tried(config: CompressorConfig) -> Any:
     Raises:
         ValueError: the process failed; with its last line.
     """
-    from .demo.agent import OFFLINE
+    from .harbour import OFFLINE
 
     code = "from praison_compressor.cli.doctor import trial; trial()"
     given = json.dumps([config.model, config.context_window])
@@ -325,7 +325,7 @@ def _window(config: CompressorConfig) -> Check:
 def _store(config: CompressorConfig) -> Check:
     before = "" if config.store_url else "memory; of an agent whose host keeps its session: "
     try:
-        with opt.ledger(config.store_url, new=True) as store:
+        with par.ledger(config.store_url, new=True) as store:
             other = "" if config.store_url else " (--store URL for another)"
             found = f"{store.place}, not made yet{other}"
             if store.is_there():  # looking must not create the file

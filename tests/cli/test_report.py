@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.cli.report import render
-from praison_compressor.cli.report.life import Life, life_of_session, life_of_transcript
+from praison_compressor.cli.report import Life, life_of_session, life_of_transcript, render
 from praison_compressor.ledger.sql.store import open_store
 from tests.cli.conftest import SESSION
 from tests.cli.test_commands import transcript
@@ -185,21 +184,3 @@ def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path: Path) -> No
     assert (told.points, told.not_sent, told.not_paid) == ((), 0, None)
     assert told.cards or told.masks
     assert "has not the whole transcript" in Page(render(told)).text
-
-
-def test_steps_of_earlier_turns_are_counted(tmp_path: Path) -> None:
-    """A session that was never compressed has a page, and its kept steps are counted on it."""
-    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-    messages = [
-        {"role": "user", "content": "What is there?"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": "a ledger"},
-        {"role": "assistant", "content": "A ledger."},
-        {"role": "user", "content": "And now?"},
-    ]
-    with closing(open_store(tmp_path / "ledger.db")) as store:
-        ours = ContextCompressor(CompressorConfig(model="gpt-4o"), store=store)
-        assert ours.save(messages, session_id=SESSION)
-        life = life_of_session(store, "default", SESSION, ours.tokens)
-    assert (life.kept_steps, life.last.messages) == (1, 5)
-    assert "kept from earlier turns 1 step" in Page(render(life)).text
