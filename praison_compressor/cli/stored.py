@@ -242,8 +242,8 @@ def _row(run: Sequence[tuple[int, Entry, bool]], kind: str) -> tuple[str | int |
 
 
 def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
-    known = {"reference": f"s{n}", "epoch": entry.epoch, "hash": entry.hash}
-    known["forgotten"] = entry.forgotten
+    known: dict[str, Any] = {"reference": f"s{n}", "forgotten": entry.forgotten}
+    known |= {"epoch": entry.epoch, "hash": entry.hash}
     return known if entry.forgotten else known | asdict(entry.segment)
 
 
