@@ -94,7 +94,10 @@ def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
     for name, variable in (("store_url", STORE_VARIABLE), ("store_key", KEY_VARIABLE)):
         if getattr(config, name) is not None:
             sources.setdefault(name, variable)
-    found = "; ".join(f"{name}: {sources[name]}" for name in sorted(sources))
+    names: dict[str, list[str]] = {}
+    for name in sorted(sources):
+        names.setdefault(sources[name], []).append(name)
+    found = "; ".join(f"{', '.join(theirs)}: {source}" for source, theirs in names.items())
     return config, Check(OK, found or "the defaults")
 
 
