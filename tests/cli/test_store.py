@@ -88,9 +88,9 @@ def test_what_search_names_is_read_by_its_reference(run: Run, view: Path, tmp_pa
     assert "row 29: " not in run("show", SESSION, where).out
     assert "row 29: " in run("show", SESSION, message).out
     for reference in (where, message, "s1"):
-        told = run("show", SESSION, reference, "--json").json
-        assert told["text"] == ours.read(reference, session_id=SESSION)
-        assert run("show", SESSION, reference).out == told["text"] + "\n"
+        answer = run("show", SESSION, reference, "--json").json
+        assert answer["text"] == ours.read(reference, session_id=SESSION)
+        assert run("show", SESSION, reference).out == answer["text"] + "\n"
     ours.close()
     assert f"{message.partition('.')[0]} " in run("show", SESSION).out
     (newest, *_) = run("search", "FACT-29", "--json").json
@@ -215,7 +215,7 @@ def test_a_session_that_is_not_there_is_exit_code_4(run: Run, view: Path) -> Non
 
 
 def test_reading_leaves_no_trace(run: Run, tmp_path: Path) -> None:
-    """A store that is not there is said to be missing, and neither file nor folder is made; a
+    """A store that is not there is reported missing, and neither file nor folder is made; a
     database of somebody else's stays as it is."""
     with closing(sqlite3.connect("photos.db")) as theirs:
         theirs.execute("CREATE TABLE photos (name)")
