@@ -109,7 +109,7 @@ StoreUrl = Annotated[
         "--store",
         metavar="URL",
         help="The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
-        "PRAISON_COMPRESSOR_STORE, else the user's own.",
+        "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted one.",
     ),
 ]
 Namespace = Annotated[str, typer.Option(metavar="NAME", help="The tenant.")]
