@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.preview import ContextUse
+from ..compressor.preview import ContextUse, Preview
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
@@ -432,6 +432,15 @@ class AgentCompressor:
             session_id=found.session_id,
             overhead_tokens=found.tool_tokens,
         )
+
+    def preview(self) -> Preview:
+        """Return what `compress` would keep, mask and summarize now; nothing is written.
+
+        Raises:
+            CompressorError: as `ContextCompressor.preview` does.
+        """
+        found = self.conversation
+        return self.engine().preview(self._now().messages, **_of(found), force=True)
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the conversation now; `focus` names what the summary must keep.

@@ -17,10 +17,11 @@ from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument
 from .conversations import Turn, during, each_step_during
-from .notices import compacted, filled, pinned, undone
+from .notices import compacted, filled, pinned, previewed, undone
 from .restarts import begin
 
-MISSPELLED = "no command"  # nobody can type it: a name ends at a blank
+MISSPELLED, PREVIEW = "no command", "compact preview"
+"""Names that nobody can type: the name of a command ends at a blank."""
 
 AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
     "status": lambda ours, said: f"Last request: {ours.status()}",
@@ -31,6 +32,7 @@ AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
     "resume": lambda ours, said: (
         f"Session {ours.resume(said)}" if said else "Which session? /resume ID"
     ),
+    PREVIEW: lambda ours, said: previewed(ours.preview(), ours.kept()),
     MISSPELLED: lambda ours, said: said,
 }
 """The answer to a command and the words behind it; `compact` waits for a model."""
@@ -61,6 +63,8 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
 async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
     """Return the agent's answer to a command."""
     try:
+        if (name, argument) == ("compact", "preview"):
+            name = PREVIEW
         if name in AT_ONCE:  # it reads the store
             return await asyncio.to_thread(AT_ONCE[name], compressor, argument)
         result = await compressor.acompress(argument or None)

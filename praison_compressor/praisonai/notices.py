@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.preview import ContextUse
+from ..compressor.preview import ContextUse, Preview
 from ..compressor.result import CompressResult
 from ..events import Event, Listener
 from ..ledger.segments import Segment
@@ -130,6 +130,19 @@ def filled(use: ContextUse, earlier: Kept) -> str:
         index = "-" if one.index is None else one.index
         lines.append(f"{f'[{index}]':<6} {short(one.tokens):>6}  {one.role} {one.tool}".rstrip())
     return "\n".join(lines)
+
+
+def previewed(preview: Preview, earlier: Kept) -> str:
+    """Return the answer to `/compact preview`: a line for each part of the view."""
+    lines = ["Nothing to compress yet."]
+    if preview.would_compress:
+        before = sum(part.tokens_before for part in preview.parts)
+        after = sum(part.tokens_after for part in preview.parts)
+        lines = [f"/compact would send {short(before)} as {short(after)}:"]
+    for part in preview.parts:
+        sizes = f"{short(part.tokens_before)} → {short(part.tokens_after)}"
+        lines.append(f"{part.name:<10} {part.messages:>4} messages  {sizes:<14} {part.why}")
+    return "\n".join([*lines, *([str(earlier)] if earlier.steps else [])])
 
 
 def compacted(result: CompressResult) -> str:

@@ -188,7 +188,8 @@ def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]
 
     With `memory={"history": True}` the newest messages of the stored session come first, and the
     agent's history, which has them too, after them (agent/chat_mixin.py:1049). The window moves on
-    every turn: each request would begin otherwise, and no summary would match.
+    every turn: each request would begin otherwise, and no summary would match. The host's summary
+    of what the window lacks goes with it: the agent's history has all of that.
     """
     history = list(getattr(agent, "chat_history", None) or ())
     users = [i for i, message in enumerate(history) if message.get("role") == "user"]
@@ -201,8 +202,14 @@ def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]
         # The window may begin amid a turn; what it shares with the history begins with one.
         is_turn = first == before.start or messages[first].get("role") == "user"
         if is_turn and _last_run(finished, list(messages[first:start])) is not None:
-            return [*messages[:first], *messages[start:]]
+            leading = (m for m in messages[:first] if not is_host_summary(m))
+            return [*leading, *messages[start:]]
     return messages
+
+
+def is_host_summary(message: Message) -> bool:
+    """Return whether the host's session store wrote the message for the turns that it cut."""
+    return is_system(message) and text_of(message).startswith("[Session Summary]\n")
 
 
 def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None:

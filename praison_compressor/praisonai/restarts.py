@@ -13,6 +13,7 @@ from ..messages import Message, digest, is_system, tool_calls_of
 from .agent_compressor import AgentCompressor
 from .agents import Agents
 from .conversations import named_by_host
+from .requests import is_host_summary
 from .sessions import session_id_of, stored_under
 
 log = logging.getLogger(__name__)
@@ -53,7 +54,8 @@ def _complete(agent: Any) -> bool:
     for restored, whole in zip(agent.chat_history, stored, strict=True):
         restored.update(whole)
     # A cut amid tool calls leaves fewer.
-    return len(stored) > getattr(store, "max_messages", len(stored)) // 2
+    is_full = len(stored) > getattr(store, "max_messages", len(stored)) // 2
+    return is_full or is_host_summary(stored[0])
 
 
 def _put_front(agent: Any, transcript: Sequence[Message]) -> None:
