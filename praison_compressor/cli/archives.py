@@ -20,7 +20,7 @@ from .transcripts import read_one, write
 
 if TYPE_CHECKING:
     from ..ledger.sql.store import SqlStore
-    from ..praisonai.sessions import Forgotten
+    from ..praisonai.ledgers import Forgotten
 
 # ---------------------------------------------------------------- restore
 
@@ -131,8 +131,8 @@ def forget(
         question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
         if not yes and not typer.confirm(question, err=True):
             raise Unusable("nothing was erased")
-        from ..praisonai.sessions import default_host
-        from ..praisonai.sessions import forget as forget_there_too
+        from ..praisonai.ledgers import default_host
+        from ..praisonai.ledgers import forget as forget_there_too
 
         found = forget_there_too(opened, namespace, target, default_host())
     value = {**asdict(found.erased), "left": found.left}
