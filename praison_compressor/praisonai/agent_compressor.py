@@ -25,7 +25,7 @@ from .journal import Kept, kept_of
 from .ledgers import Forgotten, archive_of, forget, host_session
 from .notices import Notices
 from .options import RequestedContext, takes_whole_results
-from .requests import HostRequest, conversation_now, replace_conversation
+from .requests import conversation_now, replace_conversation
 from .sending import Sender
 from .settings import RecallTools, Settings, drop_copied, wants_recall
 from .whose import is_under, named_by_host
@@ -139,7 +139,7 @@ class AgentCompressor:
 
     def kept(self) -> Kept:
         """Return the steps of earlier turns that a request would carry now."""
-        return kept_of(self._at_rest(self._said()).back, self.engine())
+        return kept_of(self._now().back, self.engine())
 
     def context_use(self) -> ContextUse:
         """Return what would fill the window if the conversation were sent now.
@@ -161,18 +161,13 @@ class AgentCompressor:
         options = self.conversation.options
         return self.engine().preview(self._now().messages, **options, force=True)
 
-    def _said(self) -> HostRequest:
-        return conversation_now(self._agent(), self.conversation.transcript)
-
-    def _at_rest(self, now: HostRequest) -> Completed:
-        if not self.config.keep_tool_steps:
-            return Completed([*now.messages], Carried(), [], [])
-        return self.conversation.journal.at_rest(now.messages, self.engine())
-
-    def _now(self) -> HostRequest:
+    def _now(self) -> Completed:
         """Return the conversation as a request would carry it now."""
-        now = self._said()
-        return replace(now, messages=self._at_rest(now).messages)
+        found = self.conversation
+        messages = conversation_now(self._agent(), found.transcript)
+        if not self.config.keep_tool_steps:
+            return Completed(messages, Carried(), [], [])
+        return found.journal.at_rest(messages, self.engine())
 
     # ------------------------------------------------------------ what it does
 

@@ -14,7 +14,7 @@ from ..ledger.segments import Entry
 from ..messages import Message, is_system
 from ..messages.digests import Seen
 from ..tokens.models import model_limits
-from .journal import Journal, Kept
+from .journal import Journal, Kept, kept_of
 from .ledgers import place_of
 
 CARRIED = 50_000
@@ -66,11 +66,15 @@ class Conversation:
         engine: ContextCompressor,
         overhead_tokens: int = 0,
         model: str | None = None,
+        back: Sequence[Message] | None = None,
     ) -> None:
-        """Take the result of its newest request to a model."""
+        """Take the result of its newest request to a model.
+
+        `back`: the messages that the host had left out; None: the journal knows them.
+        """
         self.result, self.overhead_tokens, self.model = result, overhead_tokens, model
         self.tool_tokens = overhead_tokens or self.tool_tokens
-        self.kept = self.journal.kept(result.messages, engine)
+        self.kept = kept_of(self.journal.back if back is None else back, engine, result.messages)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -46,10 +46,14 @@ class Kept:
         return f"kept from earlier turns: {steps}, {self.tokens:,} tokens"
 
 
-def kept_of(messages: Sequence[Message], engine: ContextCompressor) -> Kept:
-    """Return how many steps these messages make, and their size."""
-    calls = sum(makes_calls(message) for message in messages)
-    return Kept(calls, sum(map(engine.tokens.message, messages)))
+def kept_of(
+    back: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
+) -> Kept:
+    """Count the restored messages, of a view only those that are verbatim in it."""
+    if view is not None:
+        there = {id(message) for message in view}
+        back = [message for message in back if id(message) in there]
+    return Kept(sum(map(makes_calls, back)), sum(map(engine.tokens.message, back)))
 
 
 class Journal:
@@ -107,11 +111,10 @@ class Journal:
             carried = self._known(given, engine, session)
         return completed(carried, given, engine.tokens.cache)
 
-    def kept(self, view: Sequence[Message], engine: ContextCompressor) -> Kept:
-        """Count the restored steps that are verbatim in the view."""
-        back = () if self._back is None else self._back.back
-        there = {id(message) for message in view}
-        return kept_of([message for message in back if id(message) in there], engine)
+    @property
+    def back(self) -> Sequence[Message]:
+        """Return the messages of the last request that the host had left out."""
+        return () if self._back is None else self._back.back
 
     def of_another_model(self) -> frozenset[int]:
         """Return the ids of those messages that came back and another model wrote."""

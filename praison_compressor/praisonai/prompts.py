@@ -145,8 +145,8 @@ def _complete(agent: Any) -> bool:
         return False
     for restored, whole in zip(agent.chat_history, stored, strict=True):
         restored.update(whole)
-    # A cut amid tool calls leaves fewer.
-    is_full = len(stored) > getattr(store, "max_messages", len(stored)) // 2
+    bound: int = getattr(store, "active_window", 0) or getattr(store, "max_messages", len(stored))
+    is_full = len(stored) > bound // 2  # a cut amid tool calls leaves fewer than the bound
     return is_full or is_host_summary(stored[0])
 
 

@@ -221,13 +221,13 @@ def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None
     )
 
 
-def conversation_now(agent: Any, sent: Sequence[Message]) -> HostRequest:
+def conversation_now(agent: Any, sent: Sequence[Message]) -> list[Message]:
     """Return the agent's conversation between two turns, with the system messages sent last.
 
     The host keeps no system messages in its history.
     """
     said = itertools.dropwhile(is_system, getattr(agent, "chat_history", None) or ())
-    return HostRequest([*itertools.takewhile(is_system, sent), *said])
+    return [*itertools.takewhile(is_system, sent), *said]
 
 
 def replace_conversation(agent: Any, messages: Sequence[Message]) -> None:

@@ -16,6 +16,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event
 from ..messages import Message
+from ..messages.completing import Completed
 from ..messages.forks import renewed
 from ..tokens.models import overflow_of
 from .conversations import Conversation, Turn
@@ -165,24 +166,30 @@ class Sender:
         return found, request, self._engines.of(request.model), measured, overhead
 
     async def compress_now(
-        self, now: HostRequest, found: Conversation, focus: str | None
+        self, done: Completed, found: Conversation, focus: str | None
     ) -> CompressResult:
         """Compress a conversation between two turns; `focus` names what the summary must keep.
 
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
+        now = HostRequest(done.messages)
         async with self._notices.during(now):
             engine = await asyncio.to_thread(self._engines.focused, focus)
             result = await engine.compress(now.messages, **found.options, force=True)
-        self._remember(found, now, result, found.overhead_tokens)
+        self._remember(found, now, result, found.overhead_tokens, done.back)
         return result
 
     def _remember(
-        self, found: Conversation, request: HostRequest, result: CompressResult, beside: int
+        self,
+        found: Conversation,
+        request: HostRequest,
+        result: CompressResult,
+        beside: int,
+        back: Sequence[Message] | None = None,
     ) -> None:
         """Remember a result; offer recall, bill and report the compression."""
-        found.remember(result, self._engines.of(request.model), beside, request.model)
+        found.remember(result, self._engines.of(request.model), beside, request.model, back)
         if self._engines.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)

@@ -18,7 +18,6 @@ from praison_compressor.messages import text_of
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     ANTHROPIC,
-    EVERY_PATH,
     LITELLM,
     OPENAI,
     agent,
@@ -167,24 +166,27 @@ def test_a_cleared_history_stays_cleared(host: LocalProvider, tmp_path: Path) ->
     assert turn(0) not in [message["content"] for message in of_agent(host)[-1].messages]
 
 
-@pytest.mark.parametrize("history", [False, True], ids=["session", "history"])
-@pytest.mark.parametrize("path", EVERY_PATH)
+@pytest.mark.parametrize("retention", ["compact", "truncate"])
+@pytest.mark.parametrize(
+    ("path", "history"), [(OPENAI, False), (OPENAI, True), (LITELLM, True), (ANTHROPIC, False)]
+)
 def test_what_the_hosts_store_cut_is_taken_from_the_ledger(
-    host: LocalProvider, path: str, history: bool
+    host: LocalProvider, path: str, history: bool, retention: str
 ) -> None:
-    """A restored list that begins with the host's own summary: no loss, nothing summarized twice.
+    """Where the host's store keeps the newest messages, nothing is lost or summarized twice.
 
-    The host's store keeps the newest messages of a session, and a summary of the others.
+    A restored list may begin with the store's own summary of the others.
     """
     store = get_default_session_store()
-    store.active_window = 12
+    store.active_window, store.retention = 12, retention
     memory = MemoryConfig(session_id=SESSION, history=history, history_limit=100)
     for run in range(3):
         made = agent(host, path, context(host), memory=memory)
         chat(made, [*map(turn, range(6 * run, 6 * run + 6))])
         spoken = [one["content"] for one in made.chat_history if one["role"] == "user"]
         assert spoken == [*map(turn, range(6 * run + 6))]
-    assert store.get_working_history(SESSION)[0]["content"].startswith("[Session Summary]")
+    begins = store.get_working_history(SESSION)[0]["content"]
+    assert begins.startswith("[Session Summary]") == (retention == "compact")
     sent = of_agent(host)
     assert "[Session Summary]" not in " ".join(text_of(m) for one in sent for m in one.messages)
     paid = len(host.for_model("aux"))

@@ -251,8 +251,8 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     async def _receive(self, message: str | bytes) -> None:
         try:
             event = json.loads(message)
-        except (ValueError, RecursionError) as error:  # thousands of brackets nest too deeply
-            logger.warning("a frame skipped, it is no JSON: %s", type(error).__name__)
+        except (ValueError, RecursionError) as fault:  # thousands of brackets nest too deeply
+            logger.warning("a frame skipped, it is no JSON: %s", type(fault).__name__)
             return
         if not isinstance(event, dict):
             return
