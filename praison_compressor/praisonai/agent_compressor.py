@@ -21,7 +21,7 @@ from ..messages.completing import Carried, Completed, carried_in
 from ..summaries.threads import run
 from .conversations import Conversation, Status, Turn
 from .engines import Engines
-from .journal import Kept, kept_of
+from .journal import KeptSteps, kept_of
 from .ledgers import Forgotten, archive_of, forget, host_session
 from .notices import Notices
 from .options import RequestedContext, takes_whole_results
@@ -137,7 +137,7 @@ class AgentCompressor:
         found = self.conversation
         return found.status(self.engine(found.model))
 
-    def kept(self) -> Kept:
+    def kept(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""
         return kept_of(self._now().back, self.engine())
 

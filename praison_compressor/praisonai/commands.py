@@ -16,7 +16,7 @@ from ..errors import CompressorError
 from ..ledger.segments import Segment
 from .agent_compressor import AgentCompressor
 from .conversations import short
-from .journal import Kept
+from .journal import KeptSteps
 
 MISSPELLED, PREVIEW = "no command", "compact preview"
 """Names that nobody can type: the name of a command ends at a blank."""
@@ -76,7 +76,7 @@ async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
 # ------------------------------------------------------------ answers in words
 
 
-def filled(use: ContextUse, earlier: Kept) -> str:
+def filled(use: ContextUse, earlier: KeptSteps) -> str:
     """Return the answer to `/context`: the window's parts, then its largest messages."""
     notes = {name: f"{n} message{'s' * (n != 1)}" for name, n in use.messages.items()}
     notes |= {"free": f"compressed above {short(use.trigger)}", "reserve": "for the answer"}
@@ -94,7 +94,7 @@ def filled(use: ContextUse, earlier: Kept) -> str:
     return "\n".join(lines)
 
 
-def previewed(preview: Preview, earlier: Kept) -> str:
+def previewed(preview: Preview, earlier: KeptSteps) -> str:
     """Return the answer to `/compact preview`: a line for each part of the view."""
     lines = ["Nothing to compress yet."]
     if preview.would_compress:

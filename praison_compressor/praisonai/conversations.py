@@ -14,7 +14,7 @@ from ..ledger.segments import Entry
 from ..messages import Message, is_system
 from ..messages.digests import Seen
 from ..tokens.models import model_limits
-from .journal import Journal, Kept, kept_of
+from .journal import Journal, KeptSteps, kept_of
 from .ledgers import place_of
 
 CARRIED = 50_000
@@ -55,7 +55,7 @@ class Conversation:
     """Digest -> length of `left` when the turn that first carried the message began."""
     journal: Journal = field(init=False, repr=False)
     """What its requests have carried, the tool steps that the host drops among it."""
-    kept: Kept = field(default_factory=Kept)
+    kept: KeptSteps = field(default_factory=KeptSteps)
     """What of earlier turns' steps stood in its last request."""
     taken_back: set[str] = field(default_factory=set)
     """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
@@ -175,7 +175,7 @@ class Status:
     summaries: int = 0
     store: str = "memory"
     """Where the ledger is."""
-    earlier: Kept = field(default_factory=Kept)
+    earlier: KeptSteps = field(default_factory=KeptSteps)
     """Steps of earlier turns among the kept tokens, which the host had dropped."""
 
     @property

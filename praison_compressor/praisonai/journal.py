@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptSteps:
     """Steps of earlier turns that a request carries although the host dropped them."""
 
     steps: int = 0
@@ -48,12 +48,12 @@ class Kept:
 
 def kept_of(
     back: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
-) -> Kept:
+) -> KeptSteps:
     """Count the restored messages, of a view only those that are verbatim in it."""
     if view is not None:
         there = {id(message) for message in view}
         back = [message for message in back if id(message) in there]
-    return Kept(sum(map(makes_calls, back)), sum(map(engine.tokens.message, back)))
+    return KeptSteps(sum(map(makes_calls, back)), sum(map(engine.tokens.message, back)))
 
 
 class Journal:
