@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from ..messages import ToolCall
-from ..messages.calls import command_of
+from ..messages.calls import SHOWS, command_of, kind_of, paths_in
 from ..messages.excerpts import cut
-from ..messages.paths import SHOWS, kind_of, paths_in
 from .commands import Newest, parted
 from .rendering import TITLES, Entry, Section
 
