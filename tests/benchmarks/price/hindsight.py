@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from itertools import accumulate, pairwise
 from typing import NamedTuple
 
-from praison_compressor import CompressorConfig
 from praison_compressor.view.budget import FORCED_SHARE, Budget
 
 from .prices import Provider, Run, Session
 
 LEVELS = 24
-"""Sizes of a view after a compression that are told apart."""
+"""Sizes of a view after a compression: shares of the target, rounded up."""
+COLD_SHARE = 0.5
+"""Share of the trigger above which a cold cache is a moment: `idle_trigger_ratio`'s default."""
 REQUEST_TOKENS = 700
 """Tokens of a summarizer's request beside the messages."""
 
@@ -93,7 +94,7 @@ def _onward(
     course: Course, at: Provider, place: int, left: int, state: _State, *, at_marks: bool
 ) -> Iterator[tuple[tuple[int, int], _State]]:
     """Yield each next compression after the one at a request, and the session's end."""
-    cold = int(course.budget.trigger * CompressorConfig.idle_trigger_ratio)
+    cold = int(course.budget.trigger * COLD_SHARE)
     start = course.sizes[place] if place >= 0 else 0
     spent, view, end = state.dollars, left, len(course.sizes)
     for k in range(place + 1, end):
