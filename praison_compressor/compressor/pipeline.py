@@ -97,16 +97,15 @@ class Pipeline:
         if parent is not None and self.sessions.is_first(request.key, "fork", parent):
             self._log_no_fork(request, parent)
         view = self.projector.look(request)
-        if request.mode is Mode.FALLBACK:
-            return self._uncommitted(request, view)
         if request.mode is Mode.BACKGROUND:
             return self._at_once(request, view)
+        if request.mode is Mode.FALLBACK:
+            return self._sent(request, view, self.projector.plan(request, view))
         plan = self._plan(request, view)
-        if plan is None:
-            return self._unchanged(request, view)
-        if is_asked_about(_key(view)):  # inside the hook, waiting would deadlock
-            return self._vetoed(request, view, plan)
-        return Planned(request, view, plan)
+        if plan is not None and not is_asked_about(_key(view)):
+            return Planned(request, view, plan)
+        # Inside the hook, waiting would deadlock.
+        return self._sent(request, view) if plan is None else self._vetoed(request, view, plan)
 
     def _plan(self, request: Request, view: View) -> Plan | None:
         """Return the plan; log once if one is due but impossible."""
@@ -125,8 +124,14 @@ class Pipeline:
             logger.info("session %s: compressing it now would free too little", name)
         return plan
 
-    def _unchanged(self, request: Request, view: View) -> CompressResult:
-        """Return the result of a view to which nothing is to be done; remember the view."""
+    def _sent(self, request: Request, view: View, plan: Plan | None = None) -> CompressResult:
+        """Return the result of a view as it is now, or with a plan's texts without a model.
+
+        The view is remembered, the texts are recorded nowhere.
+        """
+        if plan is not None:
+            after, texts = self._with_texts(request, view, plan)
+            return result_of(request, after, self._tokens, texts)
         result = result_of(request, view, self._tokens)
         turn = last_turn_of(request, view, result, self._tokens)
         if turn is not None:
@@ -176,7 +181,7 @@ class Pipeline:
             if lost >= MOST_CONFLICTS:
                 raise LedgerConflict(f"session {view.session.id}: its tip moved {lost} times")
             view, plan = await asyncio.to_thread(self._seen, request, view)
-        found = result_of(request, view, self._tokens)
+        found = self._sent(request, view)
         return replace(found, usage=found.usage + bill)
 
     def _seen(self, request: Request, view: View) -> tuple[View, Plan | None]:
@@ -243,18 +248,6 @@ class Pipeline:
         entries = self._writing.segments(request, view, plan, texts, None)
         return view.adding(segment for segment, _ in entries), texts
 
-    def _uncommitted(self, request: Request, view: View) -> CompressResult:
-        """Return the view that fits: the whole, or with texts without a model."""
-        plan = self.projector.plan(request, view)
-        if plan is None:
-            return result_of(request, view, self._tokens)
-        return self._drafted(request, view, plan)
-
-    def _drafted(self, request: Request, view: View, plan: Plan) -> CompressResult:
-        """Return the result with texts without a model, recorded nowhere."""
-        after, texts = self._with_texts(request, view, plan)
-        return result_of(request, after, self._tokens, texts)
-
     def _vetoed(self, request: Request, view: View, plan: Plan) -> CompressResult:
         """Return the view without the compression that a hook refused.
 
@@ -262,10 +255,7 @@ class Pipeline:
         """
         self._skip(request, view, VETO, view.session.tip)
         fits = view.size() <= request.budget.limit
-        if fits:
-            found = result_of(request, view, self._tokens)
-        else:
-            found = self._drafted(request, view, plan)
+        found = self._sent(request, view, None if fits else plan)
         return replace(found, vetoed=True, written=())
 
     def save(self, request: Request, session: Session) -> bool:
@@ -284,21 +274,19 @@ class Pipeline:
         if short is not None:
             done = self._shortened(request, view, short)
             if done is None:
-                plan = self.projector.plan(request, view)
-                return self._drafted(request, view, plan or short)
+                return self._sent(request, view, self.projector.plan(request, view) or short)
             if done.vetoed or short.masks:
                 return done
             view = self.projector.again(view, self.projector.open(request))
             newly_masked = done.newly_masked
         if view.size() > self.soft_mark(request, view.session):
-            work = functools.partial(self._prepare, request, view)
-            self.background.start(_key(view), work)
+            self.background.start(_key(view), functools.partial(self._prepare, request, view))
         if filled is not None:
             return filled
         # Above the trigger, where the provider takes the whole: nothing is lost and its cache stays
         # warm until the text is there. Less than the whole is sent only where it must be.
         plan = self._plan(request, view) if view.size() > request.budget.limit else None
-        sent = self._unchanged(request, view) if plan is None else self._held(request, view, plan)
+        sent = self._sent(request, view) if plan is None else self._held(request, view, plan)
         return replace(sent, newly_masked=newly_masked)
 
     def soft_mark(self, request: Request, session: Session) -> int:
@@ -374,7 +362,7 @@ class Pipeline:
         """
         view = self.projector.look(request, session)
         try:
-            return self._uncommitted(request, view)
+            return self._sent(request, view, self.projector.plan(request, view))
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         limit, count = request.budget.limit, self._tokens.messages
@@ -385,7 +373,7 @@ class Pipeline:
         messages = [shorter.get(id(message), message) for message in view.own]
         try:
             short = self.projector.look(replace(request, messages=messages), session)
-            fit = self._uncommitted(request, short)
+            fit = self._sent(request, short, self.projector.plan(request, short))
         except BudgetTooSmall:
             bare = shorten(kept, limit, count)
             nothing = replace(view, segments=())
