@@ -249,7 +249,7 @@ def test_a_fork_lacks_what_its_parent_was_made_to_forget_and_says_so(
     assert longer[-1] in left
     assert len(left) < len(longer)
     assert "session f: " in caplog.text
-    assert "segments of it were forgotten" in caplog.text
+    assert "of its segments were forgotten" in caplog.text
 
 
 def test_a_hole_in_a_fork_is_told_in_its_place(sql_store: SqlStore) -> None:
