@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import CompressorConfig, whole
 from ..errors import CompressorError, ConfigError, LedgerError
-from ..events import Event, Hook, Listener
+from ..events import Hook, Listener
 from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, Store, undoing
@@ -22,7 +23,8 @@ from ..messages import Message, as_list, to_plain
 from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
-from .pipeline import Pipeline, Planned
+from .clock import cooled
+from .pipeline import SOFT_RATIO, Pipeline, Planned
 from .preview import ContextUse, Preview, context_use_of, preview_of
 from .request import (
     Key,
@@ -39,7 +41,7 @@ from .request import (
 )
 from .result import CompressResult
 from .sessions import Sessions, added_to
-from .telemetry import Telemetry
+from .telemetry import Telemetry, emit
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -64,6 +66,7 @@ class ContextCompressor:
             window is made to fit all the same), a text instructs the summarizer. An exception is
             logged and refuses nothing.
         sessions: the memory of sessions between turns; compressors of one agent share it.
+        clock: returns seconds since 1970. None: `time.time`.
     """
 
     def __init__(
@@ -77,8 +80,9 @@ class ContextCompressor:
         telemetry: Listener | None = None,
         before_compression: Hook | None = None,
         sessions: Sessions | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
-        check_parts(config, store, tokens, on_event, telemetry, before_compression)
+        check_parts(config, store, tokens, on_event, telemetry, before_compression, clock)
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
@@ -90,11 +94,12 @@ class ContextCompressor:
             self.store,
             self.tokens,
             self.sessions,
-            functools.partial(_emit, telemetry or Telemetry(), on_event),
+            functools.partial(emit, telemetry or Telemetry(), on_event),
             before_compression,
         )
         self.background = self._pipeline.background
         """What is being written off the request path."""
+        self._clock = clock or (lambda: time.time())
         self._without_ledger = False
 
     # -------------------------------------------------------------- views
@@ -206,6 +211,24 @@ class ContextCompressor:
         request = self._request(messages, options, Mode.PREVIEW)
         view = self._pipeline.projector.look(request)
         return context_use_of(request, view, self.tokens, options.get("overhead_tokens", 0))
+
+    def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
+        """Begin the next summary while the user is away; return whether one was begun.
+
+        For an application's idle loop, called as often as it likes: a summary is begun once the
+        provider's cache is cold and the view is above `idle_trigger_ratio` of the trigger, off the
+        caller's thread. `background.wait()` waits for it. The next request finds it in the ledger.
+
+        Args:
+            messages: the transcript. None: the session's last one, from memory or the store.
+            options: as for `compress`.
+
+        Raises:
+            CompressorError: as `compress` would.
+        """
+        options = checked(options)
+        request = self._request(messages or (), options, Mode.BACKGROUND)
+        return self._pipeline.idle(request, has_messages=messages is not None, now=self._clock())
 
     # -------------------------------------------------------------- transcripts
 
@@ -366,21 +389,25 @@ class ContextCompressor:
     def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Planned:
         """Return the result if nothing has to be waited for, else what to carry out."""
         request = self._request(messages, options)
-        return self._quiet(request) or self._pipeline.start(request)
+        session = self._pipeline.projector.open(request)
+        if request.mode is not Mode.FALLBACK:
+            now = self._clock()
+            request = cooled(request, session, self.sessions, now)
+            self.sessions.of(request.key).requested = now
+        return self._quiet(request, session) or self._pipeline.start(request, session)
 
-    def _quiet(self, request: Request) -> CompressResult | None:
+    def _quiet(self, request: Request, session: Session) -> CompressResult | None:
         """Return the result if the turn only adds to the last one and fits, else None."""
         last, budget = self.sessions.of(request.key).last_turn, request.budget
         if last is None or request.force or budget.limit == budget.target:
             return None
-        if not self.store.open(*request.key).is_as(last.session):
+        if not session.is_as(last.session):
             return None
-        trigger = request.budget_for(last.session).trigger
         if self.background.busy(request.key):
             # While a summary is written, send the whole as long as it fits.
             trigger = budget.limit
-        elif self.config.background:
-            trigger = self._pipeline.soft_mark(request, last.session)
+        else:
+            trigger = request.trigger_for(session, SOFT_RATIO if self.config.background else 1.0)
         found = added_to(last, request, trigger, self.tokens)
         if found is None:
             return None
@@ -424,13 +451,3 @@ def default_store(config: CompressorConfig) -> Store:
 
     masks = config.redact_secrets is not False
     return open_store(config.store_url, key=config.store_key, mask_secrets=masks)
-
-
-def _emit(telemetry: Listener, listener: Listener | None, event: Event) -> None:
-    telemetry(event)
-    if listener is None:
-        return
-    try:
-        listener(event)
-    except Exception:
-        logger.exception("a listener failed at %s", event.name)

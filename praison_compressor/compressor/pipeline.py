@@ -30,6 +30,7 @@ from ..view.masks import shorten
 from ..view.plan import is_due
 from ..view.view import View
 from .background import Background, leased
+from .clock import cooled
 from .projection import Projector, outline_of
 from .request import Key, Mode, Request
 from .result import CompressResult, committed, result_of, usage_of
@@ -85,7 +86,7 @@ class Pipeline:
 
     # -------------------------------------------------------------- look and plan
 
-    def start(self, request: Request) -> CompressResult | Planned:
+    def start(self, request: Request, session: Session) -> CompressResult | Planned:
         """Return the result, or the plan to `carry_out` if the caller must wait.
 
         Raises:
@@ -96,7 +97,7 @@ class Pipeline:
         parent = request.parent_id
         if parent is not None and self.sessions.is_first(request.key, "fork", parent):
             self._log_no_fork(request, parent)
-        view = self.projector.look(request)
+        view = self.projector.look(request, session)
         if request.mode is Mode.BACKGROUND:
             return self._at_once(request, view)
         if request.mode is Mode.FALLBACK:
@@ -280,8 +281,8 @@ class Pipeline:
                 return done
             view = self.projector.again(view, self.projector.open(request))
             newly_masked = done.newly_masked
-        if view.size() > self.soft_mark(request, view.session):
-            self.background.start(_key(view), functools.partial(self._prepare, request, view))
+        if view.size() > request.trigger_for(view.session, SOFT_RATIO):
+            self.prepare(request, view)
         if filled is not None:
             return filled
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
@@ -290,10 +291,9 @@ class Pipeline:
         sent = self._sent(request, view) if plan is None else self._held(request, view, plan)
         return replace(sent, newly_masked=newly_masked)
 
-    def soft_mark(self, request: Request, session: Session) -> int:
-        """Return the size above which a summary is prepared."""
-        budget = request.budget_for(session)
-        return int(budget.trigger * (1.0 if session.was_undone else SOFT_RATIO))
+    def prepare(self, request: Request, view: View) -> bool:
+        """Begin a summary in the background; return whether it was begun."""
+        return self.background.start(_key(view), functools.partial(self._prepare, request, view))
 
     def _shortened(self, request: Request, view: View, plan: Plan) -> CompressResult | None:
         """Commit masks and excerpts; return None while a summary of the session is written.
@@ -353,6 +353,25 @@ class Pipeline:
         used = tuple(segment for segment in added if id(segment) in standing)
         held = Placeholder(view.session, used, tuple(unreported))
         self.sessions.of(request.key).placeholder = held
+
+    def idle(self, request: Request, *, has_messages: bool, now: float) -> bool:
+        """Begin a summary if the cache is cold and the view is above the cold trigger.
+
+        Without messages take the session's last ones, from memory or the store.
+        """
+        session, known = self.projector.open(request), self.sessions.of(request.key)
+        request = cooled(request, session, self.sessions, now)
+        silence = f"{session.tip} {max(known.requested, session.updated)}"
+        # One look in each silence is enough.
+        if request.cold_trigger is None or not self.sessions.is_first(request.key, "idle", silence):
+            return False
+        if not has_messages:
+            last = known.last_turn
+            is_newest = last is not None and session.is_as(last.session)
+            found = last.known if last and is_newest else self._store.transcript(session)
+            request = replace(request, messages=found)
+        view = self.projector.look(request, session)
+        return view.size() > request.trigger_for(session) and self.prepare(request, view)
 
     # -------------------------------------------------------------- whatever fails
 

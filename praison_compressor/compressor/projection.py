@@ -81,7 +81,9 @@ class Projector:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
         """
         budget, by_model = request.budget_for(view.session), request.has_model
-        return plan(view, budget, self.texts, force=request.force, by_model=by_model)
+        is_early = budget.trigger >= view.size() > request.trigger_for(view.session)
+        force = request.force or is_early
+        return plan(view, budget, self.texts, force=force, by_model=by_model)
 
     def shortening(self, request: Request, view: View) -> Plan | None:
         """Return the plan's masks and excerpts, or None without any.

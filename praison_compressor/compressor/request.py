@@ -68,6 +68,8 @@ class Request:
     force: bool = False
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
+    cold_trigger: int | None = None
+    """Tokens above which to compress, as the provider's cache is cold; None: warm or unknown."""
 
     def budget_for(self, session: Session) -> Budget:
         """Return the budget for a session as it is now.
@@ -76,6 +78,18 @@ class Request:
         the undo back.
         """
         return self.at(self.budget.limit).budget if session.was_undone else self.budget
+
+    def trigger_for(self, session: Session, share: float = 1.0) -> int:
+        """Return the tokens above which to compress: a share of the trigger, or less if cold."""
+        trigger = self.budget_for(session).trigger
+        if session.was_undone:
+            return trigger
+        return min(int(trigger * share), self.cold_trigger or trigger)
+
+    def cooled(self) -> Request:
+        """Return the request with the trigger for a cold cache."""
+        trigger = int(self.budget.trigger * self.config.idle_trigger_ratio)
+        return replace(self, cold_trigger=max(trigger, self.config.token_floor))
 
     def at(self, trigger: int) -> Request:
         """Return the request with another trigger."""

@@ -52,6 +52,8 @@ class Memory:
     said: dict[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
     owed: Usage = field(default_factory=Usage)
+    requested: float = 0.0
+    """Seconds since 1970 of the last request; 0: none in this process."""
 
 
 class Sessions:
@@ -92,6 +94,14 @@ class Sessions:
             is_first = said.get(subject) != epoch
             said[subject] = epoch
             return is_first
+
+    def seconds_since(self, key: Key, session: Session, now: float) -> float | None:
+        """Return the seconds since the session's last known request, or None.
+
+        The ledger has the newest write of other processes.
+        """
+        last = max(self.of(key).requested, session.updated)
+        return now - last if last else None
 
     def owe(self, key: Key, usage: Usage) -> None:
         """Add the usage to the bill of the session's next result."""
