@@ -17,8 +17,10 @@ from ..events import Listener
 from ..ledger.segments import Segment, Store
 from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
+from ..messages import Message
 from ..messages.completing import Carried, Completed, carried_in
 from ..summaries.threads import run
+from .bills import Bill
 from .conversations import Conversation, Status, Turn
 from .engines import Engines
 from .journal import KeptSteps, kept_of
@@ -137,6 +139,10 @@ class AgentCompressor:
         found = self.conversation
         return found.status(self.engine(found.model))
 
+    def bill(self) -> Bill:
+        """Return what the conversation's requests and summaries cost in this process."""
+        return self.conversation.bill
+
     def kept(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""
         return kept_of(self._now().back, self.engine())
@@ -151,6 +157,10 @@ class AgentCompressor:
         return self.engine().context_use(
             self._now().messages, session_id=found.session_id, overhead_tokens=found.tool_tokens
         )
+
+    def carried(self) -> list[Message]:
+        """Return the messages that a request would carry now, before compression."""
+        return self._now().messages
 
     def preview(self) -> Preview:
         """Return what `compress` would keep, mask and summarize now; nothing is written.
@@ -195,7 +205,13 @@ class AgentCompressor:
         Raises:
             LedgerError: the store cannot be read or written.
         """
-        return self.engine().undo(self.session_id)
+        found, engine = self.conversation, self.engine()
+        undone = engine.undo(found.session_id)
+        if undone:
+            now = self._now()
+            result = engine.best(now.messages, **found.options)
+            found.remember(result, engine, found.overhead_tokens, found.model, now.back)
+        return undone
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
@@ -231,7 +247,7 @@ class AgentCompressor:
             carried = carried_in(engine.store.transcript(session), engine.tokens.cache)
             messages = carried.spoken
         replace_conversation(agent, messages)
-        self._whose.adopt(root).remember(result, engine)
+        self._whose.adopt(root).remember(result, engine, back=())
         return root
 
     def save(self) -> int:

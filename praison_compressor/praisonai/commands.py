@@ -6,6 +6,7 @@ The commands: `/status`, `/context`, `/compact [focus]`, `/pin TEXT`, `/undo`, `
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,17 +15,19 @@ from ..compressor.result import CompressResult
 from ..config import nearest
 from ..errors import CompressorError
 from ..ledger.segments import Segment
+from ..messages import digest
 from .agent_compressor import AgentCompressor
-from .conversations import short
+from .bills import Bill, short
+from .conversations import Status
 from .journal import KeptSteps
 
 MISSPELLED, PREVIEW = "no command", "compact preview"
 """Names that nobody can type: the name of a command ends at a blank."""
 
 AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
-    "status": lambda ours, said: f"Last request: {ours.status()}",
+    "status": lambda ours, said: stated(ours.status(), ours.bill()),
     "context": lambda ours, said: filled(ours.context_use(), ours.kept()),
-    "undo": lambda ours, said: undone(ours.undo(), ours.context_use()),
+    "undo": lambda ours, said: undone(ours.undo(), ours),
     "pin": lambda ours, said: pinned(ours.pin(said) if said else ours.conversation.pinned),
     "new": lambda ours, said: f"New session {ours.new_session()}",
     "resume": lambda ours, said: (
@@ -124,16 +127,29 @@ def pinned(texts: Sequence[str]) -> str:
     return "\n".join(["Pinned, and kept word for word by each compression:", *texts])
 
 
-def undone(segments: Sequence[Segment], use: ContextUse) -> str:
-    """Return the answer to `/undo`: what was taken back."""
+def undone(segments: Sequence[Segment], ours: AgentCompressor) -> str:
+    """Return the answer to `/undo`: which messages the next request carries again."""
     if not segments:
         return "Nothing to take back."
-    messages = sum(len(segment.run) for segment in segments)
-    tokens = sum(segment.source_tokens for segment in segments)
-    then = "Nothing is compressed by itself until the window is full; /compact does it at once."
-    if use.parts["free"] < 0:
-        then = "They do not fit the window: the next message is answered from a compressed view."
-    return (
-        f"Taken back: {messages} messages ({short(tokens)}) are sent again in the place of "
-        f"{short(sum(segment.tokens for segment in segments))}. {then}"
+    left = Counter(name for segment in segments for name in segment.run)
+    again = []
+    for message in ours.carried():
+        if left[digest(message)] > 0:
+            left[digest(message)] -= 1
+            again.append(message)
+    tokens, dropped = sum(map(ours.engine().tokens.message, again)), left.total()
+    said = (
+        f"Taken back: {len(again)} messages ({short(tokens)}) are sent again in the place of "
+        f"{short(sum(segment.tokens for segment in segments))}."
     )
+    if dropped:
+        said += f" {dropped} more are no longer in the conversation."
+    if ours.context_use().parts["free"] < 0:
+        return f"{said} They do not fit the window: the next view is compressed again."
+    return f"{said} Nothing is compressed until the window is full; /compact does it at once."
+
+
+def stated(status: Status, bill: Bill) -> str:
+    """Return the answer to `/status`: the last request or the next one, and the bill."""
+    of = "Last request" if status.is_sent else "Next request"
+    return "\n".join([f"{of}: {status}", *([str(bill)] if bill.requests else [])])

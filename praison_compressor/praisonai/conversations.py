@@ -14,6 +14,7 @@ from ..ledger.segments import Entry
 from ..messages import Message, is_system
 from ..messages.digests import Seen
 from ..tokens.models import model_limits
+from .bills import Bill, short
 from .journal import Journal, KeptSteps, kept_of
 from .ledgers import place_of
 
@@ -33,6 +34,8 @@ class Conversation:
     """Private copies of the messages of its last request, system messages included."""
     result: CompressResult | None = None
     """Of the last request."""
+    is_sent: bool = True
+    """Whether `result` was sent; False after a command that changed the next request."""
     model: str | None = None
     """The model that the last request asked."""
     overhead_tokens: int = 0
@@ -57,6 +60,9 @@ class Conversation:
     """What its requests have carried, the tool steps that the host drops among it."""
     kept: KeptSteps = field(default_factory=KeptSteps)
     """What of earlier turns' steps stood in its last request."""
+    bill: Bill = field(default_factory=Bill)
+    before: tuple[str, ...] = ()
+    """Digests of the last request's messages as the host made it."""
     taken_back: set[str] = field(default_factory=set)
     """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
 
@@ -70,8 +76,10 @@ class Conversation:
     ) -> None:
         """Take the result of its newest request to a model.
 
-        `back`: the messages that the host had left out; None: the journal knows them.
+        `back`: the messages that the host had left out, of what was not sent; None: it was sent,
+        and the journal knows them.
         """
+        self.is_sent = back is None
         self.result, self.overhead_tokens, self.model = result, overhead_tokens, model
         self.tool_tokens = overhead_tokens or self.tool_tokens
         self.kept = kept_of(self.journal.back if back is None else back, engine, result.messages)
@@ -106,6 +114,7 @@ class Conversation:
             summaries=len(result.segments),
             store=store,
             earlier=self.kept,
+            is_sent=self.is_sent,
         )
 
     def __post_init__(self) -> None:
@@ -158,7 +167,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Status:
-    """The last request of a conversation, in tokens of the model that it asked."""
+    """The last request of a conversation, or the next one, in tokens of the model that it asks."""
 
     session_id: str
     epoch: str
@@ -177,6 +186,8 @@ class Status:
     """Where the ledger is."""
     earlier: KeptSteps = field(default_factory=KeptSteps)
     """Steps of earlier turns among the kept tokens, which the host had dropped."""
+    is_sent: bool = True
+    """False: a command changed what the next request carries, and the numbers are of that."""
 
     @property
     def tokens(self) -> int:
@@ -204,13 +215,6 @@ class Status:
     def of_earlier(self) -> str:
         """Return words for the kept steps of earlier turns, "" without any."""
         return f"; {self.earlier}" if self.earlier.steps else ""
-
-
-def short(tokens: int) -> str:
-    """`980`, `9.1k`, `157k`."""
-    if tokens < 1_000:  # below 0 too
-        return str(tokens)
-    return f"{tokens / 1_000:.1f}k" if tokens < 10_000 else f"{tokens / 1_000:.0f}k"
 
 
 # ------------------------------------------------------------ the running turn

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import re
 import threading
@@ -19,6 +20,7 @@ from ..messages import Message
 from ..messages.completing import Completed
 from ..messages.forks import renewed
 from ..tokens.models import overflow_of
+from .bills import RequestUsage
 from .conversations import Conversation, Turn
 from .engines import Engines, bill
 from .notices import Notices
@@ -194,6 +196,7 @@ class Sender:
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)
         found.progress = users, len(request.messages) // TURN_MESSAGES
+        found.bill = found.bill.summarized(result.usage)
         bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
             status = found.status(self._engines.of(found.model))
@@ -283,12 +286,48 @@ class Sender:
         except Exception:
             log.exception("agent %s: the calls of an answer are not recorded", self._name())
 
-    def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
-        """Learn from the prompt tokens that the provider reports for what was sent."""
+    def used(
+        self,
+        request: HostRequest,
+        sent: Sequence[Message],
+        usage: RequestUsage,
+        before: RequestUsage,
+    ) -> None:
+        """Learn and bill what the provider reports.
+
+        `before`: its earlier report for the same answer; a stream reports in parts.
+        """
         try:
-            self._engines.of(request.model).tokens.calibrate(sent, reported, request.tools)
+            tokens = self._engines.of(request.model).tokens
+            is_new = not before.input
+            if is_new:
+                tokens.calibrate(sent, usage.input, request.tools)
+            found = self.whose.running
+            if found is None or usage == before:
+                return
+            hosts = self._as_the_host(request, found, usage) if is_new else RequestUsage()
+            hosts = replace(hosts, output=usage.output - before.output)
+            with self._lock:
+                found.bill = found.bill.paid(usage - before, hosts, request.model, is_new=is_new)
+                if is_new:
+                    found.bill = found.bill.carried(found.kept)
         except Exception:
             log.exception("agent %s: nothing learned from the usage", self._name())
+
+    def _as_the_host(
+        self, request: HostRequest, found: Conversation, usage: RequestUsage
+    ) -> RequestUsage:
+        """Return what the host's own request would have used, by our count."""
+        engine = self._engines.of(request.model)
+        seen = engine.tokens.cache.all(request.messages)
+        sizes, names = list(engine.tokens.each(seen)), tuple(each.digest for each in seen)
+        pairs = zip(names, found.before, strict=False)
+        common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        found.before = names
+        # A cache that wants marks has none of the host's; a cold one has nothing of either.
+        is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
+        whole = sum(sizes) + self._engines.measured(request)
+        return RequestUsage(whole, sum(sizes[:common]) if is_warm else 0)
 
     def refused(self, request: HostRequest) -> frozenset[str]:
         """Return what the request's model has refused."""

@@ -14,7 +14,8 @@ from ..messages import Message
 from ..summaries.threads import run
 from ..tokens.models import overflow_of
 from .agents import Agents, Argument
-from .answers import CallPieces, calls_in, field_of, prompt_tokens
+from .answers import CallPieces, calls_in, field_of, usage_in
+from .bills import RequestUsage
 from .conversations import current
 from .requests import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Shape
 from .sending import Sender
@@ -97,7 +98,7 @@ class _Hearing:
     ) -> None:
         self._sender, self._request, self._view = sender, request, view
         self._hides_usage = sent.get("extra_body") != params.get("extra_body")
-        self._is_counted = False
+        self._usage = RequestUsage()
         self._pieces = CallPieces()
 
     def whole(self, answer: Any) -> Message | None:
@@ -127,10 +128,10 @@ class _Hearing:
         return self._sender.called(self._request, made)
 
     def _learn(self, said: Any) -> None:
-        reported = None if self._is_counted else prompt_tokens(said)
+        reported, before = usage_in(said), self._usage
         if reported is not None:
-            self._is_counted = True
-            self._sender.used(self._request, self._view, reported)
+            self._usage = before.merged(reported)
+            self._sender.used(self._request, self._view, self._usage, before)
 
 
 def _heard(answer: Any, hearing: _Hearing) -> Any:

@@ -12,6 +12,7 @@ from praisonaiagents.hooks import HookEvent, HookRegistry, HookResult
 from rich.console import Console
 
 from praison_compressor import Event, SessionNotFound
+from praison_compressor.messages import text_of
 from praison_compressor.testing import LocalProvider, Worker
 from praison_compressor.view.frame import is_framed
 from tests.helpers.hosting import (
@@ -287,7 +288,7 @@ def test_slash_commands_need_no_request_of_the_agent(
     sent, recorded = len(of_agent(host)), len(made.chat_history)
 
     (status,) = MODES[mode](made, ["/status"])
-    assert re.fullmatch(r"Last request: .* of 6.0k \(full\)", status)
+    assert re.match(r"Last request: .* of 6.0k \(full\)\nPaid since the process began: ", status)
     (told,) = MODES[mode](made, ["/compact the harbour dues"])
     line, became = told.split("\n")
     assert LINE.fullmatch(line)
@@ -355,6 +356,36 @@ def test_a_misspelled_command_is_answered_with_the_right_one(host: LocalProvider
     for said, meant in wrong.items():
         assert f"No command {said}; did you mean /{meant}?" in made.chat(said)
     assert host.requests == []
+
+
+def test_the_status_after_a_command_is_of_the_next_request(host: LocalProvider) -> None:
+    """`/compact` and `/undo` change what is sent next, and `/status` says so."""
+    made = agent(host, OPENAI, context(host))
+    chat(made, [turn(n) for n in range(8)])
+    made.chat("/compact")
+    compacted = made.chat("/status").splitlines()[0]
+    made.chat("/undo")
+    whole = made.chat("/status").splitlines()[0]
+    made.chat("Go on.")
+    sent = made.chat("/status").splitlines()[0]
+    assert re.match(r"Next request: .*summary [1-9].*\(summarized\)", compacted)
+    assert re.match(r"Next request: .*summary 0.*\(full\)", whole)
+    assert re.match(r"Last request: .*summary 0.*\(full\)", sent)
+
+
+def test_undo_counts_only_what_is_sent_again(host: LocalProvider) -> None:
+    """Messages that were deleted from the history meanwhile are not sent again."""
+    host.answer_with(lambda asked: f"Noted as {asked.number}. " * 12)
+    made = agent(host, OPENAI, context(host))
+    chat(made, [turn(n) for n in range(8)])
+    made.chat("/compact")
+    del made.chat_history[4:6]
+    answer = made.chat("/undo")
+    made.chat("Go on.")
+    back = [turn(n) for n in range(8) if n != 2]
+    said = [text_of(m) for m in of_agent(host)[-1].messages if m["role"] == "user"]
+    assert said == [*back, "Go on."]
+    assert " 2 more are no longer in the conversation." in answer
 
 
 @pytest.mark.parametrize("mode", ["iter_stream", "achat"])
