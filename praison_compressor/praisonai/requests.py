@@ -20,6 +20,7 @@ from ..summaries.litellm_client import provider_of
 from .cache_marks import marked, takes_marks
 
 MARKS, USAGE = "cache_control", "stream_options"
+TTL = "ttl of cache_control"
 ROLES = "two messages of one role in a row"
 _ROLES_REFUSED = re.compile(r"roles must alternate|must alternate user", re.IGNORECASE)
 
@@ -44,7 +45,7 @@ class Shape(NamedTuple):
     """A request by its parameters; None where it carries no messages that we know how to read."""
     write: Callable[..., dict[str, Any]]
     """The parameters with a view in the place of their messages; they are not touched themselves.
-    A third argument names which of the keys that we add the model's provider does not take."""
+    A third argument names what of ours the model's provider refuses, a fourth the life of marks."""
 
 
 def _read_chat(params: Mapping[str, Any]) -> HostRequest | None:
@@ -56,14 +57,20 @@ def _read_chat(params: Mapping[str, Any]) -> HostRequest | None:
 
 
 def _write_chat(
-    params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    params: Mapping[str, Any],
+    view: Sequence[Message],
+    refused: Container[str] = (),
+    ttl: str | None = None,
 ) -> dict[str, Any]:
     asks = {} if USAGE in refused else _asking_usage(params)
     return {**params, "messages": list(view), **asks}
 
 
 def _write_litellm(
-    params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    params: Mapping[str, Any],
+    view: Sequence[Message],
+    refused: Container[str] = (),
+    ttl: str | None = None,
 ) -> dict[str, Any]:
     model = str(params.get("model"))
     # Not imported for it: who sends by litellm has imported it.
@@ -76,7 +83,8 @@ def _write_litellm(
         view = without_calls(view)
     written = _write_chat(params, view, refused if asks else (USAGE,))
     if takes and MARKS not in refused:
-        written["messages"] = marked(view, params.get("tools") or None)
+        life = None if TTL in refused else ttl
+        written["messages"] = marked(view, params.get("tools") or None, life)
     return written
 
 
@@ -92,7 +100,10 @@ def _read_responses(params: Mapping[str, Any]) -> HostRequest | None:
 
 
 def _write_responses(
-    params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    params: Mapping[str, Any],
+    view: Sequence[Message],
+    refused: Container[str] = (),
+    ttl: str | None = None,
 ) -> dict[str, Any]:
     instructions, items = responses.to_items(view)
     written = {**params, "input": items}
@@ -106,9 +117,11 @@ RESPONSES = Shape(_read_responses, _write_responses)
 
 
 def refused_in(error: BaseException) -> str | None:
-    """Return what a provider refuses: a key that we add, or the order of roles."""
+    """Return what a provider refuses: a key of ours, its `ttl`, or the order of roles."""
     if _ROLES_REFUSED.search(str(error)):
         return ROLES
+    if MARKS in str(error) and "ttl" in str(error):
+        return TTL
     return next((key for key in (MARKS, USAGE) if key in str(error)), None)
 
 

@@ -329,6 +329,11 @@ class Sender:
         whole = sum(sizes) + self._engines.measured(request)
         return RequestUsage(whole, sum(sizes[:common]) if is_warm else 0)
 
+    @property
+    def cache_ttl(self) -> str | None:
+        """Return the life of cache marks, or None for the provider's own."""
+        return self._engines.config.cache_ttl
+
     def refused(self, request: HostRequest) -> frozenset[str]:
         """Return what the request's model has refused."""
         return frozenset(what for model, what in self._refused if model == request.model)

@@ -48,7 +48,7 @@ def send(sender: Sender, shape: Shape, params: Mapping[str, Any], go: Callable[.
     params = sender.offering(params)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            sent = shape.write(params, view, sender.refused(request))
+            sent = shape.write(params, view, sender.refused(request), sender.cache_ttl)
             answer = go(sent)
             break
         except Exception as error:
@@ -71,7 +71,7 @@ async def asend(
     params = sender.offering(params)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            sent = shape.write(params, view, sender.refused(request))
+            sent = shape.write(params, view, sender.refused(request), sender.cache_ttl)
             answer = await go(sent)
             break
         except Exception as error:
