@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,10 +16,12 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
 from ..ledger.segments import Segment, Store
+from ..ledger.sql.reading import SessionInfo
 from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
 from ..messages import Message
 from ..messages.completing import Carried, Completed, carried_in
+from ..messages.forks import renewed
 from ..summaries.threads import run
 from .bills import Bill
 from .conversations import Conversation, Status, Turn
@@ -50,6 +53,7 @@ class AgentCompressor:
             *(self._agent, self._engines, self._notices, self._recall), automatic=asked.automatic
         )
         self._whose = self.sender.whose
+        self._resting = renewed(threading.Lock())
         if is_wanted:
             self._recall.give(agent)
 
@@ -193,6 +197,23 @@ class AgentCompressor:
         """Compress the conversation now, from anywhere."""
         return run(self.acompress(focus))
 
+    def idle(self, after_seconds: float = 0.0) -> int:
+        """Compress the conversations that rest, for a host's idle loop; return how many.
+
+        A conversation rests that had no request for `after_seconds`. It is compressed where its
+        provider's cache is cold and the view is above `idle_trigger_ratio` of the trigger. One call
+        works at a time; others return 0.
+
+        Raises:
+            CompressorError: as `ContextCompressor.idle` does.
+        """
+        if not self._resting.acquire(blocking=False):
+            return 0
+        try:
+            return run(self.sender.idle(after_seconds))
+        finally:
+            self._resting.release()
+
     def pin(self, text: str) -> tuple[str, ...]:
         """Keep a text in every view word for word; return all pins."""
         found = self.conversation
@@ -249,6 +270,17 @@ class AgentCompressor:
         replace_conversation(agent, messages)
         self._whose.adopt(root).remember(result, engine, back=())
         return root
+
+    def sessions(self) -> list[SessionInfo]:
+        """Return the stored sessions that `resume` finds, the newest first.
+
+        Raises:
+            StoreUnavailable: the store cannot be reached.
+        """
+        store, key = self.ledger, named_by_host(self._agent())
+        found = store.sessions(self.config.namespace) if isinstance(store, SqlStore) else []
+        mine = [each for each in found if is_under(each.id, key)]
+        return sorted(mine, key=lambda each: each.updated, reverse=True)
 
     def save(self) -> int:
         """Record the conversations for `resume` in another process; return how many are recorded.

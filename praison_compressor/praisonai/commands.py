@@ -1,11 +1,9 @@
-"""Answer slash commands without a request to the agent's model.
-
-The commands: `/status`, `/context`, `/compact [focus]`, `/pin TEXT`, `/undo`, `/new`, `/resume ID`.
-"""
+"""Answer slash commands without a request to the agent's model."""
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -15,11 +13,15 @@ from ..compressor.result import CompressResult
 from ..config import nearest
 from ..errors import CompressorError
 from ..ledger.segments import Segment
+from ..ledger.sql.reading import SessionInfo
 from ..messages import digest
 from .agent_compressor import AgentCompressor
 from .bills import Bill, short
 from .conversations import Status
 from .journal import KeptSteps
+
+MOST_LISTED = 10
+"""Sessions that a bare `/resume` shows."""
 
 MISSPELLED, PREVIEW = "no command", "compact preview"
 """Names that nobody can type: the name of a command ends at a blank."""
@@ -31,12 +33,26 @@ AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
     "pin": lambda ours, said: pinned(ours.pin(said) if said else ours.conversation.pinned),
     "new": lambda ours, said: f"New session {ours.new_session()}",
     "resume": lambda ours, said: (
-        f"Session {ours.resume(said)}" if said else "Which session? /resume ID"
+        f"Session {ours.resume(said)}" if said else listed(ours.sessions())
     ),
+    "help": lambda ours, said: helped(),
     PREVIEW: lambda ours, said: previewed(ours.preview(), ours.kept()),
     MISSPELLED: lambda ours, said: said,
 }
 """The answer to a command and the words behind it; `compact` waits for a model."""
+
+HELP = {
+    "/status": "what the last request carried, and what the conversation has cost",
+    "/context": "what fills the window, by part, and the largest messages",
+    "/compact preview": "what /compact would keep, mask and summarize",
+    "/compact [focus]": "compress now; the words of the focus are kept most of all",
+    "/pin TEXT": "keep a text word for word in every compressed view",
+    "/undo": "take the last compression back",
+    "/new": "begin a session with an empty archive",
+    "/resume [ID]": "list the stored sessions, or go on with one",
+    "/help": "this list",
+}
+"""Command -> what it does, as `/help` prints it."""
 
 MEANT = {name: name for name in ("status", "context", "compact", "resume")} | {
     "compress": "compact"
@@ -52,7 +68,7 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
     skill = getattr(getattr(agent, "skill_manager", None), "get_skill", lambda name: None)
     if skill(name) is not None:
         return None
-    if name in (*AT_ONCE, "compact"):
+    if name in (*AT_ONCE, "compact") and (name, bool(argument)) != ("help", True):
         return name, argument.strip()
     meant = nearest(name, MEANT) if name.isalpha() and not argument else None
     if meant is None:
@@ -125,6 +141,26 @@ def pinned(texts: Sequence[str]) -> str:
     if not texts:
         return "Nothing is pinned. /pin TEXT keeps a text word for word."
     return "\n".join(["Pinned, and kept word for word by each compression:", *texts])
+
+
+def helped() -> str:
+    """Return the answer to `/help`: a line for each command."""
+    return "\n".join(f"{command:<18} {does}" for command, does in HELP.items())
+
+
+def listed(sessions: Sequence[SessionInfo]) -> str:
+    """Return the answer to a bare `/resume`: the newest stored sessions."""
+    if not sessions:
+        return (
+            "No stored session. A store on disk keeps them: store_url or PRAISON_COMPRESSOR_STORE."
+        )
+    lines = ["/resume ID goes on with one of these, the newest first:"]
+    for each in sessions[:MOST_LISTED]:
+        changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.updated))
+        lines.append(f"{each.id}  {changed}, {each.compressions} compressions")
+    if len(sessions) > MOST_LISTED:
+        lines.append(f"and {len(sessions) - MOST_LISTED} more: `praison-compressor sessions`")
+    return "\n".join(lines)
 
 
 def undone(segments: Sequence[Segment], ours: AgentCompressor) -> str:

@@ -182,6 +182,25 @@ class Sender:
         self._remember(found, now, result, found.overhead_tokens, done.back)
         return result
 
+    async def idle(self, after_seconds: float) -> int:
+        """Compress conversations without a request for `after_seconds`; return how many.
+
+        Raises:
+            CompressorError: as `ContextCompressor.idle` does.
+        """
+        count = 0
+        for found in self.whose.idle(after_seconds):
+            request = HostRequest(found.journal.transcript or found.transcript)
+            engine = self._engines.of(found.model)
+            async with self._notices.during(request):
+                result = await engine.idle(
+                    request.messages, **found.options, overhead_tokens=found.tool_tokens
+                )
+            if result is not None and (result.written or result.newly_masked):
+                self._remember(found, request, result, found.overhead_tokens, ())
+                count += 1
+        return count
+
     def _remember(
         self,
         found: Conversation,

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import secrets
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -156,6 +157,7 @@ class Whose:
                 self._enter(turn, found, sent)
             found.carry(sent, turn.begun)
             found.transcript = tuple(each.plain for each in seen)
+            found.asked_at = time.monotonic()
             return self._keep(found)
 
     def end(self, turn: Turn) -> None:
@@ -192,6 +194,12 @@ class Whose:
     def named(self, session_id: str) -> Conversation | None:
         """Return the conversation of a ledger's session, if it is remembered."""
         return self._known.get(session_id)
+
+    def idle(self, seconds: float) -> list[Conversation]:
+        """Return the conversations whose last request is older than `seconds`."""
+        before = time.monotonic() - seconds
+        with self._lock:
+            return [each for each in self._known.values() if 0 < each.asked_at <= before]
 
     def begin(self) -> Conversation:
         """Begin a conversation that has no message yet."""

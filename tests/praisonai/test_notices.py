@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -332,6 +333,27 @@ def test_slash_commands_need_no_request_of_the_agent(
     assert made.context_compressor.session_id == session
     with pytest.raises(SessionNotFound, match="nowhere"):  # only inside a chat it is an answer
         made.context_compressor.resume("nowhere")
+
+
+def test_help_names_every_command(host: LocalProvider) -> None:
+    """`/help` lists what the chat answers by itself."""
+    lines = agent(host, OPENAI, context(host)).chat("/help").splitlines()
+    names = {line.split()[0].lstrip("/") for line in lines}
+    assert names == {"status", "context", "compact", "pin", "undo", "new", "resume", "help"}
+    assert host.requests == []
+
+
+def test_a_bare_resume_lists_the_sessions(host: LocalProvider, tmp_path: Path) -> None:
+    """Those of the store, the newest first; each can be resumed by its name."""
+    store = f"sqlite:///{tmp_path}/ledger.db"
+    assert "No stored session" in agent(host, OPENAI, context(host)).chat("/resume")
+    for name in ("desk", "hall"):
+        made = agent(host, OPENAI, context(host, store_url=store, session_id=name))
+        made.chat(f"I am at the {name}.")
+    lines = made.chat("/resume").splitlines()[1:]
+    assert [line.split()[0] for line in lines] == ["hall", "desk"]
+    assert made.chat("/resume desk") == "Session desk"
+    assert made.chat_history[0]["content"] == "I am at the desk."
 
 
 def test_other_slashes_are_words(host: LocalProvider) -> None:
