@@ -15,7 +15,7 @@ from ..errors import CompressorError, ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory import MemoryStore
 from ..ledger.segments import EVERY, Entry, Session, Store
 from ..ledger.sql.database import default_path
-from ..ledger.sql.erasure import Erased
+from ..ledger.sql.maintenance import Erased
 from ..ledger.sql.store import SqlStore, open_store
 from ..ledger.words import Hit
 from ..messages import Message, digest

@@ -184,8 +184,8 @@ def test_a_turn_whose_requests_pass_us_by_says_so(
 def test_agents_on_a_host_that_moved() -> None:
     """A copy of the host, in a process of its own; the benchmark has a hundred."""
     (copy,) = (each for each in COPIES if each[:2] == ("OptimizerStrategy", "renamed"))
-    found = host_copies.outcome(copy)
-    assert found.word == host_copies.REFUSED, found.detail
+    word, detail = host_copies.outcome(copy)
+    assert word == host_copies.REFUSED, detail
 
 
 # ---------------------------------------------------------------- agents that did not ask

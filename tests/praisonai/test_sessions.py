@@ -32,6 +32,7 @@ from tests.helpers.hosting import (
     turn,
 )
 from tests.helpers.stores import bytes_of
+from tests.helpers.talks import archived
 
 SESSION = "books-of-1900"
 
@@ -182,10 +183,8 @@ def test_an_encrypted_session_has_an_encrypted_ledger(
     assert len(written) > 10_000
     assert b"the parser reads each line" not in written
     assert b"L-001" not in written
-    archived = compressor.ledger.archived("default", SESSION)
-    assert OUTGROWING[1] in [
-        m["content"] for m in archived
-    ]  # the first turn is head, never compressed
+    stored = archived(compressor.ledger, SESSION, "default")
+    assert OUTGROWING[1] in [m["content"] for m in stored]  # the first is head
 
 
 def test_a_plain_url_is_not_used_beside_an_encrypted_session(
