@@ -7,7 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
 from ..messages import Message, content_digest, to_plain
@@ -215,6 +215,8 @@ class Session:
     """Oldest first, those of its parent before its own."""
     edits: int = 0
     """How often a part of the session was forgotten."""
+    updated: float = field(default=0.0, compare=False)
+    """Seconds since 1970 of the newest write to the session; 0: never written."""
 
     @property
     def was_undone(self) -> bool:
