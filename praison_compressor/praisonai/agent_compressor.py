@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,7 +20,6 @@ from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
 from ..messages import Message
 from ..messages.completing import Carried, Completed, carried_in
-from ..messages.forks import renewed
 from ..summaries.threads import run
 from .bills import Bill
 from .conversations import Conversation, Status, Turn
@@ -53,7 +51,6 @@ class AgentCompressor:
             *(self._agent, self._engines, self._notices, self._recall), automatic=asked.automatic
         )
         self._whose = self.sender.whose
-        self._resting = renewed(threading.Lock())
         if is_wanted:
             self._recall.give(agent)
 
@@ -197,22 +194,16 @@ class AgentCompressor:
         """Compress the conversation now, from anywhere."""
         return run(self.acompress(focus))
 
-    def idle(self, after_seconds: float = 0.0) -> int:
-        """Compress the conversations that rest, for a host's idle loop; return how many.
+    def idle(self) -> int:
+        """Begin the next summaries while nobody asks, for an idle loop; return how many.
 
-        A conversation rests that had no request for `after_seconds`. It is compressed where its
-        provider's cache is cold and the view is above `idle_trigger_ratio` of the trigger. One call
-        works at a time; others return 0.
+        A conversation rests once its provider's cache is cold. Its summary is begun where the view
+        is above `idle_trigger_ratio` of the trigger, off the caller's thread.
 
         Raises:
             CompressorError: as `ContextCompressor.idle` does.
         """
-        if not self._resting.acquire(blocking=False):
-            return 0
-        try:
-            return run(self.sender.idle(after_seconds))
-        finally:
-            self._resting.release()
+        return self.sender.idle()
 
     def pin(self, text: str) -> tuple[str, ...]:
         """Keep a text in every view word for word; return all pins."""

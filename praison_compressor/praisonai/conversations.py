@@ -32,8 +32,6 @@ class Conversation:
     """The host's id for it; None where the host gives none."""
     transcript: tuple[Message, ...] = ()
     """Private copies of the messages of its last request, system messages included."""
-    asked_at: float = 0.0
-    """Seconds of the monotonic clock at the last request; 0: none yet."""
     result: CompressResult | None = None
     """Of the last request."""
     is_sent: bool = True

@@ -182,24 +182,20 @@ class Sender:
         self._remember(found, now, result, found.overhead_tokens, done.back)
         return result
 
-    async def idle(self, after_seconds: float) -> int:
-        """Compress conversations without a request for `after_seconds`; return how many.
+    def idle(self) -> int:
+        """Begin the next summaries of all conversations that rest; return how many were begun.
 
         Raises:
             CompressorError: as `ContextCompressor.idle` does.
         """
-        count = 0
-        for found in self.whose.idle(after_seconds):
-            request = HostRequest(found.journal.transcript or found.transcript)
-            engine = self._engines.of(found.model)
-            async with self._notices.during(request):
-                result = await engine.idle(
-                    request.messages, **found.options, overhead_tokens=found.tool_tokens
-                )
-            if result is not None and (result.written or result.newly_masked):
-                self._remember(found, request, result, found.overhead_tokens, ())
-                count += 1
-        return count
+        return sum(map(self._idle, self.whose.newest()))
+
+    def _idle(self, found: Conversation) -> bool:
+        messages = found.journal.transcript or found.transcript
+        if not messages:
+            return False
+        engine, overhead = self._engines.of(found.model), found.tool_tokens
+        return engine.idle(messages, **found.options, overhead_tokens=overhead)
 
     def _remember(
         self,

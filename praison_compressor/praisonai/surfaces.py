@@ -108,7 +108,6 @@ def idle_candidates(original: Any, agents: Agents) -> Any:
 
     A session that is not connected has no agent: it is left out where any agent is ours.
     """
-    config = Argument(original, "cfg")
 
     @functools.wraps(original)
     def _idle_compaction_candidates(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -117,18 +116,17 @@ def idle_candidates(original: Any, agents: Agents) -> Any:
         ours = {name: compressor for name, compressor in served.items() if compressor is not None}
         if not ours:
             return found
-        seconds = config.of(args, kwargs)["idle_after_seconds"]
         for compressor in ours.values():  # off the gateway's event loop
-            begin(functools.partial(_rest, compressor, seconds))
+            begin(functools.partial(_rest, compressor))
         others = {n for n, live in self._sessions.items() if live.agent_id not in ours}
         return [each for each in found if each[0] in others]
 
     return _idle_compaction_candidates
 
 
-def _rest(compressor: AgentCompressor, seconds: float) -> None:
+def _rest(compressor: AgentCompressor) -> None:
     try:
-        compressor.idle(seconds)
+        compressor.idle()
     except Exception:
         log.exception("idle conversations are not compressed")
 

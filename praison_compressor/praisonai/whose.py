@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import secrets
 import threading
-import time
 import weakref
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -157,7 +156,6 @@ class Whose:
                 self._enter(turn, found, sent)
             found.carry(sent, turn.begun)
             found.transcript = tuple(each.plain for each in seen)
-            found.asked_at = time.monotonic()
             return self._keep(found)
 
     def end(self, turn: Turn) -> None:
@@ -195,11 +193,10 @@ class Whose:
         """Return the conversation of a ledger's session, if it is remembered."""
         return self._known.get(session_id)
 
-    def idle(self, seconds: float) -> list[Conversation]:
-        """Return the conversations whose last request is older than `seconds`."""
-        before = time.monotonic() - seconds
+    def newest(self) -> list[Conversation]:
+        """Return the remembered conversations, the newest first."""
         with self._lock:
-            return [each for each in self._known.values() if 0 < each.asked_at <= before]
+            return [*reversed(self._known.values())]
 
     def begin(self) -> Conversation:
         """Begin a conversation that has no message yet."""
