@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,11 +19,11 @@ from ..ledger.segments import Segment, Store
 from ..ledger.sql.reading import SessionInfo
 from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
-from ..messages import Message
+from ..messages import Message, is_system
 from ..messages.completing import Carried, Completed, carried_in
 from ..summaries.threads import run
 from .bills import Bill
-from .conversations import Conversation, Status, Turn
+from .conversations import Conversation, Place, Status, Turn
 from .engines import Engines
 from .journal import KeptSteps, kept_of
 from .ledgers import Forgotten, archive_of, forget, host_session
@@ -163,14 +164,51 @@ class AgentCompressor:
         """Return the messages that a request would carry now, before compression."""
         return self._now().messages
 
-    def preview(self) -> Preview:
-        """Return what `compress` would keep, mask and summarize now; nothing is written.
+    def preview(self, *, write: bool = False) -> Preview:
+        """Return what `compress` would keep, mask and summarize now; record nothing.
+
+        With `write` a model is asked for the summaries. `compress` then commits what was shown.
 
         Raises:
             CompressorError: as `ContextCompressor.preview` does.
         """
-        options = self.conversation.options
-        return self.engine().preview(self._now().messages, **options, force=True)
+        found, messages = self.conversation, self._now().messages
+        options = {**found.options, **found.choices.options(messages)}
+        engine = self._engines.focused(found.choices.focus)
+        found.shown = engine.preview(messages, write=write, force=True, **options)
+        return found.shown
+
+    def choose(
+        self,
+        *,
+        keep: Sequence[str] = (),
+        since: str | None = None,
+        until: str | None = None,
+        focus: str | None = None,
+    ) -> Preview:
+        """Add messages to keep, or set range and focus of the next `compress`; return its preview.
+
+        The references are those of the last preview. A message that is kept is never summarized,
+        by no later compression.
+
+        Raises:
+            CompressorError: as `preview` does; the choices are then as before.
+        """
+        found = self.conversation
+        shown, before = found.shown or self.preview(), found.choices
+        if keep:
+            places = (place for each in keep if (place := _place(shown, each)) is not None)
+            kept = dict.fromkeys((*before.keep, *places))
+            found.choices = replace(before, keep=tuple(kept))
+        elif focus is not None:
+            found.choices = replace(before, focus=focus or None)
+        else:
+            found.choices = replace(before, since=_place(shown, since), until=_place(shown, until))
+        try:
+            return self.preview()
+        except Exception:
+            found.choices, found.shown = before, shown
+            raise
 
     def _now(self) -> Completed:
         """Return the conversation as a request would carry it now."""
@@ -183,12 +221,14 @@ class AgentCompressor:
     # ------------------------------------------------------------ what it does
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
-        """Compress the conversation now; `focus` names what the summary must keep.
+        """Compress the conversation now, as chosen; `focus` names what the summary must keep.
 
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        return await self.sender.compress_now(self._now(), self.conversation, focus)
+        found = self.conversation
+        choices = replace(found.choices, focus=focus) if focus else found.choices
+        return await self.sender.compress_now(self._now(), found, choices)
 
     def compress(self, focus: str | None = None) -> CompressResult:
         """Compress the conversation now, from anywhere."""
@@ -295,3 +335,11 @@ class AgentCompressor:
         session = host_session(self._agent())
         there = None if session is None else session[0]
         return forget(self.ledger, self.config.namespace, target or self.session_id, there)
+
+
+def _place(shown: Preview, reference: str | None) -> Place | None:
+    """Return the place of a message that a preview shows under a reference."""
+    if shown.repaired or not reference or reference not in shown.references:
+        return reference
+    leading = sum(1 for _ in itertools.takewhile(is_system, shown.messages))
+    return shown.references.index(reference) - leading

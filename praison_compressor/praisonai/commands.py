@@ -8,17 +8,21 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compressor.preview import ContextUse, Preview
+from ..compressor.preview import ContextUse, Part, Preview
 from ..compressor.result import CompressResult
 from ..config import nearest
 from ..errors import CompressorError
 from ..ledger.segments import Segment
 from ..ledger.sql.reading import SessionInfo
-from ..messages import digest
+from ..messages import Message, digest, text_of, tool_calls_of
+from ..messages.display import one_line
 from .agent_compressor import AgentCompressor
 from .bills import Bill, short
 from .conversations import Status
 from .journal import KeptSteps
+
+MOST_SHOWN = 30
+"""Messages of one part that a preview lists."""
 
 MOST_LISTED = 10
 """Sessions that a bare `/resume` shows."""
@@ -36,7 +40,7 @@ AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
         f"Session {ours.resume(said)}" if said else listed(ours.sessions())
     ),
     "help": lambda ours, said: helped(),
-    PREVIEW: lambda ours, said: previewed(ours.preview(), ours.kept()),
+    PREVIEW: lambda ours, said: previewed(chosen(ours, said), ours.kept()),
     MISSPELLED: lambda ours, said: said,
 }
 """The answer to a command and the words behind it; `compact` waits for a model."""
@@ -44,8 +48,11 @@ AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
 HELP = {
     "/status": "what the last request carried, and what the conversation has cost",
     "/context": "what fills the window, by part, and the largest messages",
-    "/compact preview": "what /compact would keep, mask and summarize",
-    "/compact [focus]": "compress now; the words of the focus are kept most of all",
+    "/compact preview": "what /compact would keep, mask and summarize, with references",
+    "/compact keep s2.14": "keep a message word for word; also several",
+    "/compact from s2.10 [to s2.20]": "compress from there, up to there; alone: all again",
+    "/compact focus WORDS": "what the summary must keep",
+    "/compact [WORDS]": "compress now, as shown; WORDS are a focus",
     "/pin TEXT": "keep a text word for word in every compressed view",
     "/undo": "take the last compression back",
     "/new": "begin a session with an empty archive",
@@ -53,6 +60,9 @@ HELP = {
     "/help": "this list",
 }
 """Command -> what it does, as `/help` prints it."""
+
+CHOICES = ("preview", "keep", "from", "focus")
+"""First words of `/compact` that compress nothing yet."""
 
 MEANT = {name: name for name in ("status", "context", "compact", "resume")} | {
     "compress": "compact"
@@ -80,7 +90,7 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
 async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
     """Return the agent's answer to a command."""
     try:
-        if (name, argument) == ("compact", "preview"):
+        if name == "compact" and argument.partition(" ")[0] in CHOICES:
             name = PREVIEW
         if name in AT_ONCE:  # it reads the store
             return await asyncio.to_thread(AT_ONCE[name], compressor, argument)
@@ -113,17 +123,57 @@ def filled(use: ContextUse, earlier: KeptSteps) -> str:
     return "\n".join(lines)
 
 
+def chosen(ours: AgentCompressor, said: str) -> Preview:
+    """Return the preview after the choice that `/compact` names.
+
+    Raises:
+        CompressorError: a reference names no message.
+    """
+    choice, _, words = said.partition(" ")
+    if choice == "keep" and words:
+        return ours.choose(keep=words.split())
+    if choice == "from":
+        since, _, until = words.partition(" to ")
+        return ours.choose(since=since.strip() or None, until=until.strip() or None)
+    if choice == "focus":
+        return ours.choose(focus=words.strip())
+    return ours.preview(write=choice == "preview")
+
+
 def previewed(preview: Preview, earlier: KeptSteps) -> str:
-    """Return the answer to `/compact preview`: a line for each part of the view."""
+    """Return the answer to `/compact preview`: the parts, their messages and texts."""
     lines = ["Nothing to compress yet."]
     if preview.would_compress:
-        before = sum(part.tokens_before for part in preview.parts)
-        after = sum(part.tokens_after for part in preview.parts)
-        lines = [f"/compact would send {short(before)} as {short(after)}:"]
+        sizes = f"{short(preview.tokens)} as {short(preview.tokens_after)}"
+        lines = [f"/compact would send {sizes}, and commits what is shown here:"]
     for part in preview.parts:
-        sizes = f"{short(part.tokens_before)} → {short(part.tokens_after)}"
-        lines.append(f"{part.name:<10} {part.messages:>4} messages  {sizes:<14} {part.why}")
-    return "\n".join([*lines, *([str(earlier)] if earlier.steps else [])])
+        lines += _part_of(preview, part)
+    lines += [str(earlier)] if earlier.steps else []
+    if preview.would_compress:
+        lines.append("/compact keep, /compact from, /compact focus and /pin change it.")
+    return "\n".join(lines)
+
+
+def _part_of(preview: Preview, part: Part) -> list[str]:
+    """Return lines for a part: its size, then its replaced messages and its text."""
+    sizes = f"{short(part.tokens_before)} → {short(part.tokens_after)}"
+    name = part.reference or part.name
+    lines = [f"{name:<8} {part.messages:>4} messages  {sizes:<14} {part.why}"]
+    inside = range(part.start, part.start + part.messages)
+    named = [n for n in inside if preview.references[n] and (part.reference or n in preview.masks)]
+    for n in named[:MOST_SHOWN]:
+        message, tokens = preview.messages[n], short(preview.message_tokens[n])
+        words = preview.lines.get(n) or text_of(message) or ", ".join(calls_in_words(message))
+        role = str(message.get("role"))
+        lines.append(f"  {preview.references[n]:<7} {tokens:>6}  {role:<9} {one_line(words)[:60]}")
+    if len(named) > MOST_SHOWN:
+        lines.append(f"  and {len(named) - MOST_SHOWN} more")
+    return [*lines, *(f"  | {line}" for line in part.text.splitlines())]
+
+
+def calls_in_words(message: Message) -> list[str]:
+    """Return the names of the tools that a message calls."""
+    return [call.name for call in tool_calls_of(message)]
 
 
 def compacted(result: CompressResult) -> str:
@@ -145,7 +195,7 @@ def pinned(texts: Sequence[str]) -> str:
 
 def helped() -> str:
     """Return the answer to `/help`: a line for each command."""
-    return "\n".join(f"{command:<18} {does}" for command, does in HELP.items())
+    return "\n".join(f"{command:<31} {does}" for command, does in HELP.items())
 
 
 def listed(sessions: Sequence[SessionInfo]) -> str:

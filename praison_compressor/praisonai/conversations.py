@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
 from ..ledger.segments import Entry
 from ..messages import Message, is_system
@@ -20,6 +22,35 @@ from .ledgers import place_of
 
 CARRIED = 50_000
 """Messages of one conversation that are remembered by their digests."""
+
+
+Place = int | str
+"""A message's number behind the leading system messages, or a reference that nobody resolved."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the user asks of the next compression of a conversation."""
+
+    keep: tuple[Place, ...] = ()
+    """Messages that stay verbatim; the ledger remembers them once a request has passed."""
+    since: Place | None = None
+    """The first message to compress."""
+    until: Place | None = None
+    """The first message behind them."""
+    focus: str | None = None
+    """What the summary must keep."""
+
+    def options(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the options of a compression of these messages that are given."""
+        leading = sum(1 for _ in itertools.takewhile(is_system, messages))
+
+        def at(place: Place) -> Place:
+            return place + leading if isinstance(place, int) else place
+
+        found: dict[str, Any] = {"keep": [*map(at, self.keep)]} if self.keep else {}
+        ends = {"since": self.since, "until": self.until}
+        return found | {name: at(place) for name, place in ends.items() if place is not None}
 
 
 @dataclass(eq=False)
@@ -46,6 +77,10 @@ class Conversation:
     """Changes when a turn may read of the archive again."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
+    choices: Choices = field(default_factory=Choices)
+    """Of the user for the next compression."""
+    shown: Preview | None = None
+    """The preview that the user saw last: its references name messages."""
     notice: str | None = None
     """The line that reported the last compression."""
     history: list[Any] | None = field(default=None, repr=False)

@@ -21,7 +21,7 @@ from ..messages.completing import Completed
 from ..messages.forks import renewed
 from ..tokens.models import overflow_of
 from .bills import RequestUsage
-from .conversations import Conversation, Turn
+from .conversations import Choices, Conversation, Turn
 from .engines import Engines, bill
 from .notices import Notices
 from .requests import (
@@ -152,9 +152,10 @@ class Sender:
             found, request, engine, beside, overhead = await asyncio.to_thread(
                 self._prepared, request
             )
-            result = await engine.compress(
-                request.messages, **found.options, overhead_tokens=overhead
-            )
+            keep = Choices(keep=found.choices.keep)
+            options = {**found.options, **keep.options(request.messages)}
+            result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
+        found.choices = replace(found.choices, keep=found.choices.keep[len(keep.keep) :])
         self._remember(found, request, result, beside)
         return result
 
@@ -168,17 +169,19 @@ class Sender:
         return found, request, self._engines.of(request.model), measured, overhead
 
     async def compress_now(
-        self, done: Completed, found: Conversation, focus: str | None
+        self, done: Completed, found: Conversation, choices: Choices
     ) -> CompressResult:
-        """Compress a conversation between two turns; `focus` names what the summary must keep.
+        """Compress a conversation between two turns, as its user chooses.
 
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
         now = HostRequest(done.messages)
         async with self._notices.during(now):
-            engine = await asyncio.to_thread(self._engines.focused, focus)
-            result = await engine.compress(now.messages, **found.options, force=True)
+            engine = await asyncio.to_thread(self._engines.focused, choices.focus)
+            options = {**found.options, **choices.options(now.messages), "force": True}
+            result = await engine.compress(now.messages, **options)
+        found.choices, found.shown = Choices(), None
         self._remember(found, now, result, found.overhead_tokens, done.back)
         return result
 

@@ -22,7 +22,7 @@ from ..errors import StoreUnavailable
 from ..messages import is_system, text_of
 from ..messages.digests import Seen
 from ..messages.forks import renewed
-from .conversations import Conversation, Turn, running, said
+from .conversations import Choices, Conversation, Turn, running, said
 from .engines import Engines
 from .journal import Journal
 from .ledgers import Stored, new_session_id, session_id_of, stored_under
@@ -308,6 +308,7 @@ class Whose:
         turn.offset, turn.begun = found.aligned(sent)
         if turn.begun < len(found.left):
             found.rewind(turn.begun, sent)
+            found.choices, found.shown = Choices(), None
         self._hold(found, turn.history)
 
     def _hold(self, found: Conversation, history: list[Any] | None) -> None:
