@@ -25,7 +25,7 @@ from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
 from .clock import cooled
 from .pipeline import SOFT_RATIO, Pipeline, Planned
-from .preview import ContextUse, Preview, context_use_of, preview_of
+from .preview import ContextUse, Preview, context_use_of
 from .request import (
     Key,
     Mode,
@@ -118,6 +118,9 @@ class ContextCompressor:
                 parent_session_id: makes a new session a fork of that one.
                 extends: False reads the ledger and never writes to it.
                 pinned: texts added to the configured ones.
+                keep: messages that no summary or mask replaces from now on, by reference (s2.14,
+                    as views and `preview` show it) or index in `messages`.
+                since, until: the first message of a range to compress, and the first behind it.
 
         Raises:
             ConfigError: an option has a value that cannot work.
@@ -189,17 +192,19 @@ class ContextCompressor:
             nothing = Session(*request.key, tip=request.key[1], parent=request.parent_id)
             return self._pipeline.best(request, nothing)
 
-    def preview(self, messages: Sequence[Any], **options: Unpack[Options]) -> Preview:
-        """Return what `compress` would keep, mask and summarize, and why; write nothing.
+    def preview(
+        self, messages: Sequence[Any], *, write: bool = False, **options: Unpack[Options]
+    ) -> Preview:
+        """Return what `compress` would keep, mask and summarize, with texts; record nothing.
+
+        A `compress` of the same transcript and options then commits exactly this; it may leave out
+        `keep`, `since` and `until`. With `write` a model is asked for the summaries now.
 
         Raises:
             CompressorError: as `compress` would.
         """
         request = self._request(messages, checked(options), Mode.PREVIEW)
-        projector = self._pipeline.projector
-        view = projector.look(request)
-        plan = projector.plan(request, view)
-        return preview_of(request, view, plan, projector.texts, self.tokens)
+        return self._pipeline.preview(request, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
         """Return the parts of a request with these messages, in tokens of the window.
@@ -398,8 +403,9 @@ class ContextCompressor:
 
     def _quiet(self, request: Request, session: Session) -> CompressResult | None:
         """Return the result if the turn only adds to the last one and fits, else None."""
-        last, budget = self.sessions.of(request.key).last_turn, request.budget
-        if last is None or request.force or budget.limit == budget.target:
+        known, budget = self.sessions.of(request.key), request.budget
+        last, is_asked = known.last_turn, request.force or request.chooses
+        if last is None or known.draft or is_asked or budget.limit == budget.target:
             return None
         if not session.is_as(last.session):
             return None

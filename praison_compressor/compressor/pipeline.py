@@ -30,7 +30,9 @@ from ..view.masks import shorten
 from ..view.plan import is_due
 from ..view.view import View
 from .background import Background, leased
+from .choices import Draft, located, names_of, new_references
 from .clock import cooled
+from .preview import Preview, preview_of
 from .projection import Projector, outline_of
 from .request import Key, Mode, Request
 from .result import CompressResult, committed, result_of, usage_of
@@ -76,7 +78,7 @@ class Pipeline:
     ) -> None:
         self.sessions = sessions
         self.background = Background()
-        self.projector = Projector(config, store, tokens)
+        self.projector = Projector(config, store, tokens, lambda key: sessions.of(key).draft)
         self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
         self._writing = Writing(self.writer, self.projector.texts, tokens)
         self._store = store
@@ -208,7 +210,9 @@ class Pipeline:
         texts: Sequence[Written] = ()
         try:
             dropped = await asyncio.to_thread(self.projector.with_room, view, plan)
-            texts = await self._writing.write(request, view, plan, dropped)
+            draft = self.sessions.of(request.key).draft
+            texts = draft.texts if draft is not None and draft.plan is plan else ()
+            texts = texts or await self._writing.write(request, view, plan, dropped)
             entries = await asyncio.to_thread(
                 self._writing.segments, request, view, plan, texts, dropped, bill
             )
@@ -222,7 +226,7 @@ class Pipeline:
         result = replace(
             result,
             usage=result.usage + bill,
-            newly_masked=len(entries) - len(texts),
+            newly_masked=sum(segment.kind in ("mask", "excerpt") for segment, _ in entries),
             newly_summarized=len(plan.summarized),
         )
         self._emit(committed(request, view, result, time.monotonic() - started))
@@ -235,10 +239,35 @@ class Pipeline:
             LedgerConflict: another writer committed meanwhile.
         """
         self._log_another(view)
+        self.sessions.of(_key(view)).draft = None
         after = view.adding(segment for segment, _ in entries)
         session = self._store.commit(view.session, entries, outline_of(after))
         self.projector.trim()
         return self.projector.again(view, session)
+
+    # -------------------------------------------------------------- preview
+
+    def preview(self, request: Request, *, is_written: bool) -> Preview:
+        """Return the compression to come; the next commit of the same request takes it.
+
+        A model is asked for the summaries only if they are to be written.
+        """
+        view, known = self.projector.look(request), self.sessions.of(request.key)
+        plan = self.projector.plan(request, view)
+        if known.draft is not None:  # paid for and not taken
+            self.sessions.owe(request.key, usage_of(known.draft.texts))
+        last, known.draft, new = known.draft, None, []
+        texts: tuple[Written, ...] = ()
+        if plan is not None:
+            if plan.jobs and (is_written or not request.has_model):
+                texts = tuple(run(self._writing.write(request, view, plan, frozenset())))
+            new = self._writing.segments(request, view, plan, texts, frozenset())
+            names = {
+                **new_references(view, plan),
+                **names_of(request, located(request, view, last)),
+            }
+            known.draft = Draft(request, view, plan, texts, names)
+        return preview_of(request, view, plan, [segment for segment, _ in new], self._tokens)
 
     # -------------------------------------------------------------- without a commit
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, TypedDict, cast
 
-from ..config import CompressorConfig, whole
+from ..config import CompressorConfig, no_such, shown, whole
 from ..errors import ConfigError
 from ..ledger.segments import Segment, Session
 from ..messages import as_list
@@ -30,6 +30,9 @@ class Options(TypedDict, total=False):
     overhead_tokens: int
     extends: bool
     pinned: Sequence[str] | None
+    keep: Sequence[str | int] | None
+    since: str | int | None
+    until: str | int | None
 
 
 class Mode(Enum):
@@ -68,8 +71,24 @@ class Request:
     force: bool = False
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
+    keep: tuple[str | int, ...] = ()
+    """Messages that the user keeps, by reference or index."""
+    since: str | int | None = None
+    """First message of the range to summarize."""
+    until: str | int | None = None
+    """First message behind that range."""
     cold_trigger: int | None = None
     """Tokens above which to compress, as the provider's cache is cold; None: warm or unknown."""
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the call names messages to keep, or a range."""
+        return bool(self.keep) or self.has_range
+
+    @property
+    def has_range(self) -> bool:
+        """Whether the call names a range to summarize."""
+        return self.since is not None or self.until is not None
 
     def budget_for(self, session: Session) -> Budget:
         """Return the budget for a session as it is now.
@@ -120,7 +139,7 @@ def request_of(
     """
     found, model = config_of(options, config), options.get("auxiliary_model")
     pinned = pinned_segment(options, config, tokens)
-    asked_now = options.get("force", False) or options.get("target_tokens") is not None
+    asked_now = options.get("force", False) or any(map(options.get, ASKED_NOW))
     has_model = has_model or bool(model or config.auxiliary_model)
     if mode is None:
         waits = asked_now or not (config.background and has_model)
@@ -137,7 +156,14 @@ def request_of(
         has_model=has_model,
         force=options.get("force", False),
         pinned=pinned,
+        keep=tuple(options.get("keep") or ()),
+        since=options.get("since"),
+        until=options.get("until"),
     )
+
+
+ASKED_NOW = ("target_tokens", "keep", "since", "until")
+"""Options of calls that wait for the model in the background mode too."""
 
 
 def key_of(options: Options, config: CompressorConfig, session_id: str) -> Key:
@@ -198,7 +224,7 @@ def checked(options: Options) -> Options:
     """
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
-        raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
+        raise ConfigError(no_such("option of a call", unknown[0], Options.__annotations__))
     given = {name: value for name, value in options.items() if value is not None}
     check_name("session_id", options.get("session_id"))
     check_name("parent_session_id", options.get("parent_session_id"))
@@ -207,10 +233,21 @@ def checked(options: Options) -> Options:
         raise ConfigError(f"auxiliary_model={model!r}: expected the name of a model, or None")
     if not isinstance(pinned, (list, tuple)) or any(not isinstance(t, str) for t in pinned):
         raise ConfigError(f"pinned: {pinned!r:.60}: expected a list of texts, or None")
+    keep = given.get("keep", ())
+    if not isinstance(keep, (list, tuple)):
+        raise ConfigError(f"keep={shown(keep)}: expected a list of references such as s2.14")
+    for name, place in [*(("keep", k) for k in keep), *((n, given.get(n, 0)) for n in RANGE)]:
+        if isinstance(place, bool) or not isinstance(place, (str, int)):
+            raise ConfigError(
+                f"{name}={shown(place)}: expected a reference such as s2.14, or an index"
+            )
     for name in ("force", "extends"):
         if not isinstance(given.get(name, False), bool):
             raise ConfigError(f"{name}={given[name]!r}: expected True or False")
     return cast("Options", given)
+
+
+RANGE = ("since", "until")
 
 
 def check_name(option: str, value: Any) -> None:

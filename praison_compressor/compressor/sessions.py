@@ -20,6 +20,7 @@ from ..messages.forks import renewed
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.view import Tile, View, lay, lay_masks, shown
+from .choices import Draft
 from .projection import renderings
 from .request import Key, Mode, Request
 from .result import CompressResult
@@ -49,6 +50,8 @@ class Memory:
     last_turn: LastTurn | None = None
     """The newest view that needed no compression."""
     placeholder: Placeholder | None = None
+    draft: Draft | None = None
+    """The newest preview's compression."""
     said: dict[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
     owed: Usage = field(default_factory=Usage)
@@ -246,8 +249,10 @@ def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
     if not users:
         return None
     # Messages up to the task always stay; of the later ones only the newest do.
-    fixed = view.allowed[: users[0] + 1]
-    everywhere = [*fixed, *[True] * (len(view.tokens) - len(fixed))]
+    task = users[0]
+    everywhere = [
+        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.allowed)
+    ]
     if tuple(lay(view.digests, segments, everywhere)) != view.tiles:
         return None
     if lay_masks(view.digests, segments, everywhere) != view.replaced:

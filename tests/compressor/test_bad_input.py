@@ -142,7 +142,7 @@ class NotAsync:
 REFUSED = [
     (InvalidMessages, r"messages\[1\]", {"messages": [{"role": "user", "content": "x"}, 3]}),
     (BudgetTooSmall, "raise context_window", {"target_tokens": 20}),
-    (TypeError, "unexpected keyword argument 'tokens'", {"tokens": 3}),
+    (ConfigError, "^no option of a call 'forced' .did you mean 'force'", {"forced": True}),
     (ConfigError, "^force='no': expected True or False", {"force": "no"}),
     (ConfigError, "^extends=0: expected True or False", {"extends": 0}),
     (ConfigError, "^auxiliary_model=5: expected the name", {"auxiliary_model": 5}),
