@@ -22,7 +22,6 @@ from ..ledger.tools import recall_tools
 from ..messages import Message, is_system
 from ..messages.completing import Carried, Completed, carried_in
 from ..summaries.threads import run
-from .bills import Bill
 from .conversations import Conversation, Place, Status, Turn
 from .engines import Engines
 from .journal import KeptSteps, kept_of
@@ -140,10 +139,6 @@ class AgentCompressor:
         """Return the conversation's tokens, window and session as of its last request."""
         found = self.conversation
         return found.status(self.engine(found.model))
-
-    def bill(self) -> Bill:
-        """Return what the conversation's requests and summaries cost in this process."""
-        return self.conversation.bill
 
     def kept(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""

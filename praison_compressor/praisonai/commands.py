@@ -17,7 +17,7 @@ from ..ledger.sql.reading import SessionInfo
 from ..messages import Message, digest, text_of, tool_calls_of
 from ..messages.display import one_line
 from .agent_compressor import AgentCompressor
-from .bills import Bill, short
+from .bills import short
 from .conversations import Status
 from .journal import KeptSteps
 
@@ -31,7 +31,7 @@ MISSPELLED, PREVIEW = "no command", "compact preview"
 """Names that nobody can type: the name of a command ends at a blank."""
 
 AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
-    "status": lambda ours, said: stated(ours.status(), ours.bill()),
+    "status": lambda ours, said: stated(ours.status()),
     "context": lambda ours, said: filled(ours.context_use(), ours.kept()),
     "undo": lambda ours, said: undone(ours.undo(), ours),
     "pin": lambda ours, said: pinned(ours.pin(said) if said else ours.conversation.pinned),
@@ -235,7 +235,7 @@ def undone(segments: Sequence[Segment], ours: AgentCompressor) -> str:
     return f"{said} Nothing is compressed until the window is full; /compact does it at once."
 
 
-def stated(status: Status, bill: Bill) -> str:
+def stated(status: Status) -> str:
     """Return the answer to `/status`: the last request or the next one, and the bill."""
     of = "Last request" if status.is_sent else "Next request"
-    return "\n".join([f"{of}: {status}", *([str(bill)] if bill.requests else [])])
+    return "\n".join([f"{of}: {status}", *([str(status.bill)] if status.bill.requests else [])])

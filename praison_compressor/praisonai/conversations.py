@@ -131,7 +131,9 @@ class Conversation:
         window = model_limits(config.model, config.context_window).window
         store, session = place_of(engine.store), self.session_id
         if result is None:
-            return Status(session, session, "full", config.model, window, 0, store=store)
+            return Status(
+                *(session, session, "full", config.model, window, 0), store=store, bill=self.bill
+            )
         count = engine.tokens.message
         system = sum(count(message) for message in result.messages if is_system(message))
         summaries = sum(segment.tokens for segment in result.segments)
@@ -150,6 +152,7 @@ class Conversation:
             store=store,
             earlier=self.kept,
             is_sent=self.is_sent,
+            bill=self.bill,
         )
 
     def __post_init__(self) -> None:
@@ -223,6 +226,8 @@ class Status:
     """Steps of earlier turns among the kept tokens, which the host had dropped."""
     is_sent: bool = True
     """False: a command changed what the next request carries, and the numbers are of that."""
+    bill: Bill = field(default_factory=Bill)
+    """What the conversation's requests cost in this process."""
 
     @property
     def tokens(self) -> int:

@@ -41,7 +41,7 @@ def test_each_request_is_on_the_bill_once(host: LocalProvider, path: str, mode: 
     host.answer_with(Worker(1, arguments=numbered, answer="Noted. " * 12))
     made = agent(host, path, context(host), tools=[look_up])
     MODES[mode](made, OUTGROWING)
-    bill = made.context_compressor.bill()
+    bill = made.context_compressor.status().bill
     found = (bill.usage.input, bill.usage.cached, bill.usage.output)
     assert found == reported(host)
     assert bill.usage.cached > 0
@@ -60,13 +60,13 @@ def test_both_kinds_of_cache_writes_are_read(host: LocalProvider, mode: str, ttl
     sent = of_agent(host)
     lives = {mark.get("ttl") for record in sent for mark in marks_in(record.body)}
     assert lives == {ttl}
-    usage = made.context_compressor.bill().usage
+    usage = made.context_compressor.status().bill.usage
     written = sum(record.prompt_tokens - record.cached_tokens for record in sent)
     assert (usage.written, usage.written_1h) == ((written, 0) if ttl is None else (0, written))
     each = usage.input - usage.cached, usage.cached, usage.output
     prices = 3.75e-6 if ttl is None else 6e-6, 3e-7, 1.5e-5
     dollars = sum(tokens * price for tokens, price in zip(each, prices, strict=True))
-    assert made.context_compressor.bill().cost == pytest.approx(dollars)
+    assert made.context_compressor.status().bill.cost == pytest.approx(dollars)
 
 
 def marks_in(value: Any) -> list[dict[str, str]]:

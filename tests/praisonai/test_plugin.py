@@ -376,6 +376,7 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(
         "every Agent() that names no other strategy is compressed: by gpt-4.1 above 12,000"
         in agents
     )
+    assert "Tool steps are kept between turns" in agents
     whole, sent = re.findall(r"of ([\d,]+) was sent as ([\d,]+)", agents)[0]
     assert int(whole.replace(",", "")) > 20_000 > 2 * int(sent.replace(",", ""))
     assert [record.model for record in provider.requests] == ["aux"]
