@@ -262,10 +262,10 @@ class AgentCompressor:
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
-        agent = self._agent()
+        agent, earlier = self._agent(), self._whose.leaving()
         if agent is not None:
             agent.clear_history()
-        return self._whose.begin().session_id
+        return self._whose.begin(earlier).session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a stored session; any of its epochs' ids names it.
@@ -293,19 +293,22 @@ class AgentCompressor:
             session = engine.store.open(self.config.namespace, root)
             carried = carried_in(engine.store.transcript(session), engine.tokens.cache)
             messages = carried.spoken
+        earlier = self._whose.leaving()
         replace_conversation(agent, messages)
-        self._whose.adopt(root).remember(result, engine, back=())
+        self._whose.adopt(root, earlier).remember(result, engine, back=())
         return root
 
     def sessions(self) -> list[SessionInfo]:
-        """Return the stored sessions that `resume` finds, the newest first.
+        """Return the stored sessions of the conversation's user, the newest first.
+
+        Those under the host's id, and those left by `/new` and `/resume`: others share the store.
 
         Raises:
             StoreUnavailable: the store cannot be reached.
         """
-        store, key = self.ledger, named_by_host(self._agent())
+        store, key, own = self.ledger, self._whose.key, self._whose.leaving()
         found = store.sessions(self.config.namespace) if isinstance(store, SqlStore) else []
-        mine = [each for each in found if is_under(each.id, key)]
+        mine = [e for e in found if e.id in own or (key is not None and is_under(e.id, key))]
         return sorted(mine, key=lambda each: each.updated, reverse=True)
 
     def save(self) -> int:

@@ -61,6 +61,8 @@ class Conversation:
     """The ledger's session; another conversation never has the same."""
     key: str | None = None
     """The host's id for it; None where the host gives none."""
+    earlier: tuple[str, ...] = ()
+    """Sessions that its user left for it, by `/new` or `/resume`."""
     transcript: tuple[Message, ...] = ()
     """Private copies of the messages of its last request, system messages included."""
     result: CompressResult | None = None

@@ -198,17 +198,22 @@ class Whose:
         with self._lock:
             return [*reversed(self._known.values())]
 
-    def begin(self) -> Conversation:
-        """Begin a conversation that has no message yet."""
+    def begin(self, earlier: tuple[str, ...] = ()) -> Conversation:
+        """Begin a conversation that has no message yet, after `earlier` sessions of its user."""
         with self._lock:
-            return self._keep(Conversation(another_id(self.key), self.key))
+            return self._keep(Conversation(another_id(self.key), self.key, earlier))
 
-    def adopt(self, session_id: str) -> Conversation:
+    def leaving(self) -> tuple[str, ...]:
+        """Return the sessions of this conversation's user, for the conversation after it."""
+        found = self.now
+        return tuple(dict.fromkeys((*found.earlier, found.session_id)))
+
+    def adopt(self, session_id: str, earlier: tuple[str, ...] = ()) -> Conversation:
         """Go on with a stored session, whose messages the agent's history has now."""
         history = self.history
         seen = self._seen(history)
         with self._lock:
-            found = Conversation(session_id, self.key, left=said(seen))
+            found = Conversation(session_id, self.key, earlier, left=said(seen))
             found.carry(found.left, 0)
             self._claim(found, seen)
             self._hold(found, history)

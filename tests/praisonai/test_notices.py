@@ -343,17 +343,25 @@ def test_help_names_every_command(host: LocalProvider) -> None:
     assert host.requests == []
 
 
-def test_a_bare_resume_lists_the_sessions(host: LocalProvider, tmp_path: Path) -> None:
-    """Those of the store, the newest first; each can be resumed by its name."""
+@pytest.mark.parametrize("name", [None, "desk"])
+def test_a_bare_resume_lists_the_users_own_sessions(
+    host: LocalProvider, tmp_path: Path, name: str | None
+) -> None:
+    """The newest first, with and without an id; none of another conversation in the store."""
     store = f"sqlite:///{tmp_path}/ledger.db"
-    assert "No stored session" in agent(host, OPENAI, context(host)).chat("/resume")
-    for name in ("desk", "hall"):
-        made = agent(host, OPENAI, context(host, store_url=store, session_id=name))
-        made.chat(f"I am at the {name}.")
+    chat(agent(host, OPENAI, context(host, store_url=store, session_id="hall")), ["Good day."])
+    made = agent(host, OPENAI, context(host, store_url=store, session_id=name))
+    assert "No stored session" in made.chat("/resume")
+    made.chat("I am at the desk.")
+    first = made.context_compressor.session_id
+    made.chat("/new")
+    made.chat("Again at the desk.")
+    second = made.context_compressor.session_id
     lines = made.chat("/resume").splitlines()[1:]
-    assert [line.split()[0] for line in lines] == ["hall", "desk"]
-    assert made.chat("/resume desk") == "Session desk"
+    assert [line.split()[0] for line in lines] == [second, first]
+    assert made.chat(f"/resume {first}") == f"Session {first}"
     assert made.chat_history[0]["content"] == "I am at the desk."
+    assert len(made.chat("/resume").splitlines()[1:]) == 2
 
 
 def test_other_slashes_are_words(host: LocalProvider) -> None:
