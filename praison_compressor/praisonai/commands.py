@@ -149,6 +149,7 @@ def previewed(preview: Preview, earlier: KeptSteps) -> str:
     for part in preview.parts:
         lines += _part_of(preview, part)
     lines += [str(earlier)] if earlier.steps else []
+    lines += [f"{preview.balance}"] if preview.balance is not None else []
     if preview.would_compress:
         lines.append("/compact keep, /compact from, /compact focus and /pin change it.")
     return "\n".join(lines)

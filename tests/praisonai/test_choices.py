@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from praison_compressor.messages import text_of
-from praison_compressor.testing import LocalProvider, Worker
+from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from praison_compressor.view.frame import is_framed
 from tests.helpers.hosting import (
     EVERY_PATH,
@@ -76,6 +76,15 @@ def test_a_preview_sizes_and_names_what_would_go(host: LocalProvider) -> None:
     )
     assert float(after[:-1]) * 1_000 == pytest.approx(sent, 0.1)
     assert reference(shown, "Turn 2:").startswith("s1.")
+
+
+def test_a_preview_has_the_sum_where_prices_are_known(host: LocalProvider) -> None:
+    """One line: what compressing now costs, and what it saves a turn."""
+    host.route("gpt-4o", Summarizer(r"L-\d+"))
+    host.set_window(128_000, "gpt-4o")
+    made = talked(host, auxiliary_model="gpt-4o")
+    sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a turn"
+    assert re.search(sums, made.chat("/compact preview"))
 
 
 def test_a_kept_message_is_never_summarized(host: LocalProvider) -> None:
