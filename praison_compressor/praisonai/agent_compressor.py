@@ -25,7 +25,7 @@ from ..messages import Message
 from ..messages.completing import Carried, Completed, carried_in
 from ..messages.forks import renewed
 from ..summaries.threads import run
-from ..tokens.models import overflow_of
+from ..tokens.refusals import overflow_of
 from .conversations import Conversation, Turn, bound_by_host, is_under, named_by_host
 from .engines import Engines, bill
 from .journal import Kept, kept_of
@@ -193,7 +193,7 @@ class AgentCompressor:
         self._passed += 1
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
-            if self._compresses(request):
+            if self._compresses(request) and not self._engines.is_unsure(request.model):
                 view: Sequence[Message] = (await self._run(request)).messages
             else:
                 view = await asyncio.to_thread(self._projected, request)
@@ -247,9 +247,33 @@ class AgentCompressor:
     def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
         """Learn from the prompt tokens that the provider reports for what was sent."""
         try:
-            self.engine(request.model).tokens.calibrate(sent, reported, request.tools)
+            window = self._engines.used(request, sent, reported)
         except Exception:
             log.exception("agent %s: nothing learned from the usage", self._name())
+            return
+        if window is not None:
+            log.warning(
+                "agent %s: %s silently reads at most %d tokens of a request: its window is now "
+                "taken as that",
+                *(self._name(), request.model, window),
+            )
+
+    def passed(self, request: HostRequest, sent: Sequence[Message]) -> None:
+        """Learn that the provider took what was sent."""
+        try:
+            window = self._engines.passed(request, sent)
+        except Exception:
+            log.exception("agent %s: nothing learned from an answer", self._name())
+            return
+        if window is not None:
+            log.warning(
+                "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
+                *(self._name(), request.model, window),
+            )
+
+    def gave_up(self, request: HostRequest) -> None:
+        """Forget what the refusals of a request taught: no view of it was taken."""
+        self._engines.gave_up(request)
 
     def refused(self, request: HostRequest) -> frozenset[str]:
         """Return what the request's model has refused."""
@@ -378,14 +402,10 @@ class AgentCompressor:
             log.info("agent %s: %s does not take %s", self._name(), request.model, what)
             self._refused.add((request.model, what))
             return True
-        refused = overflow_of(error)
-        if refused is None:
+        refused = overflow_of(error, self._engines.size(request, sent))
+        if refused is None or not self._engines.shrink(request, sent, refused, str(error)):
             return False
-        window = self._engines.shrink(request, sent, refused)
-        log.warning(
-            "agent %s: %s refused the request as too long; its window is now taken as %d tokens",
-            *(self._name(), request.model, window),
-        )
+        log.info("agent %s: %s refused a request as too long", self._name(), request.model)
         return True
 
     def _named(self, session_id: str) -> Conversation | None:

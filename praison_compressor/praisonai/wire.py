@@ -6,13 +6,15 @@ A stream of chat completions is asked for its usage (`requests`); others report 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from ..errors import NothingShorter
 from ..messages import Message
 from ..summaries.threads import run
-from ..tokens.models import overflow_of
+from ..tokens.refusals import overflow_of
 from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument, current
 from .answers import Pieces, calls_in, field_of
@@ -29,11 +31,21 @@ def is_in_vain(error: Exception, attempt: int, view: object, other: object) -> b
     Raises:
         NothingShorter: it was refused for its size, in vain.
     """
-    is_overflow = overflow_of(error) is not None
-    ends = attempt == ATTEMPTS or (is_overflow and other == view)
-    if ends and is_overflow:
+    refused = overflow_of(error)
+    ends = attempt == ATTEMPTS or (refused is not None and other == view)
+    if ends and refused is not None and refused.certain:
         raise NothingShorter from error
     return ends
+
+
+@contextmanager
+def giving_up(compressor: AgentCompressor, request: HostRequest) -> Iterator[None]:
+    """Forget what refusals taught if the request fails here."""
+    try:
+        yield
+    except BaseException:
+        compressor.gave_up(request)
+        raise
 
 
 def send(
@@ -53,9 +65,11 @@ def send(
             break
         except Exception as error:
             other = run(compressor.other_view(request, view, error))
-            if other is None or is_in_vain(error, attempt, view, other):
-                raise
+            with giving_up(compressor, request):
+                if other is None or is_in_vain(error, attempt, view, other):
+                    raise
             view = other
+    compressor.passed(request, view)
     return _heard(answer, _Hearing(compressor, request, view, sent, params))
 
 
@@ -76,9 +90,11 @@ async def asend(
             break
         except Exception as error:
             other = await compressor.other_view(request, view, error)
-            if other is None or is_in_vain(error, attempt, view, other):
-                raise
+            with giving_up(compressor, request):
+                if other is None or is_in_vain(error, attempt, view, other):
+                    raise
             view = other
+    compressor.passed(request, view)
     return await _aheard(answer, _Hearing(compressor, request, view, sent, params))
 
 
@@ -217,9 +233,85 @@ def _call_with_retry(transmit: Transmit, original: Any, agents: Agents) -> Any:
         if compressor is None:
             return original(self, *args, **params)
         shape = RESPONSES if "input" in params else LITELLM_CHAT
-        return transmit(compressor, shape, params, lambda sent: original(self, *args, **sent))
+        ask, *rest = args
+        asks = _asking if transmit is send else _aasking
+        return transmit(
+            compressor,
+            shape,
+            params,
+            asks(lambda sent: original(self, _raising(ask), *rest, **sent)),
+        )
 
     return call_with_retry
+
+
+class _TooLong(BaseException):
+    """Passes a refusal by the host's retries, which wait a minute for every limit."""
+
+    def __init__(self, refusal: Exception) -> None:
+        super().__init__(refusal)
+        self.refusal = refusal
+
+
+class Unprocessable(Exception):
+    """A refusal that litellm swallowed: with `drop_params` it returns None for status 422."""
+
+    status_code = 422
+
+    def __init__(self) -> None:
+        super().__init__(
+            "litellm returned no answer: the provider refused the request with status 422, perhaps "
+            "for its length"
+        )
+
+
+def _raising(ask: Any) -> Any:
+    """Return litellm's function, which raises `_TooLong` where only a smaller request passes."""
+
+    def asked(*args: Any, **params: Any) -> Any:
+        try:
+            answer = ask(*args, **params)
+        except Exception as error:
+            raise _escaping(error) from error
+        return awaited(answer) if inspect.isawaitable(answer) else _answered(answer)
+
+    async def awaited(answer: Any) -> Any:
+        try:
+            return _answered(await answer)
+        except Exception as error:
+            raise _escaping(error) from error
+
+    return asked
+
+
+def _answered(answer: Any) -> Any:
+    if answer is None:
+        raise _TooLong(Unprocessable())
+    return answer
+
+
+def _escaping(error: Exception) -> BaseException:
+    return _TooLong(error) if overflow_of(error) is not None else error
+
+
+def _asking(go: Callable[..., Any]) -> Callable[..., Any]:
+    def asking(sent: Mapping[str, Any]) -> Any:
+        try:
+            return go(sent)
+        except _TooLong as passed:
+            raise passed.refusal from passed.refusal.__cause__
+
+    return asking
+
+
+def _aasking(go: Callable[..., Any]) -> Callable[..., Any]:
+    async def asking(sent: Mapping[str, Any]) -> Any:
+        try:
+            return await go(sent)
+        except _TooLong as passed:
+            raise passed.refusal from passed.refusal.__cause__
+
+    return asking
 
 
 def _stream_responses(transmit: Transmit, original: Any, agents: Agents) -> Any:

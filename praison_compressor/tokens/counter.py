@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import ConfigError
 from ..messages import Message, calls_beside
@@ -36,6 +36,29 @@ MEDIA_CHARS_PER_TOKEN = 40
 
 SEALED_CHARS_PER_TOKEN = 5
 """Base64 characters of encrypted reasoning per token: four bytes a token."""
+
+
+EXACT_TOLERANCE = 0.02
+
+LEAST_RATIO = 0.75
+"""Lowest ratio of a report to our count that another tokenizer explains.
+
+Lower reports leave out a cached part, or what the server cut off."""
+
+FLAT_REPORTS, FLAT_GROWTH = 3, 1.02
+"""Equal reports that show a truncating server, each for a request larger by this factor."""
+
+
+class _Run(NamedTuple):
+    """Equal reports for growing requests."""
+
+    reported: int
+    counted: int
+    """Our count of the newest request."""
+    length: int
+    observed: tuple[float, float]
+    """The correction before the first of them."""
+    ratio: float
 
 
 class TokenCounter:
@@ -69,6 +92,9 @@ class TokenCounter:
         self._observed = (0.0, 0.0)
         self._doubted = False
         self._ratio = 1.0
+        self._run: _Run | None = None
+        self.truncated_at: int | None = None
+        """Tokens to which the server silently cuts longer requests, by its reports."""
 
     @property
     def source(self) -> str:
@@ -128,13 +154,18 @@ class TokenCounter:
     ) -> None:
         """Correct later counts by a provider's `prompt_tokens` for a request.
 
-        The newest report weighs most. A report below a quarter of the count is ignored (a proxy's
-        zero, another request's). One above four times the count is accepted after a second one.
+        The newest report weighs most. Ignored are reports that no tokenizer explains: below
+        LEAST_RATIO of the count, below the count where the vocabulary is the model's own, and a
+        first one above four times the count. Reports that stay while requests grow set
+        `truncated_at` instead.
         """
         counts = sum(map(self._raw, self.cache.all(messages)))
         counted = counts + REPLY_TOKENS + self._raw_tools(tools)
+        if self._is_flat(counted, prompt_tokens):
+            return
+        least = 1 - EXACT_TOLERANCE if self.exact else LEAST_RATIO
         doubted, self._doubted = self._doubted, prompt_tokens > counted * 4
-        if prompt_tokens < counted / 4 or (self._doubted and not doubted):
+        if prompt_tokens < counted * least or (self._doubted and not doubted):
             logger.debug("%d counted, %d reported: not learned", counted, prompt_tokens)
             return
         if prompt_tokens > counted * 4 * self._ratio:  # earlier reports are no measure then
@@ -143,7 +174,20 @@ class TokenCounter:
         self._observed = (before[0] / 2 + counted, before[1] / 2 + prompt_tokens)
         ratio = self._observed[1] / self._observed[0]
         # An exact counter lacks only what the provider adds; a ratio near 1 would be noise.
-        self._ratio = 1.0 if self.exact and abs(ratio - 1) < EXACT_TOLERANCE else ratio
+        self._ratio = 1.0 if self.exact and ratio < 1 + EXACT_TOLERANCE else ratio
+
+    def _is_flat(self, counted: int, reported: int) -> bool:
+        """Return whether the report stays while requests grow: the server cuts them silently."""
+        run = self._run
+        if run is not None and abs(reported - run.reported) <= max(1, reported // 500):
+            if counted > run.counted * FLAT_GROWTH:
+                self._run = run._replace(counted=counted, length=run.length + 1)
+                self._observed, self._ratio = run.observed, run.ratio
+                if self._run.length == FLAT_REPORTS:
+                    self.truncated_at = reported
+            return counted > run.counted * FLAT_GROWTH or run.length > 1
+        self._run = _Run(reported, counted, 1, self._observed, self._ratio)
+        return False
 
     def _scaled(self, tokens: int) -> int:
         return tokens if self._ratio == 1.0 else round(tokens * self._ratio)
@@ -255,8 +299,6 @@ class TokenCounter:
         first = 3 - 3 * bool(choices)
         return first + listed + self.vocabulary.count(line) + self._properties(schema)
 
-
-EXACT_TOLERANCE = 0.02
 
 REMEMBERED_WORDS = 1_024
 
