@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from ..errors import ConfigError
 from ..messages import Message, calls_beside
 from ..messages.digests import MessageCache, Seen
+from ..messages.shapes import items_of, part_text, text_beside, without_bodies
 from .encodings import Vocabulary, vocabulary_for
 from .images import image_rule, size_and_detail
 
@@ -209,14 +210,14 @@ class TokenCounter:
         for call in calls_beside(message):
             tokens += CALL_TOKENS + self._word(call.name) + self.vocabulary.count(call.arguments)
         tokens += self._content(message.get("content"))
-        return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._reasoning(message)
+        return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._beside(message)
 
-    def _reasoning(self, message: Message) -> int:
-        """Return the tokens of thinking sent back, as blocks or text."""
-        tokens = self._content(message.get("refusal"))
+    def _beside(self, message: Message) -> int:
+        """Return the tokens beside the content: words, Responses items, thinking sent back."""
         blocks = message.get("thinking_blocks") or message.get("reasoning_details")
         text = message.get("reasoning_content") or message.get("reasoning")
-        return tokens + self._content(blocks or text)
+        tokens = self._content(text_beside(message)) + self._content(blocks or text)
+        return tokens + self._content([*items_of(message)])
 
     def _content(self, content: Any) -> int:
         if content is None:
@@ -231,8 +232,6 @@ class TokenCounter:
         kind = str(part.get("type"))
         if kind in _IMAGES:
             return self._image_rule.count(*size_and_detail(part))
-        if kind in _MEDIA:
-            return ceil(_longest_text(part) / MEDIA_CHARS_PER_TOKEN)
         if kind.startswith(_THINKING):
             return self._thinking(part)
         if kind == "tool_use":
@@ -240,7 +239,17 @@ class TokenCounter:
         if kind == "tool_result":
             return MESSAGE_TOKENS + self._content(part.get("content") or part.get("output"))
         text = part.get("text")
-        return self.vocabulary.count(text) if isinstance(text, str) else self._json(part)
+        if isinstance(text, str) and part.keys() <= _TEXT_KEYS:
+            return self.vocabulary.count(text)
+        return self._by_words(part)
+
+    def _by_words(self, part: Mapping[str, Any]) -> int:
+        """Return the tokens of a part's words, or of its JSON, and of the files in it."""
+        shown, bodies = without_bodies(part)
+        words = part_text(shown)
+        tokens = self.vocabulary.count(words) if words else self._json(shown)
+        tokens += ceil(bodies.files / MEDIA_CHARS_PER_TOKEN)
+        return tokens + ceil(bodies.sealed / SEALED_CHARS_PER_TOKEN)
 
     def _thinking(self, part: Mapping[str, Any]) -> int:
         # The model does not read a signature.
@@ -248,6 +257,7 @@ class TokenCounter:
             return self._content(part["thinking"])
         sealed = part.get("encrypted_content") or part.get("data") or ""
         readable = self._content(part.get("summary") or part.get("text"))
+        readable += self._content(part.get("content"))
         return readable + ceil(len(str(sealed)) / SEALED_CHARS_PER_TOKEN)
 
     def _tool_use(self, part: Mapping[str, Any]) -> int:
@@ -310,7 +320,7 @@ TOOLS_TOKENS = 12
 
 _IMAGES = ("image_url", "input_image", "image")
 
-_MEDIA = ("input_audio", "audio", "file", "input_file", "document")
+_TEXT_KEYS = frozenset({"type", "text", "cache_control", "prompt_cache_breakpoint"})
 
 _THINKING = ("thinking", "redacted_thinking", "reasoning")
 
@@ -321,12 +331,3 @@ def _stripped(description: Any) -> str:
 
 def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _longest_text(value: Any) -> int:
-    """Return the length of the longest string inside, the payload."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, Mapping):
-        return max(map(_longest_text, value.values()), default=0)
-    return max(map(_longest_text, value), default=0) if isinstance(value, list) else 0
