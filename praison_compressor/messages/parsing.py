@@ -320,7 +320,7 @@ def _is_langchain(message: Any) -> bool:
     if type(message).__module__.startswith(("langchain", "langgraph")):
         return True
     is_dump = isinstance(message, Mapping) and "role" not in message and "content" in message
-    return is_dump and message.get("type") in _LANGCHAIN_TYPES
+    return is_dump and str(message.get("type")) in _LANGCHAIN_TYPES
 
 
 def _named(message: Any) -> str:

@@ -86,7 +86,7 @@ def _plain(index: int, item: Any) -> Mapping[str, Any]:
 
 def _kind(index: int, item: Mapping[str, Any]) -> str:
     kind = item.get("type") or ("message" if "role" in item else None)
-    if kind == "message" or _is_output(kind) or kind in _CALLED or kind in _KEPT:
+    if str(kind) in {"message", *_CALLED, *_KEPT} or _is_output(kind):
         return str(kind)
     known = ", ".join(sorted({"message", *_CALLED, *_KEPT}))
     raise InvalidMessages(index, f"an item of type {kind!r}", f"one of {known}, or a call's output")

@@ -164,13 +164,13 @@ def part_text(part: Any) -> str:
         return part
     if not isinstance(part, Mapping):
         return ""
-    text, kind = part.get("text"), part.get("type")
+    text, kind = part.get("text"), str(part.get("type"))
     if isinstance(text, str):
         cited = part.get("annotations") or part.get("citations")
         return "\n".join([text, *words_in(cited)]) if cited else text
     if kind == "tool_result":
         return _content_text(part.get("content"))
-    if kind in _WITH_WORDS or (isinstance(kind, str) and kind.endswith(_ENDS_WITH_WORDS)):
+    if kind in _WITH_WORDS or kind.endswith(_ENDS_WITH_WORDS):
         return "\n".join(words_in(part))
     return ""
 
@@ -183,7 +183,7 @@ def words_in(value: Any) -> Iterator[str]:
     elif isinstance(value, Mapping):
         is_text = value.get("type") == "text" or str(value.get("media_type")).startswith("text/")
         for key, item in value.items():
-            if key in _EXIT_KEYS and isinstance(item, int):
+            if key in _EXIT_KEYS and type(item) is int:
                 yield f"exit code {item}"
             elif key not in _WORDLESS or (key == "data" and is_text):
                 yield from words_in(item)
@@ -240,7 +240,7 @@ def media_in(message: Mapping[str, Any]) -> int:
 
 
 def _is_medium(part: Mapping[str, Any]) -> bool:
-    return part.get("type") not in _NO_MEDIUM and not part_text(part)
+    return str(part.get("type")) not in _NO_MEDIUM and not part_text(part)
 
 
 LEAST_PAYLOAD = 256
