@@ -215,8 +215,8 @@ class Engines:
                 reserve = min(refused.answer or 0, window - 1)
             needed = engine.tokens.messages(sent) + self.overhead(request, window)
             # By our count it may have fit, and it did not.
-            while needed <= window - _reserved(reserve, window) and window > 1:
-                window //= 2
+            while needed <= window - _reserved(reserve, window) and window > learned.floor:
+                window = max(window // 2, learned.floor)
             learned.window = window
             self._take(engine, window, _usable(reserve, window))
             return True

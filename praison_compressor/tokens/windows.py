@@ -32,6 +32,7 @@ class LearnedWindow:
 
     def __init__(self, listed: int) -> None:
         self.window = self.listed = listed
+        self.floor = min(LEAST_WINDOW, listed // 2)
         self.trial: Trial | None = None
         self._largest = 0  # of the requests that passed
         self._named: int | None = None
@@ -54,7 +55,7 @@ class LearnedWindow:
         before = self.window if self.trial is None else self.trial.before
         asked = refusal.asked if self.trial is None else self.trial.asked
         self.trial = Trial(before, refusal, sent, asked)
-        self.window = max(min(window, self.window), min(LEAST_WINDOW, self.listed))
+        self.window = max(min(window, self.window), self.floor)
         return self.window
 
     def passed(self, sent: int) -> int | None:
@@ -76,7 +77,7 @@ class LearnedWindow:
             self._wait, self._left, window = 4 * self._wait, 4 * self._wait, 2 * self.window
         else:
             return None
-        self.window = min(window, self.listed)
+        self.window = max(min(window, self.listed), self.floor)
         return self.window
 
     def gave_up(self) -> int:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 from collections.abc import Iterator
 
 import pytest
 
-from praison_compressor.testing import LocalProvider
+from praison_compressor.testing import Failure, LocalProvider, Reply
 from praison_compressor.tokens import Overflow, overflow_of
 from praison_compressor.tokens.refusals import LEAST_WINDOW
 from praison_compressor.tokens.windows import UPWARD_AFTER, LearnedWindow
-from tests.helpers.hosting import LITELLM, OPENAI, by_itself
-from tests.helpers.refusing import session
+from tests.helpers.hosting import LITELLM, OPENAI, agent, by_itself, context, of_agent, turn
+from tests.helpers.refusing import BELIEVED, session
 from tests.helpers.wordings import OTHERS, TOO_LONG, Wording
 
 SENT, WINDOW = 6_400, 6_000
@@ -146,6 +148,34 @@ def test_a_window_that_is_not_confirmed_is_tried_upward_later() -> None:
 def host() -> Iterator[LocalProvider]:
     with by_itself() as provider:
         yield provider
+
+
+@pytest.mark.parametrize("path", [OPENAI, LITELLM])
+def test_throttling_teaches_no_window(host: LocalProvider, path: str) -> None:
+    """A server that asks to wait, with the words of a refusal, keeps its window."""
+    throttled = next(each for each in OTHERS if each.server == "throttling")
+    found = session(host, path, throttled, turns=17)
+    assert (found.unanswered > 0, found.window) == (True, BELIEVED)
+
+
+@pytest.mark.parametrize("path", [OPENAI, LITELLM])
+def test_a_refusal_of_something_else_teaches_no_window(host: LocalProvider, path: str) -> None:
+    """A refusal that may mean length is answered once; the window stays when that is in vain."""
+    host.forget()
+    host.set_window(10**9)
+    refusal = Failure(400, "this value exceeds what is allowed", "invalid_request_error")
+    is_refused = [False]
+    host.answer_with(lambda asked: refusal if is_refused[0] else Reply("Noted."))
+    made = agent(host, path, context(host, context_window=BELIEVED))
+    for number in range(6):
+        is_refused[0] = number in (3, 4)
+        with contextlib.suppress(Exception):
+            made.chat(turn(number, words=100))
+    refused = [json.dumps(record.messages) for record in of_agent(host) if record.status == 400]
+    assert len(set(refused)) <= 3
+    engine = made.context_compressor.engine()
+    assert engine.config.context_window == BELIEVED
+    assert len(made.chat_history) >= 8
 
 
 SAMPLE = [TOO_LONG[place] for place in range(1, len(TOO_LONG), 17)]
