@@ -13,7 +13,7 @@ from praison_compressor.tokens import Overflow, overflow_of
 from praison_compressor.tokens.refusals import LEAST_WINDOW
 from praison_compressor.tokens.windows import UPWARD_AFTER, LearnedWindow
 from tests.helpers.hosting import LITELLM, OPENAI, agent, by_itself, context, of_agent, turn
-from tests.helpers.refusing import BELIEVED, session
+from tests.helpers.refusing import BELIEVED, REPORTS, reported, session
 from tests.helpers.wordings import OTHERS, TOO_LONG, Wording
 
 SENT, WINDOW = 6_400, 6_000
@@ -189,3 +189,12 @@ def test_an_agent_goes_on_after_a_refusal(host: LocalProvider, path: str, said: 
     All wordings: `python -m tests.benchmarks.refusals`.
     """
     assert session(host, path, said, turns=19).is_well
+
+
+@pytest.mark.parametrize("path", [OPENAI, LITELLM])
+@pytest.mark.parametrize(("name", "most"), [(name, 3 * (n == 0)) for n, name in enumerate(REPORTS)])
+def test_low_reports_keep_compression_on(
+    host: LocalProvider, path: str, name: str, most: int
+) -> None:
+    """A truncating server's window is found in three requests; other low reports change nothing."""
+    assert reported(host, path, name, turns=19).over <= most
