@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..messages import Message, digest, is_result, is_system, responses, text_of, tool_calls_of
 from ..messages.display import in_words
+from ..messages.shapes import ITEMS
 from ..summaries.litellm_client import provider_of
 from .cache_marks import marked, takes_marks
 
@@ -288,7 +289,7 @@ _BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specifi
 
 def unbound(message: Message) -> Message:
     """Return a message without the thinking that only its own model takes."""
-    kept = {key: value for key, value in message.items() if key not in (*_BOUND, responses.ITEMS)}
+    kept = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
     content, calls = kept.get("content"), kept.get("tool_calls")
     if isinstance(content, list):
         kept["content"] = [p for p in content if not _is_thinking(p)]

@@ -19,7 +19,7 @@ from ..events import Event
 from ..messages import Message
 from ..messages.completing import Completed
 from ..messages.forks import renewed
-from ..tokens.models import overflow_of
+from ..tokens.refusals import overflow_of
 from .bills import RequestUsage
 from .conversations import Choices, Conversation, Turn
 from .engines import Engines, bill
@@ -123,7 +123,7 @@ class Sender:
         self.passed += 1
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
-            if self._compresses(request):
+            if self._compresses(request) and not self._engines.is_unsure(request.model):
                 view: Sequence[Message] = (await self._compress(request)).messages
             else:
                 view = await asyncio.to_thread(self._projected, request)
@@ -316,21 +316,47 @@ class Sender:
         `before`: its earlier report for the same answer; a stream reports in parts.
         """
         try:
-            tokens = self._engines.of(request.model).tokens
-            is_new = not before.input
-            if is_new:
-                tokens.calibrate(sent, usage.input, request.tools)
-            found = self.whose.running
-            if found is None or usage == before:
-                return
-            hosts = self._as_the_host(request, found, usage) if is_new else RequestUsage()
-            hosts = replace(hosts, output=usage.output - before.output)
-            with self._lock:
-                found.bill = found.bill.paid(usage - before, hosts, request.model, is_new=is_new)
-                if is_new:
-                    found.bill = found.bill.carried(found.kept)
+            window = None
+            if not before.input:
+                window = self._engines.used(request, sent, usage.input)
+            self._bill(request, usage, before)
         except Exception:
             log.exception("agent %s: nothing learned from the usage", self._name())
+            return
+        if window is not None:
+            log.warning(
+                "agent %s: %s silently reads at most %d tokens of a request: its window is now "
+                "taken as that",
+                *(self._name(), request.model, window),
+            )
+
+    def _bill(self, request: HostRequest, usage: RequestUsage, before: RequestUsage) -> None:
+        """Add what the provider reports to the running conversation's bill."""
+        found, is_new = self.whose.running, not before.input
+        if found is None or usage == before:
+            return
+        hosts = self._as_the_host(request, found, usage) if is_new else RequestUsage()
+        hosts = replace(hosts, output=usage.output - before.output)
+        with self._lock:
+            bill = found.bill.paid(usage - before, hosts, request.model, is_new=is_new)
+            found.bill = bill.carried(found.kept) if is_new else bill
+
+    def took(self, request: HostRequest, sent: Sequence[Message]) -> None:
+        """Learn that the provider took what was sent."""
+        try:
+            window = self._engines.passed(request, sent)
+        except Exception:
+            log.exception("agent %s: nothing learned from an answer", self._name())
+            return
+        if window is not None:
+            log.warning(
+                "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
+                *(self._name(), request.model, window),
+            )
+
+    def gave_up(self, request: HostRequest) -> None:
+        """Forget what the refusals of a request taught: no view of it was taken."""
+        self._engines.gave_up(request)
 
     def _as_the_host(
         self, request: HostRequest, found: Conversation, usage: RequestUsage
@@ -370,14 +396,10 @@ class Sender:
             log.info("agent %s: %s does not take %s", self._name(), request.model, what)
             self._refused.add((request.model, what))
             return True
-        refused = overflow_of(error)
-        if refused is None:
+        refused = overflow_of(error, self._engines.size(request, sent))
+        if refused is None or not self._engines.shrink(request, sent, refused, str(error)):
             return False
-        window = self._engines.shrink(request, sent, refused)
-        log.warning(
-            "agent %s: %s refused the request as too long; its window is now taken as %d tokens",
-            *(self._name(), request.model, window),
-        )
+        log.info("agent %s: %s refused a request as too long", self._name(), request.model)
         return True
 
     def _name(self) -> str:
