@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from ..config import CompressorConfig, whole
 from ..errors import CompressorError, ConfigError, LedgerError
 from ..events import Hook, Listener
-from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, Store, undoing
 from ..ledger.tools import recall_tools
@@ -23,6 +22,7 @@ from ..messages import Message
 from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
+from .bills import Bill, reported
 from .clock import cooled
 from .pipeline import SOFT_RATIO, Pipeline, Planned
 from .preview import ContextUse, Preview, context_use_of
@@ -41,6 +41,7 @@ from .request import (
 from .result import CompressResult
 from .sessions import Sessions, added_to
 from .telemetry import Telemetry, emit
+from .transcripts import default_store
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -230,6 +231,16 @@ class ContextCompressor:
         options = checked(options)
         request = self._request(messages or (), options, Mode.BACKGROUND)
         return self._pipeline.idle(request, has_messages=messages is not None, now=self._clock())
+
+    def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
+        """Add the usage of the session's last request to the session's bill; return the bill.
+
+        `answer` is the provider's response or its usage, an object or a dictionary in the shape of
+        OpenAI's, Anthropic's or litellm's client. Without usage the bill stays as it is.
+        """
+        key = self._key({"session_id": self._named(session_id)})
+        known, usage = self.sessions.of(key), reported(answer)
+        return known.bill if usage is None else known.paid(usage, self.config.model)
 
     # -------------------------------------------------------------- transcripts
 
@@ -430,19 +441,10 @@ class ContextCompressor:
             result = replace(result, recall_tools=tools)
         if not options.get("extends", True):
             return result
-        self.sessions.of(self._key(options)).grown(result.tokens_before)
-        owed = self.sessions.take_owed(self._key(options))
-        return replace(result, usage=result.usage + owed)
+        known = self.sessions.of(key := self._key(options))
+        result = replace(result, usage=result.usage + self.sessions.take_owed(key))
+        known.answered(result)
+        return replace(result, bill=known.bill)
 
     def _key(self, options: Options) -> Key:
         return key_of(options, self.config, self.session_id)
-
-
-def default_store(config: CompressorConfig) -> Store:
-    """Return the store at `store_url`; memory without one."""
-    if config.store_url is None:
-        return MemoryStore()
-    from ..ledger.sql.store import open_store  # loads SQLAlchemy: only when asked
-
-    masks = config.redact_secrets is not False
-    return open_store(config.store_url, key=config.store_key, mask_secrets=masks)

@@ -20,6 +20,7 @@ from ..messages.forks import renewed
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.view import Tile, View, lay, lay_masks, shown
+from .bills import Bill, RequestUsage, uncompressed
 from .choices import Draft
 from .projection import renderings
 from .request import Key, Mode, Pace, Request
@@ -70,6 +71,13 @@ class Memory:
     """Tokens of the last request's messages."""
     growth: float = 0.0
     """Tokens that a request adds, as a moving average."""
+    added: int = 0
+    """Tokens that the last request added."""
+    saved: int = 0
+    """Tokens that compression saved in the last request."""
+    is_cold: bool = False
+    """Whether the last request found the provider's cache cold."""
+    bill: Bill = field(default_factory=Bill)
 
     @property
     def pace(self) -> Pace | None:
@@ -83,12 +91,23 @@ class Memory:
         self.requested = now
         self.requests += 1
         self.cold_requests += is_cold
+        self.is_cold = is_cold
 
-    def grown(self, tokens: int) -> None:
-        """Record the size of a request."""
-        added, self.tokens = tokens - self.tokens, tokens
-        if added < tokens and added > 0:  # neither the first request nor a shorter transcript
-            self.growth += (added - self.growth) * (NEWEST_SHARE if self.growth else 1)
+    def answered(self, result: CompressResult) -> None:
+        """Record the size and the cost of a result."""
+        before, self.tokens = self.tokens, result.tokens_before
+        self.added, self.saved = self.tokens - before, result.tokens_saved
+        if before and self.added > 0:  # neither the first request nor a shorter transcript
+            weight = NEWEST_SHARE if self.growth else 1
+            self.growth += (self.added - self.growth) * weight
+        self.bill = self.bill.summarized(result.usage)
+
+    def paid(self, usage: RequestUsage, model: str | None) -> Bill:
+        """Add what the provider reports for the last request; return the bill."""
+        is_warm = not self.is_cold and bool(usage.cached or self.bill.usage.cached)
+        whole = uncompressed(usage, self.saved, self.added, is_warm=is_warm)
+        self.bill = self.bill.paid(usage, whole, model)
+        return self.bill
 
 
 class Sessions:

@@ -1,4 +1,4 @@
-"""`Transcripts`: restore, record and compare the whole transcripts of sessions."""
+"""`Transcripts`: restore, record and compare whole transcripts; the store they are in."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..config import CompressorConfig
+from ..ledger.memory import MemoryStore
 from ..ledger.segments import Session, Store, in_force
 from ..messages import Message, as_list, digest, to_plain
 from ..tokens.counter import TokenCounter
@@ -101,3 +102,13 @@ class Transcripts:
                 "conversation its own session_id",
                 session.id,
             )
+
+
+def default_store(config: CompressorConfig) -> Store:
+    """Return the store at `store_url`; memory without one."""
+    if config.store_url is None:
+        return MemoryStore()
+    from ..ledger.sql.store import open_store  # loads SQLAlchemy: only when asked
+
+    masks = config.redact_secrets is not False
+    return open_store(config.store_url, key=config.store_key, mask_secrets=masks)

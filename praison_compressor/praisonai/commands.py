@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..compressor.bills import short
 from ..compressor.preview import ContextUse, Part, Preview
 from ..compressor.result import CompressResult
 from ..config import nearest
@@ -17,7 +18,6 @@ from ..ledger.sql.reading import SessionInfo
 from ..messages import Message, digest, text_of, tool_calls_of
 from ..messages.display import one_line
 from .agent_compressor import AgentCompressor
-from .bills import short
 from .conversations import Status
 from .journal import KeptSteps
 

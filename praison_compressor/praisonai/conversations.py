@@ -9,6 +9,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..compressor.bills import short
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
@@ -16,7 +17,7 @@ from ..ledger.segments import Entry
 from ..messages import Message, is_system
 from ..messages.digests import Seen
 from ..tokens.models import model_limits
-from .bills import Bill, short
+from .bills import ConversationBill
 from .journal import Journal, KeptSteps, kept_of
 from .ledgers import place_of
 
@@ -97,7 +98,7 @@ class Conversation:
     """What its requests have carried, the tool steps that the host drops among it."""
     kept: KeptSteps = field(default_factory=KeptSteps)
     """What of earlier turns' steps stood in its last request."""
-    bill: Bill = field(default_factory=Bill)
+    bill: ConversationBill = field(default_factory=ConversationBill)
     before: tuple[str, ...] = ()
     """Digests of the last request's messages as the host made it."""
     taken_back: set[str] = field(default_factory=set)
@@ -228,7 +229,7 @@ class Status:
     """Steps of earlier turns among the kept tokens, which the host had dropped."""
     is_sent: bool = True
     """False: a command changed what the next request carries, and the numbers are of that."""
-    bill: Bill = field(default_factory=Bill)
+    bill: ConversationBill = field(default_factory=ConversationBill)
     """What the conversation's requests cost in this process."""
 
     @property

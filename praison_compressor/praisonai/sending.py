@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from ..compressor.bills import RequestUsage
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event
@@ -20,7 +21,6 @@ from ..messages import Message
 from ..messages.completing import Completed
 from ..messages.forks import renewed
 from ..tokens.refusals import overflow_of
-from .bills import RequestUsage
 from .conversations import Choices, Conversation, Turn
 from .engines import Engines, bill
 from .notices import Notices

@@ -11,13 +11,13 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import contextmanager
 from typing import Any
 
+from ..compressor.bills import RequestUsage, field_of, usage_in
 from ..errors import NothingShorter
 from ..messages import Message
 from ..summaries.threads import run
 from ..tokens.refusals import overflow_of
 from .agents import Agents, Argument
-from .answers import CallPieces, calls_in, field_of, usage_in
-from .bills import RequestUsage
+from .answers import CallPieces, calls_in
 from .conversations import current
 from .requests import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Shape
 from .sending import Sender

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.praisonai.answers import usage_in
-from praison_compressor.praisonai.bills import RequestUsage
+from praison_compressor.compressor.bills import RequestUsage, usage_in
 from praison_compressor.testing import Failure, LocalProvider, Worker
 from tests.helpers.hosting import (
     ANTHROPIC,
