@@ -48,8 +48,10 @@ def ours(
     async def summarizer(asked: list[Message]) -> str:
         return summary(asked, run)
 
-    told = {"model": at.model, "cache_ttl_seconds": at.seconds} if at else {"idle_trigger_ratio": 1}
-    config = CompressorConfig(context_window=window, **{**told, **given})
+    known: dict[str, Any] = {"idle_trigger_ratio": 1}
+    if at is not None:
+        known = {"model": at.model, "auxiliary_model": at.model, "cache_ttl_seconds": at.seconds}
+    config = CompressorConfig(context_window=window, **{**known, **given})
     compressor = ContextCompressor(config, summarizer=summarizer, tokens=COUNTER, clock=clock)
     for request, pause in zip(session.requests, pauses, strict=True):
         clock.now += pause
