@@ -51,12 +51,8 @@ class Asker:
     """Requests that may still be made."""
     model: str | None = None
     """The model to ask; None means the summarizer's own."""
-    most: int = 0
-    """Tokens at which the provider cuts the answer off."""
     usage: Usage = field(default_factory=Usage)
     answered_by: str | None = None
-    parts: list[int] = field(default_factory=list)
-    """How many messages each call was shown."""
 
     @property
     def model_name(self) -> str | None:
@@ -69,10 +65,10 @@ class Asker:
         listed = _listed_window(self.summarizer, self.model)
         return self.windows.of(self.model_name, listed)
 
-    async def text(self, messages: list[Message], tokens: TokenCounter) -> str:
-        """Return one accepted text.
+    async def text(self, messages: list[Message], tokens: TokenCounter, most: int) -> str:
+        """Return one accepted text of at most `most` tokens.
 
-        A refusal as too long teaches the model's window, in tokens as `tokens` counts.
+        A refusal as too long is a lesson about the model's window, in tokens as `tokens` counts.
 
         Raises:
             SummaryError: the last failure, after the tries that its kind deserves.
@@ -80,7 +76,7 @@ class Asker:
         rejected = failed = 0
         while True:
             try:
-                reply = await self.answer(messages)
+                reply = await self._answer(messages, most)
                 return await asyncio.to_thread(accept, reply, messages)
             except SummaryRejected:
                 rejected += 1
@@ -89,7 +85,7 @@ class Asker:
             except SummarizerUnavailable as error:
                 if error.kind == "context":
                     sent = tokens.messages(messages)
-                    self.windows.learn(self.model_name, error, sent=sent, most=self.most)
+                    self.windows.learn(self.model_name, error, sent=sent, most=most)
                 failed += 1
                 if error.kind not in _PASSING or failed > self.config.summary_max_retries:
                     raise
@@ -98,8 +94,8 @@ class Asker:
                     raise
                 await asyncio.sleep(wait)
 
-    async def answer(self, messages: list[Message]) -> SummaryReply:
-        """Return one answer as it comes, without a second try.
+    async def _answer(self, messages: list[Message], most: int) -> SummaryReply:
+        """Return one answer; emit an event before it, and one after it with its cost.
 
         Raises:
             SummarizerUnavailable: no answer came, or no request is left.
@@ -111,14 +107,8 @@ class Asker:
                 kind="context",
             )
         self.calls -= 1
-        reply = await self._reply(messages)
-        self.usage, self.answered_by = self.usage + reply.usage, reply.model or self.answered_by
-        return reply
-
-    async def _reply(self, messages: list[Message]) -> SummaryReply:
-        """Return one answer; emit an event before it, and one after it with its cost."""
         seconds = self.config.timeout_seconds
-        given = {"max_tokens": self.most, "model": self.model, "timeout_seconds": seconds}
+        given = {"max_tokens": most, "model": self.model, "timeout_seconds": seconds}
         data: dict[str, Any] = {"model": self.model_name}
         ready = _stated(self.summarizer, "ready", object)
         if callable(ready):
@@ -129,6 +119,7 @@ class Asker:
             ask = functools.partial(self.summarizer.summarize, messages, **given)
             reply = _checked(await _done(ask, seconds))
             data |= {**asdict(reply.usage), "model": reply.model or data["model"]}
+            self.usage, self.answered_by = self.usage + reply.usage, reply.model or self.answered_by
             return reply
         except BaseException as error:
             data["error"] = getattr(error, "kind", type(error).__name__)
