@@ -171,6 +171,7 @@ def test_names_in_the_middle_of_a_long_segment_are_evidence() -> None:
 def test_ordinary_words_of_a_segment_are_no_evidence(text: str) -> None:
     """A segment whose results repeat "available" is not what such an answer is about."""
     seats = '{"seat": "12A", "available": true, "for": "this fare"}\n' * 30
-    talk = [*session(12, words=20), *step("seats", seats, "list_seats")]
+    words = " ".join(f"{a}{b}r{a}in" for a in "bcdfgklmnprstvz" for b in "aeiou")
+    talk = [*session(12, words=20), *step("seats", seats, "list_seats"), *step("w", words, "look")]
     with pytest.raises(SummaryRejected, match="unrelated"):
         accept(SummaryReply(text), request(rendering(talk), Wish(200)))
