@@ -65,7 +65,8 @@ def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
     changed = [*(job.start for job in plan.jobs), *plan.masks, *plan.excerpted]
     again = plan.expected - view.shown(0, min(changed, default=0))
     prose = sum(job.prose for job in plan.jobs)
-    read = sum(view.source(job.start, job.end) for job in plan.jobs if job.by_model)
+    # Of a fold the model reads the texts that it replaces, not their originals.
+    read = sum(view.shown(job.start, job.end) for job in plan.jobs if job.by_model)
     return costs.balance(view.size() - plan.expected, max(0, again), read, prose)
 
 
