@@ -11,7 +11,7 @@ from typing import Any
 
 from ..config import CompressorConfig
 from ..tokens.models import Prices, bare_names, prices_of
-from ..view.jobs import Job, Plan
+from ..view.jobs import Plan
 from ..view.price import Balance, Costs
 from ..view.view import View
 from .request import Request
@@ -65,21 +65,17 @@ def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
     changed = [*(job.start for job in plan.jobs), *plan.masks, *plan.excerpted]
     again = plan.expected - view.shown(0, min(changed, default=0))
     prose = sum(job.prose for job in plan.jobs)
-    read = sum(_read(view, job) for job in plan.jobs if job.by_model)
+    # Of a fold the model reads the texts that it replaces, not their originals.
+    read = sum(view.shown(job.start, job.end) for job in plan.jobs if job.by_model)
     return costs.balance(view.size() - plan.expected, max(0, again), read, prose)
-
-
-def _read(view: View, job: Job) -> int:
-    """Return the tokens that the summarizer reads; carried prose replaces its messages."""
-    carried = [t for t in view.tiles if t.segment in job.folds and t.segment.method == "model"]
-    hidden = sum(view.source(t.start, t.end) - t.segment.tokens for t in carried)
-    return view.source(job.start, job.end) - hidden
 
 
 def cache_seconds(config: CompressorConfig) -> float:
     """Return the seconds without a request after which the provider's cache is cold."""
     if config.cache_ttl_seconds is not None:
         return config.cache_ttl_seconds
+    if config.cache_ttl is not None:
+        return HOUR_SECONDS if config.cache_ttl == "1h" else DEFAULT_SECONDS
     names = bare_names(config.model)
     if config.cache_ttl == "1h" and any("claude" in name for name in names):
         return HOUR_SECONDS  # the life of the marks that the host's requests carry

@@ -71,10 +71,10 @@ class Budget:
     large: int | None = None
     """Of one tool's result; a larger one goes to the archive at once. None: however large."""
     tail_share: float = TAIL_SHARE
-    tiny_tail_share: float = TAIL_SHARE
-    """The tail's share where head and newest step leave little room."""
     costs: Costs | None = None
     """Prices and pace by which masks are decided; None: unknown, `MASK_WORTH` decides."""
+    tiny_tail_share: float = TAIL_SHARE
+    """The tail's share where head and newest step leave little room."""
     mask_reach: float = 0.5
     """Masks alone are enough at this share of the way from the target up to the trigger. Higher up
     the prefix is given up for them again and again (tests/benchmarks/economy.py)."""

@@ -47,7 +47,7 @@ def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[b
             starting.setdefault(segment.run[0], []).append(segment)
     tiles: list[Tile] = []
     position = 0
-    while position < len(digests):
+    while starting and position < len(digests):
         candidates = starting.get(digests[position], ())
         fits = (s for s in candidates if _is_at(s, digests, position, allowed))
         found = next(fits, None)
