@@ -70,8 +70,8 @@ class Budget:
     large: int | None = None
     """Of one tool's result; a larger one goes to the archive at once. None: however large."""
     tail_share: float = TAIL_SHARE
-    tiny_tail_share: float = TAIL_SHARE
-    """The tail's share where head and newest step leave little room."""
+    tiny_tail_share: float | None = None
+    """The tail's share of an exact size where head and newest step leave little room."""
     mask_reach: float = 0.5
     """Masks alone are enough at this share of the way from the target up to the trigger. Higher up
     the prefix is given up for them again and again (tests/benchmarks/economy.py)."""
@@ -107,7 +107,7 @@ class Budget:
         """
         budget = cls._with_target(config, target, target, target)
         if config.recall:
-            return budget
+            return replace(budget, tiny_tail_share=TAIL_SHARE)
         return replace(
             budget,
             tail_share=EXACT_TAIL_SHARE,

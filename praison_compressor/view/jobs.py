@@ -101,7 +101,7 @@ class Way(NamedTuple):
     """Runs that are small beside another, too, and a run that is one summary alone."""
 
 
-BESIDE, FOLD, ALL = Way(False, False), Way(True, False), Way(True, True)
+BESIDE, EVERY, FOLD, ALL = Way(False, False), Way(False, True), Way(True, False), Way(True, True)
 
 
 def runs_of(view: View, tail_start: int, way: Way) -> list[Run]:
@@ -272,7 +272,7 @@ class Summaries:
         If no way comes down to the goal, return the one that comes nearest.
         """
         enough = self.view.oldest(min(self._asked, self._share(goal)))
-        ways = (FOLD, ALL) if self._old == 0 or self._is_full() else (BESIDE, FOLD, ALL)
+        ways = (FOLD, ALL) if self._old == 0 or self._is_full() else (BESIDE, EVERY, FOLD, ALL)
         found = [self._longest(goal, way, self._reserve(goal, way)) for way in ways]
         roomy = [s for s in found if s.fits(goal) and self._has_room(goal, s.way)]
         for split in roomy:
