@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
+from .price import Costs
 
 LEAST_QUOTES = 3_000
 """Tokens of quotes where an eighth of the target allows it: how many files and wishes a session has
@@ -70,6 +71,8 @@ class Budget:
     large: int | None = None
     """Of one tool's result; a larger one goes to the archive at once. None: however large."""
     tail_share: float = TAIL_SHARE
+    costs: Costs | None = None
+    """Prices and pace by which masks are decided; None: unknown, `MASK_WORTH` decides."""
     tiny_tail_share: float | None = None
     """The tail's share of an exact size where head and newest step leave little room."""
     mask_reach: float = 0.5
