@@ -73,6 +73,8 @@ def cache_seconds(config: CompressorConfig) -> float:
     """Return the seconds without a request after which the provider's cache is cold."""
     if config.cache_ttl_seconds is not None:
         return config.cache_ttl_seconds
+    if config.cache_ttl is not None:
+        return HOUR_SECONDS if config.cache_ttl == "1h" else DEFAULT_SECONDS
     names = bare_names(config.model)
     if config.cache_ttl == "1h" and any("claude" in name for name in names):
         return HOUR_SECONDS  # the life of the marks that the host's requests carry

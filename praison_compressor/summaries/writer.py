@@ -173,9 +173,7 @@ class SummaryWriter:
         shown = await asyncio.to_thread(self._masked, brief)
         text = await Drafter(asker, self.tokens).draft(shown)
         written = await asyncio.to_thread(self._finished, brief, own_words(text), size)
-        return replace(
-            written, model=asker.answered_by, usage=asker.usage, parts=tuple(asker.parts)
-        )
+        return replace(written, model=asker.answered_by, usage=asker.usage)
 
     def _masked(self, brief: Brief) -> Brief:
         """Return the brief with the outputs that a policy masks as lines.

@@ -20,9 +20,23 @@ from itertools import chain
 
 from ..errors import BudgetTooSmall
 from .budget import FORCED_SHARE, Budget
-from .cut import Summaries, cut, if_it_pays
-from .jobs import ALL, PROSE_SHARE, SMALLEST_SUMMARY, Measures, Plan, jobs_for, runs_of
+from .jobs import (
+    ALL,
+    PROSE_SHARE,
+    SMALLEST_SUMMARY,
+    Measures,
+    Plan,
+    Summaries,
+    cut,
+    if_it_pays,
+    jobs_for,
+    runs_of,
+)
 from .view import View, largest_fixed
+
+TINY_ROOM = 500
+"""Tokens beside what cannot be dropped below which the newest messages go before the first step and
+the quotes (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
 def plan(
@@ -48,6 +62,8 @@ def plan(
     budget = _marks(view, budget, force)
     if view.size() <= budget.trigger:
         return short
+    if budget.target - view.fixed() < TINY_ROOM:
+        view, budget = view.without_first_step(), replace(budget, tail_share=budget.tiny_tail_share)
     found = _yielding(Summaries(view, budget, measures, by_model))
     return short if found is None else replace(found, excerpts=tuple(excerpts))
 

@@ -155,7 +155,6 @@ def test_a_text_is_paid_once_and_shown_all_that_it_replaces():
     config = CompressorConfig(model="gpt-4o", context_window=24_000)
     ours = ContextCompressor(config, summarizer=Paid(), tokens=TOKENS)
     result = ours.compress_sync(twice(24_000))
-    assert sum(result.written[0].parts) == len(result.segments[0].run)
     assert (len(shown), result.usage.prompt_tokens) == (1, 1_000)
 
 

@@ -40,9 +40,7 @@ def test_the_window_that_a_refusal_names_is_learned(small: LocalProvider) -> Non
     result = ours.compress_sync(session(40))
     assert result.summary_method == "model"
     assert len(small.refused) == 1
-    parts = result.written[0].parts
-    assert len(parts) > 2
-    assert sum(parts) == len(result.segments[0].run)
+    assert len(small.requests) > 3
     assert max(r.prompt_tokens for r in small.requests if not r.refused) > 0.5 * REAL
     ours.compress_sync(session(80), force=True)
     assert len(small.refused) == 1
@@ -106,8 +104,6 @@ def test_a_refusal_without_a_number_makes_no_storm_of_calls(reads: int, method: 
         result = at(provider).compress_sync(session(40, words=100))
         assert 0 < len(provider.requests) <= 16
         assert result.summary_method == method
-        shown = sum(result.written[0].parts)
-        assert shown == len(result.segments[0].run) * (method == "model")
 
 
 def test_a_huge_message_is_shown_in_one_request_of_bounded_size() -> None:
