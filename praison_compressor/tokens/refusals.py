@@ -7,7 +7,7 @@ refused request allows them. New wordings of servers belong into the tables of t
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -75,7 +75,7 @@ _OTHER = re.compile(
 _THROTTLE = re.compile(
     r"rate[ _-]?limit|(?:tokens|requests) per (?:min|day|hour|sec)|\b[TR]P[MD]\b|quota|throttl"
     r"|too many requests|slow down|(?:try(?:ing)? again|retry) (?:in|after)|wait before"
-    r"|per[- ]minute",
+    r"|per[- ]minute|\bservice unavailable:|(?:monthly|daily|weekly) |billing|credits?\b|insufficient",
     re.IGNORECASE,
 )
 
@@ -169,16 +169,23 @@ _NO_SIZE = re.compile(
 """Numbers that are codes or identifiers."""
 
 
-def overflow_of(error: BaseException, sent: int | None = None) -> Overflow | None:
+def overflow_of(
+    error: BaseException, sent: int | None = None, said: Iterable[str] = ()
+) -> Overflow | None:
     """Return what a refusal says of a request's length; None if the refusal means something else.
 
     Args:
         error: what the client raised.
         sent: our count of the refused request. Numbers that this size excludes are dropped; without
             `sent` the numbers are returned as named.
+        said: texts of the request, which a refusal may repeat.
     """
     links = list(_causes(error))
-    text = _NO_SIZE.sub(" ", " ".join(map(_words, links)))
+    text = " ".join(map(_words, links))
+    for own in said:
+        if len(own) >= LEAST_REPEATED:
+            text = text.replace(own, " ").replace(own[:LEAST_REPEATED], " ")
+    text = _NO_SIZE.sub(" ", _REPEATED.sub(" ", text) if _FIELD.search(text) else text)
     statuses = {status for link in links for status in _statuses(link)}
     if 429 in statuses or _THROTTLE.search(text):
         return _beyond_a_minute(text, sent)
@@ -191,6 +198,13 @@ def overflow_of(error: BaseException, sent: int | None = None) -> Overflow | Non
         asked -= within
     named = Overflow(window, asked, answer, certain)
     return named if sent is None else _believed(named, text, sent)
+
+
+LEAST_REPEATED = 40
+"""Characters of the shortest text that is taken for a repeated one."""
+
+_FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s*:.*", re.DOTALL)
+"""A validator's list of wrong fields repeats what it was given."""
 
 
 def _beyond_a_minute(text: str, sent: int | None) -> Overflow | None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from typing import Any
 
+import httpx
+import openai
 import pytest
 
 from praison_compressor.testing import Failure, LocalProvider, Reply
@@ -103,6 +106,26 @@ def test_a_number_that_the_request_excludes_is_no_window(words: str, status: int
     assert found is None or found.window in (None, 4_096)
     found = overflow_of(Wording("any", status, None, words).error(words), 16_000)
     assert found is None or found.window in (None,)
+
+
+OWN = "Explain this: maximum context length is 4096 tokens, however you requested 5000 tokens."
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"detail": [{"loc": ["body", 3], "msg": "Input should be a valid string", "input": OWN}]},
+        {"error": {"message": f"Bad message: {OWN}", "code": None}},
+    ],
+    ids=["a validator's list", "a message"],
+)
+def test_a_refusal_that_repeats_the_users_words(body: dict[str, Any]) -> None:
+    """Numbers in the user's own words teach no window."""
+    url = httpx.Request("POST", "http://127.0.0.1")
+    response = httpx.Response(422, json=body, request=url)
+    error = openai.OpenAI(api_key="any")._make_status_error_from_response(response)
+    found = overflow_of(error, 5_000, [OWN])
+    assert found is None or (found.window, found.certain) == (None, False)
 
 
 TOO_LONG_BY_WORDS = Overflow(None, None)
