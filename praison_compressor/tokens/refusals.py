@@ -75,7 +75,8 @@ _OTHER = re.compile(
 _THROTTLE = re.compile(
     r"rate[ _-]?limit|(?:tokens|requests) per (?:min|day|hour|sec)|\b[TR]P[MD]\b|quota|throttl"
     r"|too many requests|slow down|(?:try(?:ing)? again|retry) (?:in|after)|wait before"
-    r"|per[- ]minute|\bservice unavailable:|(?:monthly|daily|weekly) |billing|credits?\b|insufficient",
+    r"|per[- ]minute|\bservice unavailable:|(?:monthly|daily|weekly) |billing|credits?\b"
+    r"|insufficient (?:balance|funds)",
     re.IGNORECASE,
 )
 
