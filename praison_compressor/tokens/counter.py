@@ -278,8 +278,8 @@ class TokenCounter:
         # Every request brings the same schemas: 40 of them take 10 ms to count.
         return TOOLS_TOKENS + sum(self._tool(_dumps(tool)) for tool in tools)
 
-    def _count_tool(self, schema: str) -> int:
-        tool = json.loads(schema)
+    def _count_tool(self, dumped: str) -> int:
+        tool = json.loads(dumped)
         function = tool.get("function", tool)
         if not isinstance(function, Mapping) or not function.get("name"):
             return self._tool_tokens + self._json(tool)
