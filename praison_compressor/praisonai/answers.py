@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..errors import InvalidMessages
 from ..messages import Message, responses, to_plain
 
 
@@ -82,7 +83,10 @@ class CallPieces:
 
 
 def _of_items(output: Sequence[Any]) -> Message | None:
-    found = [m for m in responses.to_messages(None, output) if m.get("tool_calls")]
+    try:
+        found = [m for m in responses.to_messages(None, output) if m.get("tool_calls")]
+    except InvalidMessages:
+        return None  # an item that is newer than this package
     return found[-1] if found else None
 
 
