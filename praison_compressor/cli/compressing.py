@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated, Any
 
 import typer
@@ -14,11 +14,12 @@ from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..events import Event
 from ..ledger.memory import MemoryStore
-from ..messages import text_of, tool_calls_of
+from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import excerpt, one_line
+from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
 from . import parameters as par
-from .terminal import Piece, Table, answer, counted, money, number, titled
+from .terminal import Piece, Table, answer, counted, money, number, progress, titled
 from .transcripts import read_one, writable, write
 
 
@@ -57,14 +58,17 @@ def compress(
         store, namespace, settings, model, window, auxiliary_model, keep_tokens, pin
     )
     failures: list[str] = []
-    compressor = ContextCompressor(
-        par.with_window(config), on_event=lambda event: failures.extend(_failure(event))
-    )
-    result = compressor.compress_sync(
-        messages, session_id=session, target_tokens=target, force=force
-    )
-    # The preview of what was just compressed writes nothing and asks no model.
-    seen = compressor.preview(messages, session_id=session)
+    with progress("Compressing", len(messages)) as step:
+        compressor = ContextCompressor(
+            par.with_window(config),
+            tokens=Watched(config.model, step),
+            on_event=lambda event: failures.extend(_failure(event)),
+        )
+        result = compressor.compress_sync(
+            messages, session_id=session, target_tokens=target, force=force
+        )
+        # The preview of what was just compressed writes nothing and asks no model.
+        seen = compressor.preview(messages, session_id=session)
     if out is not None:
         write(out, result.messages, source=file)
     names = (
@@ -95,6 +99,19 @@ def compress(
     answer(value, shown(), as_json, file=sys.stderr if out == "-" else None)
 
 
+class Watched(TokenCounter):
+    """Counts tokens, and calls a function for each message that it reads."""
+
+    def __init__(self, model: str | None, step: Callable[[], None]) -> None:
+        super().__init__(model)
+        self._step = step
+
+    def count(self, message: Message) -> int:
+        """Return the tokens of a message."""
+        self._step()
+        return super().count(message)
+
+
 def _failure(event: Event) -> Iterator[str]:
     """Yield why a model's text was not taken."""
     if event.name == "fell_back":
@@ -122,7 +139,7 @@ def _parts_table(seen: Preview, view_messages: int) -> Table:
     rows.append(("total", f"{len(seen.messages):,} -> {view_messages:,}", before, after, saved))
     styles = ["yellow" if part.segment or part.to_write else "" for part in parts]
     columns = ("part", "messages#", "tokens before#", "tokens after#", "what")
-    return Table(columns, rows, styles, spare=("messages#",))
+    return Table(columns, rows, styles, spare=("messages#", "tokens before#"))
 
 
 def _method(result: CompressResult, model: str | None, *, asked: bool) -> str:
@@ -196,10 +213,12 @@ def inspect(
     )
     is_assumed = config.model is None and config.context_window is None
     absent = _absent(config.store_url)
-    # `inspect` does not create a missing store.
-    compressor = ContextCompressor(par.with_window(config), store=MemoryStore() if absent else None)
-    seen = compressor.preview(transcript, session_id=session, target_tokens=target, force=force)
-    tokens = compressor.tokens
+    with progress("Counting tokens", len(transcript)) as step:
+        tokens = Watched(config.model, step)
+        # `inspect` does not create a missing store.
+        store_there = MemoryStore() if absent else None
+        compressor = ContextCompressor(par.with_window(config), store=store_there, tokens=tokens)
+        seen = compressor.preview(transcript, session_id=session, target_tokens=target, force=force)
     fates, columns = list(_fates(seen)), ("index", "role", "fate", "tokens")
     names = ("limits", "budget", "tokens", "would_compress", "repaired")
     value = {

@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -32,7 +32,7 @@ from ..tokens.models import input_price
 from ..view.frame import is_framed, unframe
 from . import parameters as par
 from .stored import family, in_view
-from .terminal import Unusable, answer, counted, money, number, unlogged
+from .terminal import Unusable, answer, counted, money, number, progress, unlogged
 from .transcripts import put, read_one
 
 WHOLE = "The transcript that the store has, each step of it taken for a request."
@@ -78,7 +78,8 @@ def report(
             # Not the user's store: a report leaves no session behind.
             compressor = ContextCompressor(par.with_window(config), store=MemoryStore())
             messages = read_one(what, conversation)
-            life = life_of_transcript(messages, compressor, title=Path(what).name)
+            with progress("Sending it as it grew", len(request_ends(messages)[0])) as step:
+                life = life_of_transcript(messages, compressor, title=Path(what).name, step=step)
         else:
             life = _of_session(what, store, namespace, TokenCounter(config.model))
     put(out, render(life), source=what if is_file else "-")
@@ -201,9 +202,13 @@ class Life:
 
 
 def life_of_transcript(
-    messages: Sequence[Any], compressor: ContextCompressor, *, title: str
+    messages: Sequence[Any],
+    compressor: ContextCompressor,
+    *,
+    title: str,
+    step: Callable[[], None] = lambda: None,
 ) -> Life:
-    """Send the transcript as it grew, step by step, through the compressor.
+    """Send the transcript as it grew through the compressor; call `step` after each request.
 
     Raises:
         CompressorError: as `ContextCompressor.compress`.
@@ -212,6 +217,7 @@ def life_of_transcript(
     ends, stride = request_ends(messages)
     for end in ends:
         compressor.compress_sync(messages[:end], session_id=session)
+        step()
     every = f", every {stride} steps" if stride > 1 else ""
     note = f"The transcript, sent again as it grew{every}, with these options."
     found = Life("", "")

@@ -12,7 +12,8 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import IO, Any
 
@@ -115,7 +116,7 @@ def _plain(value: Any) -> Any:
 # ---------------------------------------------------------------- tables
 
 GAP = "  "
-LEAST_TEXT = 20
+LEAST_TEXT = 36
 """Cells that the last column keeps before another column is left out."""
 
 
@@ -155,6 +156,44 @@ def _fitted(text: str, width: int, to_the_right: bool) -> str:
         text = set_cell_size(text, width - 1) + "…"
     padding = " " * (width - cell_len(text))
     return padding + text if to_the_right else text + padding
+
+
+# ---------------------------------------------------------------- waiting
+
+SECONDS_BEFORE_BAR = 2.0
+"""A shorter wait needs no bar."""
+
+
+@contextlib.contextmanager
+def progress(title: str, steps: int) -> Iterator[Callable[[], None]]:
+    """Yield a function that counts a step; draw a bar on stderr after two seconds.
+
+    After the last step the bar pulses. In a pipe nothing is drawn.
+    """
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
+    task = bar.add_task(title, total=steps)
+    left = iter(range(steps - 1))
+
+    def step() -> None:
+        bar.advance(task)
+        if next(left, None) is None:
+            bar.update(task, total=None)
+
+    timer = threading.Timer(SECONDS_BEFORE_BAR, bar.start)
+    timer.start()
+    try:
+        yield step
+    finally:
+        timer.cancel()
+        timer.join()
+        if bar.live.is_started:
+            bar.stop()
 
 
 # ---------------------------------------------------------------- errors and exit codes

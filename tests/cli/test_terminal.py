@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from praison_compressor.cli import terminal
 from praison_compressor.cli.terminal import Table, show, titled
 from praison_compressor.messages.display import clean, one_line
 from tests.helpers.command import Run
@@ -81,6 +84,33 @@ def test_a_table_fits_a_terminal_without_breaking_a_word(
     assert {line.split()[0] for line in lines} == {"reference", "s1"}
     assert all("summary, gone" in line for line in lines[1:])
     assert ("gpt-4o-mini" in lines[1]) == (columns == 132)
+
+
+class Terminal(io.StringIO):
+    """A terminal, for what asks whether it is one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "wait", "drawn"),
+    [(Terminal(), 0.0, True), (Terminal(), 60.0, False), (io.StringIO(), 0.0, False)],
+    ids=["terminal", "short", "pipe"],
+)
+def test_a_long_wait_has_a_bar_in_a_terminal(
+    stream: io.StringIO, wait: float, drawn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bar appears after two seconds, counts steps and pulses after the last one; a pipe and a
+    short wait have none."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(terminal, "SECONDS_BEFORE_BAR", wait)
+    with terminal.progress("Counting tokens", 3) as step:
+        time.sleep(0.2)
+        for _ in range(5):
+            step()
+    assert ("Counting tokens" in stream.getvalue()) == drawn
 
 
 @pytest.fixture
