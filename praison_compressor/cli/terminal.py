@@ -128,7 +128,7 @@ def _laid_out(table: Table, width: int | None) -> Iterator[Line]:
     shown = _columns(table, widths, width)
     if width is not None and len(shown) > 1:
         rest = sum(widths[place] + len(GAP) for place in shown[:-1])
-        widths[shown[-1]] = min(widths[shown[-1]], max(LEAST_TEXT, width - rest))
+        widths[shown[-1]] = min(widths[shown[-1]], max(1, width - rest))
     for row, style in itertools.zip_longest(rows, ["bold", *table.styles], fillvalue=""):
         cells = (
             _fitted(row[place], widths[place], table.columns[place].endswith("#"))
