@@ -20,6 +20,7 @@ import typer
 from markupsafe import Markup
 
 from ..compressor.context_compressor import ContextCompressor
+from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.memory import MemoryStore
 from ..ledger.outlines import in_order
@@ -28,7 +29,8 @@ from ..messages import Message, content_digest, read, text_of
 from ..messages.display import clean, when
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
-from ..tokens.models import input_price
+from ..tokens.models import input_price, model_limits
+from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
 from . import parameters as par
 from .stored import family, in_view
@@ -81,7 +83,7 @@ def report(
             with progress("Sending it as it grew", len(request_ends(messages)[0])) as step:
                 life = life_of_transcript(messages, compressor, title=Path(what).name, step=step)
         else:
-            life = _of_session(what, store, namespace, TokenCounter(config.model))
+            life = _of_session(what, store, namespace, config)
     put(out, render(life), source=what if is_file else "-")
     value = {
         "out": out,
@@ -97,7 +99,7 @@ def report(
     answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
 
 
-def _of_session(what: str, store: str | None, namespace: str, tokens: TokenCounter) -> Life:
+def _of_session(what: str, store: str | None, namespace: str, config: CompressorConfig) -> Life:
     """Return the life of a stored session.
 
     Raises:
@@ -106,7 +108,8 @@ def _of_session(what: str, store: str | None, namespace: str, tokens: TokenCount
     try:
         with par.ledger(store) as opened:
             par.existing(opened, namespace, what)
-            return life_of_session(opened, namespace, what, tokens)
+            found = life_of_session(opened, namespace, what, TokenCounter(config.model))
+            return replace(found, lines=_lines(config))
     except (SessionNotFound, StoreUnavailable) as error:
         if os.sep not in what and not what.endswith((".json", ".jsonl")):
             raise
@@ -173,6 +176,8 @@ class Life:
     """US dollars that the reading model's provider lists for one input token."""
     requests_of: Mapping[str, int] = field(default_factory=dict)
     """Epoch → the request at which the epoch began."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """Tokens of "window" and "trigger", where they are known."""
 
     @property
     def last(self) -> Point:
@@ -223,7 +228,16 @@ def life_of_transcript(
     found = Life("", "")
     with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored
         found = _collected(compressor.store, compressor.config.namespace, session)
-    return _drawn(replace(found, title=title, note=note), messages, compressor.tokens)
+    found = replace(found, title=title, note=note, lines=_lines(compressor.config))
+    return _drawn(found, messages, compressor.tokens)
+
+
+def _lines(config: CompressorConfig) -> dict[str, int]:
+    """Return window and trigger; nothing where neither window nor model is known."""
+    if config.context_window is None and config.model is None:
+        return {}
+    window = model_limits(config.model, config.context_window).window
+    return {"window": window, "trigger": Budget.of(config, window).trigger}
 
 
 def life_of_session(store: Store, namespace: str, session_id: str, tokens: TokenCounter) -> Life:
@@ -364,6 +378,7 @@ def _columns(life: Life) -> dict[str, Any]:
         "messages": [point.messages for point in life.points],
         "whole": [point.whole for point in life.points],
         "view": [point.view for point in life.points],
+        "lines": dict(life.lines),
         "compressed": [n for n, point in enumerate(life.points) if point.compressed],
     }
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
@@ -113,6 +115,31 @@ def test_a_life_lived_again_shows_growth_and_cuts() -> None:
     assert len(standing) < len(life.cards)
     assert text.index(standing[0].text.splitlines()[0]) < text.index("folded into later ones")
     assert all(f"at request {life.requests_of[card.epoch]}" in text for card in life.cards)
+
+
+def test_window_and_trigger_are_drawn_where_they_are_known() -> None:
+    """The page has both numbers with a window, and none without window and model."""
+    known = lived(transcript())
+    assert (known.lines["window"], 0 < known.lines["trigger"] < 8_000) == (8_000, True)
+    assert max(point.view for point in known.points) <= known.lines["window"]
+    unknown = lived(transcript(), model=None, context_window=None)
+    assert unknown.lines == {}
+    assert "of the window" not in Page(render(unknown)).text
+
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+def test_a_browser_draws_both_panels(tmp_path: Path) -> None:
+    """The page's script runs: two charts, each with its legend, and no error in the console."""
+    page = tmp_path / "page.html"
+    page.write_text(render(lived(transcript())), encoding="utf-8")
+    options = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}")
+    command = [str(BROWSER), *options, "--enable-logging=stderr", "--dump-dom", page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.count("<canvas") == done.stdout.count('class="u-legend') == 2
+    assert "CONSOLE" not in done.stderr
 
 
 def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, run: Run) -> None:
