@@ -40,7 +40,7 @@ from .terminal import (
 from .transcripts import read_one, write
 
 if TYPE_CHECKING:
-    from ..praisonai.sessions import Forgotten
+    from ..praisonai.ledgers import Forgotten
 
 
 def sessions(
@@ -425,8 +425,8 @@ def forget(
         question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
         if not yes and not typer.confirm(question, err=True):
             raise Unusable("nothing was erased")
-        from ..praisonai.sessions import default_host
-        from ..praisonai.sessions import forget as forget_in_host_too
+        from ..praisonai.ledgers import default_host
+        from ..praisonai.ledgers import forget as forget_in_host_too
 
         found = forget_in_host_too(opened, namespace, target, default_host())
     answer({**asdict(found.erased), "left": found.left}, _erased(found), as_json)
