@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -69,6 +70,8 @@ def compress(
         )
         # The preview of what was just compressed writes nothing and asks no model.
         seen = compressor.preview(messages, session_id=session)
+    by = {unframe(text.message): text.model or text.method for text in result.written}
+    parts = [_as_written(part, by) for part in seen.parts]
     if out is not None:
         write(out, result.messages, source=file)
     names = (
@@ -79,12 +82,12 @@ def compress(
         "file": file,
         **{name: getattr(result, name) for name in names.split()},
         "failures": failures,
-        "parts": list(map(_part_json, seen.parts)),
+        "parts": list(map(_part_json, parts)),
         "messages": None if out else result.messages,
     }
 
     def shown() -> Iterator[Piece]:
-        yield _parts_table(seen, len(result.messages))
+        yield _parts_table(seen, parts, len(result.messages))
         yield _method(result, config.auxiliary_model, asked=force or target is not None)
         yield from (f"  {failure}" for failure in failures)
         yield from _savings(result)
@@ -126,9 +129,14 @@ def _place(session: str | None, epoch: str, config: CompressorConfig) -> Iterato
         yield f"Session {session} is kept nowhere; --store names a place for it."
 
 
-def _parts_table(seen: Preview, view_messages: int) -> Table:
+def _as_written(part: Part, by: Mapping[str, str]) -> Part:
+    """Return a part whose summary this command wrote with that as its reason."""
+    how = by.get(unframe(part.segment.rendered)) if part.segment else None
+    return part if how is None else replace(part, why=f"written now ({how})")
+
+
+def _parts_table(seen: Preview, parts: Sequence[Part], view_messages: int) -> Table:
     """Return a row for each part of a view, and the total."""
-    parts = seen.parts
     before = sum(part.tokens_before for part in parts) + seen.opening
     after = sum(part.tokens_after for part in parts) + seen.opening
     saved = f"{100 * (before - after) / before:.0f} % saved" if after < before else ""
@@ -235,7 +243,7 @@ def inspect(
             yield f"There is no {absent} yet: no segment is found again."
         yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
         kept = (1 if part.segment or part.to_write else part.messages for part in seen.parts)
-        yield _parts_table(seen, sum(kept))
+        yield _parts_table(seen, seen.parts, sum(kept))
         yield _verdict(seen)
         if messages:
             yield _messages_table(fates)
