@@ -91,7 +91,7 @@ def compress(
         yield _method(result, config.auxiliary_model, asked=force or target is not None)
         yield from (f"  {failure}" for failure in failures)
         yield from _savings(result)
-        yield from _place(session, result.session_id, config)
+        yield from _place(session, result, config)
         if config.store_url is None and any(map(is_framed, messages)):
             yield "The file holds a summary. Without its store (--store) it is ordinary text."
         for segment in result.segments if show else ():
@@ -121,10 +121,12 @@ def _failure(event: Event) -> Iterator[str]:
         yield one_line(str(event.data.get("reason", "")))
 
 
-def _place(session: str | None, epoch: str, config: CompressorConfig) -> Iterator[str]:
+def _place(session: str | None, result: CompressResult, config: CompressorConfig) -> Iterator[str]:
     """Yield where the session is kept, and under which name."""
-    if config.store_url is not None and session is None:
-        yield f"Kept as session {epoch}; --session names it yourself."
+    if config.store_url is not None and result.context_status == "full":
+        yield "Nothing was stored: a session is stored when it is first compressed."
+    elif config.store_url is not None and session is None:
+        yield f"Kept as session {result.session_id}; --session names it yourself."
     elif config.store_url is None and session is not None:
         yield f"Session {session} is kept nowhere; --store names a place for it."
 

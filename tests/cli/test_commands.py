@@ -305,5 +305,6 @@ def test_a_named_session_says_where_it_is_kept(
     given = ("compress", file, "--window", "8k", "--session", "own")
     assert "kept nowhere" not in run(*given).out
     assert [info["id"] for info in run("sessions", "--json").json] == ["own"]
+    assert "Nothing was stored" in run("compress", file, "--session", "short").out
     monkeypatch.delenv("PRAISON_COMPRESSOR_STORE")
     assert "Session own is kept nowhere" in run(*given).out
