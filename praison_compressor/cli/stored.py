@@ -13,13 +13,12 @@ import typer
 
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
-from ..ledger.passages import lines_of, passages, terms
 from ..ledger.recall import Recall
 from ..ledger.references import HOW, Reference, parse
-from ..ledger.segments import FORGOTTEN, Entry, Epoch, in_force
+from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, in_force
 from ..ledger.words import Hit
 from ..messages import Message, text_of
-from ..messages.display import excerpt, in_words, one_line, when
+from ..messages.display import excerpt, one_line, when
 from ..messages.secrets import masks_in
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
@@ -40,6 +39,7 @@ from .terminal import (
 from .transcripts import read_one, write
 
 if TYPE_CHECKING:
+    from ..ledger.sql.store import SqlStore
     from ..praisonai.ledgers import Forgotten
 
 
@@ -271,7 +271,7 @@ def search(
         str | None, typer.Option(metavar="ID", help="Search only this session.")
     ] = None,
     limit: Annotated[
-        int, typer.Option(parser=par.number_in, metavar="N", help="List at most N messages.")
+        int, typer.Option(parser=par.number_in, metavar="N", help="Show at most N passages.")
     ] = 10,
     store: par.StoreUrl = None,
     namespace: par.Namespace = par.DEFAULT,
@@ -279,8 +279,9 @@ def search(
 ) -> None:
     """Find messages of stored sessions by their words, best first.
 
-    Each hit has the reference that `show SESSION REFERENCE` reads and the digest that `forget`
-    takes. A message that was never compressed has no reference; `restore` writes it.
+    Each session's answer is that of the agent's search tool. `show SESSION REFERENCE` reads a
+    reference. A message that was never compressed has none; `restore` writes it. With --json each
+    message has the digest that `forget` takes.
 
     $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
@@ -288,30 +289,40 @@ def search(
         if session is not None:
             par.existing(opened, namespace, session)
         hits = opened.search(namespace, query, session, limit)
-        names = {hit.session_id for hit in hits if hit.entry}
-        entries = {name: opened.open(namespace, name).entries for name in names}
-    shown: list[Piece] = []
-    value = []
-    for hit in hits:
-        where = _where(hit, entries.get(hit.session_id, ()), query)
-        value.append({**asdict(hit), "reference": where})
-        title = f"{hit.session_id} {where or '(not compressed)'}"
-        shown.append(Line(f"{title}  {hit.message.get('role')}", "bold"))
-        shown += [f"    {hit.snippet}", Line(f"    {hit.digest}", "dim")]
+        found = {
+            name: (opened.open(namespace, name), [hit for hit in hits if hit.session_id == name])
+            for name in dict.fromkeys(hit.session_id for hit in hits)
+        }
+        shown = [line for each in found.values() for line in _passages(opened, query, limit, *each)]
+    value = [
+        {**asdict(hit), "reference": _reference(hit, found[hit.session_id][0].entries)}
+        for hit in hits
+    ]
     answer(value, shown or ["Nothing found."], as_json)
 
 
-def _where(hit: Hit, entries: Sequence[Entry], query: str) -> str | None:
-    """Return the reference of a hit's best lines, or None."""
-    segment = next((n for n, entry in enumerate(entries, 1) if entry.hash == hit.entry), None)
-    if segment is None:
-        return None
-    found = Reference(segment, hit.ordinal + 1)
-    lines = lines_of(in_words(hit.message))
-    best = next(iter(passages(lines, terms(query), 1)), None)
-    if best is None or best.last - best.first + 1 == len(lines):
-        return str(found)
-    return str(found.lines(best.first, best.last))
+def _passages(
+    store: SqlStore, query: str, limit: int, session: Session, hits: Sequence[Hit]
+) -> Iterator[Piece]:
+    """Yield the answer of the agent's search tool, then messages that were never compressed."""
+    yield Line(session.id, "bold")
+    if any(hit.entry for hit in hits):
+        count = TokenCounter(None).text
+        recall = Recall(lambda: store, lambda: session, count, turn_tokens=None)
+        yield recall.search(query, limit, SEARCH_TOKENS)
+    for hit in hits:
+        if not hit.entry:
+            yield f"(not compressed) {hit.message.get('role')}: {hit.snippet}"
+
+
+SEARCH_TOKENS = 2_000
+"""Most tokens of a session's answer: a screen or two."""
+
+
+def _reference(hit: Hit, entries: Sequence[Entry]) -> str | None:
+    places = (n for n, entry in enumerate(entries, 1) if entry.hash == hit.entry)
+    segment = next(places, None)
+    return None if segment is None else str(Reference(segment, hit.ordinal + 1))
 
 
 # ---------------------------------------------------------------- restore, verify

@@ -76,25 +76,24 @@ def test_what_was_compressed_can_be_read_and_searched(run: Run, view: Path) -> N
 
 
 def test_what_search_names_is_read_by_its_reference(run: Run, view: Path, tmp_path: Path) -> None:
-    """The lines of a hit, its message, its segment's outline: as the library reads them."""
-    (hit, *_) = run("search", "FACT-3", "--json").json
-    where = hit["reference"]
-    message = where.partition(":")[0]
-    assert where != message  # lines: the output has thirty
-    assert f"{SESSION} {where}  tool" in run("search", "FACT-3").out
+    """The answer is that of the agent's tool; its references are read as the library reads them."""
     store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
     ours = ContextCompressor(CompressorConfig(), store=store)
+    found = run("search", "FACT-3").out
+    by_tool = ours.recall_tools(SESSION)[0]("FACT-3", limit=10)
+    assert found.startswith(f"{SESSION}\n{by_tool.rpartition('(')[0]}")
+    (where, *_) = re.findall(r"^\[(s\d+\.\d+:\d+-\d+)\]", found, re.M)
+    message = where.partition(":")[0]
+    assert run("search", "FACT-3", "--json").json[0]["reference"] == message
     assert "FACT-3\n" in run("show", SESSION, where).out
     assert "row 29: " not in run("show", SESSION, where).out
     assert "row 29: " in run("show", SESSION, message).out
     for reference in (where, message, "s1"):
-        answer = run("show", SESSION, reference, "--json").json
-        assert answer["text"] == ours.read(reference, session_id=SESSION)
-        assert run("show", SESSION, reference).out == answer["text"] + "\n"
+        text = ours.read(reference, session_id=SESSION)
+        assert run("show", SESSION, reference, "--json").json["text"] == text
+        assert run("show", SESSION, reference).out == text + "\n"
     ours.close()
-    assert f"{message.partition('.')[0]} " in run("show", SESSION).out
-    (newest, *_) = run("search", "FACT-29", "--json").json
-    assert newest["reference"] is None
+    assert run("search", "FACT-29", "--json").json[0]["reference"] is None
     assert "(not compressed)" in run("search", "FACT-29").out
 
 
