@@ -53,13 +53,11 @@ def sessions(
     with par.ledger(store) as opened:
         found = opened.sessions(namespace)
         place, others = opened.place, [] if found else opened.namespaces()
-    rows: list[tuple[str | int | None, ...]] = []
-    for info in found:
-        undone = f", {number(info.taken_back)} undone" if info.taken_back else ""
-        compressions = number(info.compressions) + undone
-        rows.append(
-            (info.id, info.parent_id, compressions, info.messages, when(info.updated) or "-")
-        )
+    undone = [f", {number(info.taken_back)} undone" if info.taken_back else "" for info in found]
+    rows = [
+        (i.id, i.parent_id, number(i.compressions) + more, i.messages, when(i.updated) or "-")
+        for i, more in zip(found, undone, strict=True)
+    ]
     columns = ("session", "parent", "compressions#", "archived#", "last used")
     table = Table(columns, rows, spare=("parent", "archived#"))
     elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
@@ -184,8 +182,7 @@ def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
     entry = entries[named.segment - 1]
     count = len(entry.segment.run)
     if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
-        there = counted(count, "message")
-        raise Unusable(f"{session}: no message {named}, s{named.segment} has {there}")
+        raise Unusable(f"{session}: no message {named}, s{named.segment} has {count:,} messages")
     return named
 
 
@@ -289,15 +286,11 @@ def search(
         if session is not None:
             par.existing(opened, namespace, session)
         hits = opened.search(namespace, query, session, limit)
-        found = {
-            name: (opened.open(namespace, name), [hit for hit in hits if hit.session_id == name])
-            for name in dict.fromkeys(hit.session_id for hit in hits)
-        }
-        shown = [line for each in found.values() for line in _passages(opened, query, limit, *each)]
-    value = [
-        {**asdict(hit), "reference": _reference(hit, found[hit.session_id][0].entries)}
-        for hit in hits
-    ]
+        found = {hit.session_id: opened.open(namespace, hit.session_id) for hit in hits}
+        shown = [
+            line for each in found.values() for line in _passages(opened, query, limit, each, hits)
+        ]
+    value = [{**asdict(hit), "reference": _reference(hit, found[hit.session_id])} for hit in hits]
     answer(value, shown or ["Nothing found."], as_json)
 
 
@@ -306,12 +299,11 @@ def _passages(
 ) -> Iterator[Piece]:
     """Yield the answer of the agent's search tool, then messages that were never compressed."""
     yield Line(session.id, "bold")
-    if any(hit.entry for hit in hits):
-        count = TokenCounter(None).text
-        recall = Recall(lambda: store, lambda: session, count, turn_tokens=None)
+    recall = Recall(lambda: store, lambda: session, TokenCounter(None).text, turn_tokens=None)
+    if any(hit.entry for hit in hits if hit.session_id == session.id):
         yield recall.search(query, limit, SEARCH_TOKENS)
     for hit in hits:
-        if not hit.entry:
+        if hit.session_id == session.id and not hit.entry:
             yield f"(not compressed) {hit.message.get('role')}: {hit.snippet}"
 
 
@@ -319,10 +311,9 @@ SEARCH_TOKENS = 2_000
 """Most tokens of a session's answer: a screen or two."""
 
 
-def _reference(hit: Hit, entries: Sequence[Entry]) -> str | None:
-    places = (n for n, entry in enumerate(entries, 1) if entry.hash == hit.entry)
-    segment = next(places, None)
-    return None if segment is None else str(Reference(segment, hit.ordinal + 1))
+def _reference(hit: Hit, session: Session) -> str | None:
+    hashes = [entry.hash for entry in session.entries]
+    return str(Reference(hashes.index(hit.entry) + 1, hit.ordinal + 1)) if hit.entry else None
 
 
 # ---------------------------------------------------------------- restore, verify
