@@ -20,7 +20,7 @@ from ..messages.display import excerpt, one_line
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
 from . import parameters as par
-from .terminal import Piece, Table, answer, counted, money, number, progress, titled
+from .terminal import Piece, Table, answer, counted, money, number, progress, titled, unlogged
 from .transcripts import read_one, writable, write
 
 
@@ -65,9 +65,10 @@ def compress(
             tokens=Watched(config.model, step),
             on_event=lambda event: failures.extend(_failure(event)),
         )
-        result = compressor.compress_sync(
-            messages, session_id=session, target_tokens=target, force=force
-        )
+        with unlogged():  # `failures` has the reasons
+            result = compressor.compress_sync(
+                messages, session_id=session, target_tokens=target, force=force
+            )
         # The preview of what was just compressed writes nothing and asks no model.
         seen = compressor.preview(messages, session_id=session)
     by = {unframe(text.message): text.model or text.method for text in result.written}

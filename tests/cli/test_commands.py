@@ -253,7 +253,7 @@ def test_a_model_writes_the_summary_where_one_is_named(
     failed = run(*given)
     assert failed.code == 0
     assert "static, because writer gave no usable summary" in failed.out
-    assert "Incorrect API key" in failed.out
+    assert (failed.out + failed.err).count("Incorrect API key") == 1
 
 
 def test_inspect_promises_what_compress_does(file: Path, run: Run) -> None:
