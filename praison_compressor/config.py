@@ -124,6 +124,12 @@ class CompressorConfig:
     )
     trigger_ratio: float = _option(0.8, _ratio, "Compress above this share of the usable window.")
     target_ratio: float = _option(0.6, _ratio, "Compress down to this share of the trigger.")
+    idle_trigger_ratio: float = _option(
+        0.5, _ratio, "Share of the trigger above which to compress once the cache is cold."
+    )
+    cache_ttl_seconds: float | None = _option(
+        None, _seconds, "Life of the provider's cache. None: known of provider and marks, else 300."
+    )
     token_floor: int = _option(2_000, _count, "Never compress a view of fewer tokens.")
     protect_last_n_tokens: int = _option(
         20_000,

@@ -36,14 +36,14 @@ def beside(work: Callable[[], Any]) -> Iterator[None]:
 
 
 def test_children_of_a_compressor_at_work_end(store: Store) -> None:
-    """Forked at random moments while summaries are written: each gets its views."""
+    """Children forked while summaries are written get their views."""
     found = forked(store, 4)
     assert (found.hung, found.failed, found.faults) == (0, 0, 0)
 
 
 @pytest.mark.parametrize("background", [False, True])
 def test_a_child_waits_for_no_summary_of_its_parent(background: bool) -> None:
-    """Neither one that a turn is waiting for nor one in the background: it begins its own."""
+    """A child does not wait for its parent's summary."""
     gate = Gate()
     ours = compressor(gate, background=background)
 
@@ -64,7 +64,7 @@ def test_a_child_waits_for_no_summary_of_its_parent(background: bool) -> None:
 
 
 def test_a_child_gets_locks_that_nobody_holds(store: Store) -> None:
-    """Whatever lock of ours another thread holds at that moment, the child goes on."""
+    """A child can take every lock that another thread held at the fork."""
     ours = ContextCompressor(SMALL, summarizer=Model(), store=store)
     ours.compress_sync(session(12), session_id="s")
     held, done = threading.Event(), threading.Event()
@@ -85,7 +85,7 @@ def test_a_child_gets_locks_that_nobody_holds(store: Store) -> None:
 
 
 def test_every_lock_of_the_package_is_one_that_a_fork_renews() -> None:
-    """No lock is made beside `renewed`, none hides in a `cached_property`."""
+    """Every lock of the package is made by `renewed`."""
     root = Path(praison_compressor.__file__).parent
     texts = {
         path.relative_to(root): path.read_text()
@@ -97,7 +97,7 @@ def test_every_lock_of_the_package_is_one_that_a_fork_renews() -> None:
 
 
 def test_a_fork_waits_until_no_thread_is_in_the_database(sql_store: SqlStore) -> None:
-    """SQLite's own locks would stay held in the child: it is forked after the transaction."""
+    """A fork waits for the end of a database transaction: SQLite's locks would stay held."""
     sql_store.check()
     inside, ended = threading.Event(), threading.Event()
     late = threading.Timer(0.5, lambda: ended.set())
