@@ -30,6 +30,9 @@ def compress(
     show: Annotated[bool, typer.Option("--show", help="Print the summaries too.")] = False,
     target: par.Target = None,
     force: par.Force = False,
+    keep: par.Keep = None,
+    since: par.Since = None,
+    until: par.Until = None,
     model: par.Model = None,
     window: par.Window = None,
     keep_tokens: par.KeepTokens = None,
@@ -58,6 +61,8 @@ def compress(
     config = par.configured(
         store, namespace, settings, model, window, auxiliary_model, keep_tokens, pin
     )
+    options: Any = {"session_id": session, "target_tokens": target, "force": force}
+    chosen = par.choices(keep, since, until)
     failures: list[str] = []
     with progress("Compressing", len(messages)) as step:
         compressor = ContextCompressor(
@@ -65,10 +70,10 @@ def compress(
             tokens=Watched(config.model, step),
             on_event=lambda event: failures.extend(_failure(event)),
         )
+        if chosen:  # a preview gives references to messages that are not compressed yet
+            compressor.preview(messages, **options)
         with unlogged():  # `failures` has the reasons
-            result = compressor.compress_sync(
-                messages, session_id=session, target_tokens=target, force=force
-            )
+            result = compressor.compress_sync(messages, **options, **chosen)
         # The preview of what was just compressed writes nothing and asks no model.
         seen = compressor.preview(messages, session_id=session)
     by = {unframe(text.message): text.model or text.method for text in result.written}
@@ -144,12 +149,12 @@ def _parts_table(seen: Preview, parts: Sequence[Part], view_messages: int) -> Ta
     after = sum(part.tokens_after for part in parts) + seen.opening
     saved = f"{100 * (before - after) / before:.0f} % saved" if after < before else ""
     rows: list[tuple[str | int, ...]] = [
-        (part.name, part.messages, part.tokens_before, part.tokens_after, part.why)
+        (part.name, part.reference, part.messages, part.tokens_before, part.tokens_after, part.why)
         for part in parts
     ]
-    rows.append(("total", f"{len(seen.messages):,} -> {view_messages:,}", before, after, saved))
+    rows.append(("total", "", f"{len(seen.messages):,} -> {view_messages:,}", before, after, saved))
     styles = ["yellow" if part.segment or part.to_write else "" for part in parts]
-    columns = ("part", "messages#", "tokens before#", "tokens after#", "what")
+    columns = ("part", "reference", "messages#", "tokens before#", "tokens after#", "what")
     return Table(columns, rows, styles, spare=("messages#", "tokens before#"))
 
 
@@ -185,7 +190,7 @@ def _savings(result: CompressResult) -> Iterator[str]:
 
 
 def _part_json(part: Part) -> dict[str, Any]:
-    names = "name start messages tokens_before tokens_after masked to_write why"
+    names = "name reference start messages tokens_before tokens_after masked to_write why"
     summary = unframe(part.segment.rendered) if part.segment else None
     return {**{name: getattr(part, name) for name in names.split()}, "summary": summary}
 
@@ -200,6 +205,9 @@ def inspect(
     ] = False,
     target: par.Target = None,
     force: par.Force = False,
+    keep: par.Keep = None,
+    since: par.Since = None,
+    until: par.Until = None,
     model: par.Model = None,
     window: par.Window = None,
     keep_tokens: par.KeepTokens = None,
@@ -212,9 +220,10 @@ def inspect(
     namespace: par.Namespace = par.DEFAULT,
     as_json: par.AsJson = False,
 ) -> None:
-    """Show what would be kept, masked and summarized, and why.
+    """Show what would be kept, masked and summarized, why, and the text that would stand there.
 
-    Changes nothing: asks no model, writes nothing. Takes the options of `compress`.
+    Changes nothing: asks no model, writes nothing. Takes the options of `compress`, which then
+    does what was shown.
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
@@ -224,20 +233,23 @@ def inspect(
     )
     is_assumed = config.model is None and config.context_window is None
     absent = _absent(config.store_url)
+    options: Any = {"session_id": session, "target_tokens": target, "force": force}
     with progress("Counting tokens", len(transcript)) as step:
         tokens = Watched(config.model, step)
         # `inspect` does not create a missing store.
         store_there = MemoryStore() if absent else None
         compressor = ContextCompressor(par.with_window(config), store=store_there, tokens=tokens)
-        seen = compressor.preview(transcript, session_id=session, target_tokens=target, force=force)
-    fates, columns = list(_fates(seen)), ("index", "role", "fate", "tokens")
-    names = ("limits", "budget", "tokens", "would_compress", "repaired")
+        if chosen := par.choices(keep, since, until):
+            compressor.preview(transcript, **options)
+        seen = compressor.preview(transcript, **options, **chosen)
+    fates, columns = list(_fates(seen)), ("index", "reference", "role", "fate", "tokens", "text")
+    names = ("limits", "budget", "tokens", "tokens_after", "would_compress", "repaired")
     value = {
         "file": file,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
         **{name: getattr(seen, name) for name in names},
         "parts": list(map(_part_json, seen.parts)),
-        "messages": [dict(zip(columns, fate, strict=False)) for fate in fates],
+        "messages": [dict(zip(columns, fate, strict=True)) for fate in fates],
     }
 
     def shown() -> Iterator[Piece]:
@@ -249,7 +261,10 @@ def inspect(
         yield _parts_table(seen, seen.parts, sum(kept))
         yield _verdict(seen)
         if messages:
-            yield _messages_table(fates)
+            styles = [{"keep": "", "mask": "cyan"}.get(fate[3], "yellow") for fate in fates]
+            heads = ("index#", "reference", "role", "fate", "tokens#", "text")
+            yield Table(heads, fates, styles, spare=("role", "index#"))
+        yield from _texts(seen)
 
     answer(value, shown(), as_json)
 
@@ -262,18 +277,29 @@ def _absent(url: str | None) -> str | None:
         return None if store.is_there() else store.place
 
 
-def _fates(seen: Preview) -> Iterator[tuple[int, str, str, int, str]]:
-    """Yield index, role, fate, tokens and beginning of each message."""
+def _fates(seen: Preview) -> Iterator[tuple[int, str, str, str, int, str]]:
+    """Yield index, reference, role, fate, tokens and text of each message.
+
+    The text is the line that replaces a masked output, else the message's beginning.
+    """
     for index, fate in seen.fates():
         message = seen.messages[index]
         calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
         begins = excerpt(" ".join([*calls, text_of(message)]), 80)
-        yield index, str(message.get("role")), fate, seen.message_tokens[index], begins
+        reference, tokens = seen.references[index], seen.message_tokens[index]
+        text = seen.lines.get(index, begins) if fate == "mask" else begins
+        yield index, reference, str(message.get("role")), fate, tokens, text
 
 
-def _messages_table(fates: Sequence[tuple[int, str, str, int, str]]) -> Table:
-    styles = [{"keep": "", "mask": "cyan"}.get(fate[2], "yellow") for fate in fates]
-    return Table(("index#", "role", "fate", "tokens#", "begins"), fates, styles)
+def _texts(seen: Preview) -> Iterator[Piece]:
+    """Yield the text of each summary that would be written."""
+    for part in seen.parts:
+        if part.to_write and part.text:
+            yield from titled(
+                f"{part.reference} would be", unframe({"role": "user", "content": part.text})
+            )
+        elif part.to_write:
+            yield f"{part.reference}: the auxiliary model writes the text when `compress` asks it."
 
 
 def _budget_line(seen: Preview, *, assumed: bool) -> str:

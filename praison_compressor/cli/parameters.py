@@ -66,7 +66,36 @@ Target = Annotated[
     typer.Option(parser=number_in, metavar="TOKENS", help="Make a view of at most TOKENS."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Compress although the transcript fits.")]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MESSAGE",
+        help="Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
+        "Repeatable.",
+    ),
+]
+Since = Annotated[
+    str | None, typer.Option(metavar="MESSAGE", help="Compress nothing before this message.")
+]
+Until = Annotated[
+    str | None, typer.Option(metavar="MESSAGE", help="Compress nothing from this message on.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for a program.")]
+
+
+def choices(keep: Sequence[str] | None, since: str | None, until: str | None) -> dict[str, Any]:
+    """Return the options of a call that choose messages, by reference or index."""
+    given = {"keep": list(map(_place, keep or ())), "since": since, "until": until}
+    return {
+        name: _place(value) if isinstance(value, str) else value
+        for name, value in given.items()
+        if value
+    }
+
+
+def _place(text: str) -> str | int:
+    return int(text) if text.isdecimal() else text
+
 
 # ---------------------------------------------------------------- the configuration
 

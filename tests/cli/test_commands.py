@@ -279,6 +279,30 @@ def test_inspect_promises_what_compress_does(file: Path, run: Run) -> None:
     assert run("inspect", file).out.count("Nothing would be done") == 1
 
 
+def test_compress_does_what_inspect_showed(file: Path, run: Run) -> None:
+    """The text, its reference and its tokens; `--keep` by a reference that `inspect` prints takes a
+    message out of the summary, `--until` ends what is compressed."""
+    given = (file, "--window", 8_000, *SUMMARIZE)
+    said = run("inspect", *given, "--json").json
+    (shown,) = (part for part in said["parts"] if part["to_write"])
+    assert shown["reference"] == "s1"
+    assert shown["text"] in run("inspect", *given).out
+    done = run("compress", *given, "--json").json
+    (written,) = (part for part in done["parts"] if part["name"] == "summary")
+    assert (written["summary"], written["tokens_after"]) == (shown["text"], shown["tokens_after"])
+    inside = next(m for m in said["messages"] if "FACT-4" in m["text"])
+    kept = run("compress", *given, "--keep", inside["reference"], "--json").json
+    assert transcript()[inside["index"]] in kept["messages"]
+    assert transcript()[inside["index"]] not in done["messages"]
+    ended = run("compress", *given, "--until", inside["reference"], "--json").json
+    assert (
+        transcript()[inside["index"] :]
+        == ended["messages"][-len(transcript()[inside["index"] :]) :]
+    )
+    wrong = run("compress", *given, "--keep", "s7.1")
+    assert (wrong.code, "s7.1" in wrong.err) == (2, True)
+
+
 def test_masks_alone_shorten_old_outputs_and_nothing_else(file: Path, run: Run) -> None:
     """Same messages, same order, same pairs; only tool results before the tail differ."""
     given = ("compress", file, "--target", "6k", "--keep-tokens", 500)
