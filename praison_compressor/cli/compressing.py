@@ -191,8 +191,12 @@ def _savings(result: CompressResult) -> Iterator[str]:
 
 def _part_json(part: Part) -> dict[str, Any]:
     names = "name reference start messages tokens_before tokens_after masked to_write why"
-    summary = unframe(part.segment.rendered) if part.segment else None
-    return {**{name: getattr(part, name) for name in names.split()}, "summary": summary}
+    return {**{name: getattr(part, name) for name in names.split()}, "summary": _words_of(part)}
+
+
+def _words_of(part: Part) -> str | None:
+    """Return a summary's text without its frame; None if there is none yet."""
+    return unframe({"role": "user", "content": part.text}) if part.text else None
 
 
 # ---------------------------------------------------------------- inspect
@@ -294,10 +298,8 @@ def _fates(seen: Preview) -> Iterator[tuple[int, str, str, str, int, str]]:
 def _texts(seen: Preview) -> Iterator[Piece]:
     """Yield the text of each summary that would be written."""
     for part in seen.parts:
-        if part.to_write and part.text:
-            yield from titled(
-                f"{part.reference} would be", unframe({"role": "user", "content": part.text})
-            )
+        if part.to_write and (text := _words_of(part)):
+            yield from titled(f"{part.reference} would be", text)
         elif part.to_write:
             yield f"{part.reference}: the auxiliary model writes the text when `compress` asks it."
 

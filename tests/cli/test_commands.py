@@ -286,10 +286,13 @@ def test_compress_does_what_inspect_showed(file: Path, run: Run) -> None:
     said = run("inspect", *given, "--json").json
     (shown,) = (part for part in said["parts"] if part["to_write"])
     assert shown["reference"] == "s1"
-    assert shown["text"] in run("inspect", *given).out
+    assert shown["summary"] in run("inspect", *given).out
     done = run("compress", *given, "--json").json
     (written,) = (part for part in done["parts"] if part["name"] == "summary")
-    assert (written["summary"], written["tokens_after"]) == (shown["text"], shown["tokens_after"])
+    assert (written["summary"], written["tokens_after"]) == (
+        shown["summary"],
+        shown["tokens_after"],
+    )
     inside = next(m for m in said["messages"] if "FACT-4" in m["text"])
     kept = run("compress", *given, "--keep", inside["reference"], "--json").json
     assert transcript()[inside["index"]] in kept["messages"]
