@@ -191,10 +191,10 @@ def _savings(result: CompressResult) -> Iterator[str]:
 
 def _part_json(part: Part) -> dict[str, Any]:
     names = "name reference start messages tokens_before tokens_after masked to_write why"
-    return {**{name: getattr(part, name) for name in names.split()}, "summary": _words_of(part)}
+    return {**{name: getattr(part, name) for name in names.split()}, "summary": summary_of(part)}
 
 
-def _words_of(part: Part) -> str | None:
+def summary_of(part: Part) -> str | None:
     """Return a summary's text without its frame; None if there is none yet."""
     return unframe({"role": "user", "content": part.text}) if part.text else None
 
@@ -298,7 +298,7 @@ def _fates(seen: Preview) -> Iterator[tuple[int, str, str, str, int, str]]:
 def _texts(seen: Preview) -> Iterator[Piece]:
     """Yield the text of each summary that would be written."""
     for part in seen.parts:
-        if part.to_write and (text := _words_of(part)):
+        if part.to_write and (text := summary_of(part)):
             yield from titled(f"{part.reference} would be", text)
         elif part.to_write:
             yield f"{part.reference}: the auxiliary model writes the text when `compress` asks it."
@@ -323,5 +323,6 @@ def _verdict(seen: Preview) -> str:
     if not seen.would_compress:
         return "Nothing would be done: a compression would not gain enough to be worth it."
     if seen.new_masks:
-        return f"Masking alone is enough: {counted(seen.new_masks, 'tool output')}, no model call."
+        masks = counted(seen.new_masks, "tool output")
+        return f"Masking alone is enough: {masks}, no model call. --messages shows their lines."
     return f"{counted(seen.would_write, 'summary', 'summaries')} would be written."

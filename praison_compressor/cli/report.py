@@ -20,6 +20,7 @@ import typer
 from markupsafe import Markup
 
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.preview import Preview
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.memory import MemoryStore
@@ -33,6 +34,7 @@ from ..tokens.models import input_price, model_limits
 from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
 from . import parameters as par
+from .compressing import summary_of
 from .stored import family, in_view
 from .terminal import Unusable, answer, counted, money, number, progress, unlogged
 from .transcripts import put, read_one
@@ -109,7 +111,11 @@ def _of_session(what: str, store: str | None, namespace: str, config: Compressor
         with par.ledger(store) as opened:
             par.existing(opened, namespace, what)
             found = life_of_session(opened, namespace, what, TokenCounter(config.model))
-            return replace(found, lines=_lines(config))
+            found = replace(found, lines=_lines(config))
+            if not found.lines or not found.points:
+                return found
+            messages = opened.transcript(opened.open(namespace, what))
+            return with_next(found, messages, ContextCompressor(config, store=opened), what)
     except (SessionNotFound, StoreUnavailable) as error:
         if os.sep not in what and not what.endswith((".json", ".jsonl")):
             raise
@@ -176,6 +182,8 @@ class Life:
     """US dollars that the reading model's provider lists for one input token."""
     requests_of: Mapping[str, int] = field(default_factory=dict)
     """Epoch → the request at which the epoch began."""
+    next: Preview | None = None
+    """The compression that `/compact` would make now; None if nothing is to gain."""
     lines: Mapping[str, int] = field(default_factory=dict)
     """Tokens of "window" and "trigger", where they are known."""
 
@@ -229,7 +237,15 @@ def life_of_transcript(
     with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored
         found = _collected(compressor.store, compressor.config.namespace, session)
     found = replace(found, title=title, note=note, lines=_lines(compressor.config))
-    return _drawn(found, messages, compressor.tokens)
+    return _drawn(with_next(found, messages, compressor, session), messages, compressor.tokens)
+
+
+def with_next(
+    life: Life, messages: Sequence[Any], compressor: ContextCompressor, session: str
+) -> Life:
+    """Return the life with the compression to come."""
+    seen = compressor.preview(messages, session_id=session, force=True)
+    return replace(life, next=seen if seen.would_compress else None)
 
 
 def _lines(config: CompressorConfig) -> dict[str, int]:
@@ -361,6 +377,7 @@ def render(life: Life) -> str:
         standing=[card for card in life.cards if card.standing],
         folded=[card for card in life.cards if not card.standing],
         family=list(family(life.epochs)),
+        next=[(part, summary_of(part)) for part in life.next.parts] if life.next else [],
         style=_part("page.css") + _part("uPlot.min.css"),
         library=_part("uPlot.iife.min.js"),
         script=_part("page.js"),

@@ -127,6 +127,18 @@ def test_window_and_trigger_are_drawn_where_they_are_known() -> None:
     assert "of the window" not in Page(render(unknown)).text
 
 
+def test_the_page_shows_the_compression_to_come() -> None:
+    """Its parts with references and tokens, and the text that would stand there; a transcript that
+    has nothing to gain has none."""
+    life = lived(transcript())
+    assert life.next is not None
+    (part,) = [part for part in life.next.parts if part.to_write]
+    page = render(life)
+    assert f"<code>{part.reference}</code></td><td>{part.messages}</td>" in page
+    assert f"The text of {part.reference}" in Page(page).text
+    assert "If it were compressed now" not in Page(render(lived(transcript(1)))).text
+
+
 BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
 
 
