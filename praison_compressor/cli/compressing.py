@@ -246,7 +246,8 @@ def inspect(
         if chosen := par.choices(keep, since, until):
             compressor.preview(transcript, **options)
         seen = compressor.preview(transcript, **options, **chosen)
-    fates, columns = list(_fates(seen)), ("index", "reference", "role", "fate", "tokens", "text")
+    fates = list(_fates(seen)) if messages or as_json else []
+    columns = ("index", "reference", "role", "fate", "tokens", "text")
     names = ("limits", "budget", "tokens", "tokens_after", "would_compress", "repaired")
     value = {
         "file": file,

@@ -78,7 +78,7 @@ def main() -> None:
             path = str(written(file, messages, lines=lines, characters=characters))
             once = seconds(["-c", TOKENIZE, path], given.rounds)
             for command in ("inspect", "compress"):
-                ours = ["-m", "praison_compressor", command, path, "--model", "gpt-4o", "--json"]
+                ours = ["-m", "praison_compressor", command, path, "--model", "gpt-4o"]
                 took = seconds(ours, given.rounds)
                 rows.append((name, command, f"{once:.2f}", f"{took:.2f}", f"{took / once:.2f}"))
     columns = ("transcript", "command", "tokenization, s", "command, s", f"times, at most {MOST}")
