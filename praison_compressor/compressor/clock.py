@@ -1,4 +1,4 @@
-"""The price clock: lower the trigger of a request if the provider's prompt cache is cold.
+"""The price clock: when the provider's prompt cache is cold, and whether a compression pays.
 
 No timer runs: the time since the session's last request decides when the next request comes.
 """
@@ -10,10 +10,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ..config import CompressorConfig
-from ..ledger.segments import Session
-from ..tokens.models import bare_names
+from ..tokens.models import Prices, bare_names, prices_of
+from ..view.jobs import Plan
+from ..view.price import Balance, Costs
+from ..view.view import View
 from .request import Request
-from .sessions import Sessions
 
 DEFAULT_SECONDS = 300.0
 """Anthropic's default, and the least of OpenAI's."""
@@ -29,15 +30,43 @@ _PROVIDERS = (
 """Documented seconds of a prompt cache without a request, by the model's name."""
 
 
-def cooled(request: Request, session: Session, sessions: Sessions, now: float) -> Request:
-    """Return the request with the cold trigger if the provider's cache is cold."""
-    seconds = sessions.seconds_since(request.key, session, now)
+def cooled(request: Request, seconds: float | None) -> Request:
+    """Return the request with the cold trigger if the provider's cache is cold.
+
+    `seconds` passed since the session's last request; None: unknown.
+    """
     if seconds is None or seconds <= cache_seconds(request.config):
         return request
     is_kept = request.config.cache_ttl_seconds is None and seconds <= HOUR_SECONDS
     if is_kept and any(mark.get("ttl") == "1h" for mark in _marks(request.messages)):
         return request
     return request.cooled()
+
+
+def costs_of(request: Request) -> Costs | None:
+    """Return prices and pace of a request, or None where a price is unknown."""
+    main, config = prices_of(request.config.model), request.config
+    if main.input is None:
+        return None
+    cached = main.input if main.cached is None else main.cached
+    written = main.input if main.written is None else main.written
+    summary = Prices(0.0, None, None, None, 0.0)
+    if request.has_model:
+        summary = prices_of(request.model or config.auxiliary_model)
+    if summary.input is None or summary.output is None:
+        return None
+    growth, cold = request.pace or (None, 0.0)
+    is_cold = request.cold_trigger is not None
+    return Costs(cached, written, summary.input, summary.output, growth, is_cold, cold)
+
+
+def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
+    """Return what a plan costs now, and saves in each later request."""
+    changed = [*(job.start for job in plan.jobs), *plan.masks, *plan.excerpted]
+    again = plan.expected - view.shown(0, min(changed, default=0))
+    prose = sum(job.prose for job in plan.jobs)
+    read = sum(view.source(job.start, job.end) for job in plan.jobs if job.by_model)
+    return costs.balance(view.size() - plan.expected, max(0, again), read, prose)
 
 
 def cache_seconds(config: CompressorConfig) -> float:

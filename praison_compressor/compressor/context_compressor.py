@@ -19,7 +19,7 @@ from ..ledger.memory import MemoryStore
 from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, Store, undoing
 from ..ledger.tools import recall_tools
-from ..messages import Message, as_list, to_plain
+from ..messages import Message
 from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
@@ -36,7 +36,6 @@ from .request import (
     check_parts,
     checked,
     key_of,
-    pinned_segment,
     request_of,
 )
 from .result import CompressResult
@@ -204,7 +203,8 @@ class ContextCompressor:
             CompressorError: as `compress` would.
         """
         request = self._request(messages, checked(options), Mode.PREVIEW)
-        return self._pipeline.preview(request, is_written=write)
+        session = self._pipeline.projector.open(request)
+        return self._pipeline.preview(self._clocked(request, session), session, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
         """Return the parts of a request with these messages, in tokens of the window.
@@ -218,15 +218,11 @@ class ContextCompressor:
         return context_use_of(request, view, self.tokens, options.get("overhead_tokens", 0))
 
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
-        """Begin the next summary while the user is away; return whether one was begun.
+        """Begin the next summary if the provider's cache is cold; return whether one was begun.
 
-        For an application's idle loop, called as often as it likes: a summary is begun once the
-        provider's cache is cold and the view is above `idle_trigger_ratio` of the trigger, off the
-        caller's thread. `background.wait()` waits for it. The next request finds it in the ledger.
-
-        Args:
-            messages: the transcript. None: the session's last one, from memory or the store.
-            options: as for `compress`.
+        For an application's idle loop: above `idle_trigger_ratio` of the trigger a summary is
+        written in the background, once in each silence, and the next request finds it in the
+        ledger. `messages` None means the session's last transcript, from memory or the store.
 
         Raises:
             CompressorError: as `compress` would.
@@ -249,14 +245,8 @@ class ContextCompressor:
             SessionNotFound: without `messages`, and the store has no such session.
         """
         name = self._named(session_id)
-        if messages is None:
-            return self._stored(name)
-        session = self.store.open(self.config.namespace, name)
-        given = list(as_list(messages))
-        seen = self.tokens.cache.all(given)
-        pinned = pinned_segment({}, self.config, self.tokens)
-        expanded = self._pipeline.projector.expanded(given, seen, session, pinned)
-        return [to_plain(message) for message in (given if expanded is None else expanded)]
+        found = self._pipeline.transcripts
+        return found.stored(name) if messages is None else found.expanded(messages, name)
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
@@ -271,7 +261,7 @@ class ContextCompressor:
             LedgerError: the store cannot be read.
         """
         session_id = self._named(session_id)
-        messages = self._stored(session_id)
+        messages = self._pipeline.transcripts.stored(session_id)
         size = self.tokens.messages(messages)
         if token_budget is None:
             room = budget_of({}, self.config, self.tokens).trigger
@@ -283,14 +273,6 @@ class ContextCompressor:
         return self.compress_sync(
             messages, session_id=session_id, target_tokens=token_budget, extends=False
         )
-
-    def _stored(self, session_id: str) -> list[Message]:
-        namespace = self.config.namespace
-        self.store.lineage(namespace, session_id)  # `open` accepts an unknown name
-        session = self.store.open(namespace, session_id)
-        if gone := sum(entry.forgotten for entry in session.entries):
-            logger.warning("session %s: %d of its segments were forgotten", session_id, gone)
-        return self.store.transcript(session)
 
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
         """Record the transcript for `resume` and `verbatim`; compress nothing.
@@ -304,7 +286,8 @@ class ContextCompressor:
         """
         options: Options = {"session_id": self._named(session_id)}
         request = self._request(messages, options, Mode.FALLBACK)
-        return self._pipeline.save(request, self._pipeline.projector.open(request))
+        session = self._pipeline.projector.open(request)
+        return self._pipeline.transcripts.save(request, session)
 
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
@@ -375,7 +358,7 @@ class ContextCompressor:
                 options: Options = {"session_id": sent.id}
                 request = self._request(turn.known, options, Mode.FALLBACK)
                 session = self._pipeline.projector.open(request)
-                saved += session.is_as(sent) and self._pipeline.save(request, session)
+                saved += session.is_as(sent) and self._pipeline.transcripts.save(request, session)
             except CompressorError as error:
                 logger.warning("session %s: its last turns are not saved: %s", sent.id, error)
         return saved
@@ -396,22 +379,27 @@ class ContextCompressor:
         request = self._request(messages, options)
         session = self._pipeline.projector.open(request)
         if request.mode is not Mode.FALLBACK:
-            now = self._clock()
-            request = cooled(request, session, self.sessions, now)
-            self.sessions.of(request.key).requested = now
+            request = self._clocked(request, session)
+            is_cold = request.cold_trigger is not None
+            self.sessions.of(request.key).begun(self._clock(), is_cold=is_cold)
         return self._quiet(request, session) or self._pipeline.start(request, session)
+
+    def _clocked(self, request: Request, session: Session) -> Request:
+        """Return the request with what the price clock says now."""
+        seconds = self.sessions.seconds_since(request.key, session, self._clock())
+        return replace(cooled(request, seconds), pace=self.sessions.of(request.key).pace)
 
     def _quiet(self, request: Request, session: Session) -> CompressResult | None:
         """Return the result if the turn only adds to the last one and fits, else None."""
-        known, budget = self.sessions.of(request.key), request.budget
-        last, is_asked = known.last_turn, request.force or request.chooses
-        if last is None or known.draft or is_asked or budget.limit == budget.target:
+        known = self.sessions.of(request.key)
+        last = known.last_turn
+        if last is None or known.draft or request.is_asked:
             return None
         if not session.is_as(last.session):
             return None
         if self.background.busy(request.key):
             # While a summary is written, send the whole as long as it fits.
-            trigger = budget.limit
+            trigger = request.budget.limit
         else:
             trigger = request.trigger_for(session, SOFT_RATIO if self.config.background else 1.0)
         found = added_to(last, request, trigger, self.tokens)
@@ -442,6 +430,7 @@ class ContextCompressor:
             result = replace(result, recall_tools=tools)
         if not options.get("extends", True):
             return result
+        self.sessions.of(self._key(options)).grown(result.tokens_before)
         owed = self.sessions.take_owed(self._key(options))
         return replace(result, usage=result.usage + owed)
 

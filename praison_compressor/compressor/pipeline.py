@@ -18,8 +18,7 @@ from typing import NamedTuple
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall, LedgerConflict
 from ..events import Event, Hook
-from ..ledger.segments import Session, Store, Usage, in_force
-from ..messages import digest
+from ..ledger.segments import Session, Store, Usage
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
@@ -37,6 +36,7 @@ from .projection import Projector, outline_of
 from .request import Key, Mode, Request
 from .result import CompressResult, committed, result_of, usage_of
 from .sessions import Placeholder, Sessions, last_turn_of
+from .transcripts import Transcripts
 from .writing import Recorded, Writing, asked, begun, is_asked_about
 
 logger = logging.getLogger(__name__)
@@ -80,6 +80,7 @@ class Pipeline:
         self.background = Background()
         self.projector = Projector(config, store, tokens, lambda key: sessions.of(key).draft)
         self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
+        self.transcripts = Transcripts(config, store, tokens, sessions, self.projector)
         self._writing = Writing(self.writer, self.projector.texts, tokens)
         self._store = store
         self._tokens = tokens
@@ -96,9 +97,7 @@ class Pipeline:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
             LedgerError: the store cannot be read or written.
         """
-        parent = request.parent_id
-        if parent is not None and self.sessions.is_first(request.key, "fork", parent):
-            self._log_no_fork(request, parent)
+        self.transcripts.log_no_fork(request)
         view = self.projector.look(request, session)
         if request.mode is Mode.BACKGROUND:
             return self._at_once(request, view)
@@ -238,7 +237,7 @@ class Pipeline:
         Raises:
             LedgerConflict: another writer committed meanwhile.
         """
-        self._log_another(view)
+        self.transcripts.log_another(view)
         self.sessions.of(_key(view)).draft = None
         after = view.adding(segment for segment, _ in entries)
         session = self._store.commit(view.session, entries, outline_of(after))
@@ -247,12 +246,12 @@ class Pipeline:
 
     # -------------------------------------------------------------- preview
 
-    def preview(self, request: Request, *, is_written: bool) -> Preview:
+    def preview(self, request: Request, session: Session, *, is_written: bool) -> Preview:
         """Return the compression to come; the next commit of the same request takes it.
 
         A model is asked for the summaries only if they are to be written.
         """
-        view, known = self.projector.look(request), self.sessions.of(request.key)
+        view, known = self.projector.look(request, session), self.sessions.of(request.key)
         plan = self.projector.plan(request, view)
         if known.draft is not None:  # paid for and not taken
             self.sessions.owe(request.key, usage_of(known.draft.texts))
@@ -288,12 +287,6 @@ class Pipeline:
         fits = view.size() <= request.budget.limit
         found = self._sent(request, view, None if fits else plan)
         return replace(found, vetoed=True, written=())
-
-    def save(self, request: Request, session: Session) -> bool:
-        """Record the transcript; return False without messages or if another writer was faster."""
-        if not request.messages:
-            return False
-        return self._store.keep(session, outline_of(self.projector.look(request, session)))
 
     # -------------------------------------------------------------- in the background
 
@@ -389,7 +382,7 @@ class Pipeline:
         Without messages take the session's last ones, from memory or the store.
         """
         session, known = self.projector.open(request), self.sessions.of(request.key)
-        request = cooled(request, session, self.sessions, now)
+        request = cooled(request, self.sessions.seconds_since(request.key, session, now))
         silence = f"{session.tip} {max(known.requested, session.updated)}"
         # One look in each silence is enough.
         if request.cold_trigger is None or not self.sessions.is_first(request.key, "idle", silence):
@@ -431,42 +424,6 @@ class Pipeline:
         # A message cut in its middle is marked, as a masked output is.
         status = "summarized" if fit.segments else "masked"
         return replace(fit, tokens_before=view.given_tokens, context_status=status)
-
-    # -------------------------------------------------------------- logged once
-
-    def _log_no_fork(self, request: Request, parent: str) -> None:
-        """Log that a session shares nothing with its `parent_session_id`."""
-        session = self.projector.open(request)
-        chain = self._store.lineage(session.namespace, session.id)
-        parents = {epoch.id: epoch.parent_id for epoch in chain}
-        if parent in parents and parent != session.id:
-            return
-        why = "it began without that one; only a new session_id becomes a fork"
-        if parents.get(session.id) == parent:
-            if self.sessions.knows((session.namespace, parent)):
-                return  # the parent was never compressed: it has nothing to share
-            why = "nothing of that one was ever compressed in this store and namespace"
-        logger.warning(
-            "session %s: parent_session_id=%r shares nothing with it: %s", session.id, parent, why
-        )
-
-    def _log_another(self, view: View) -> None:
-        """Log that two conversations seem to share one session id.
-
-        Such a transcript has neither a summary of the session nor the session's first task.
-        """
-        session = view.session
-        if view.standing or all(s.kind != "summary" for s in in_force(session.entries)):
-            return
-        said = (m for m in self._store.transcript(session) if m.get("role") == "user")
-        task = next(map(digest, said), None)
-        if task not in (None, *view.digests) and self.sessions.is_first(_key(view), "another", ""):
-            logger.warning(
-                "session %s: another conversation was compressed under this session_id before; the "
-                "archive keeps its compressed messages, not its first and newest ones; give each "
-                "conversation its own session_id",
-                session.id,
-            )
 
 
 def _key(view: View) -> Key:

@@ -13,8 +13,10 @@ from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
 from ..view.jobs import Plan
 from ..view.masks import answered
+from ..view.price import Balance
 from ..view.view import View
 from .choices import known_references
+from .clock import balance_of, costs_of
 from .request import Request
 
 
@@ -73,6 +75,8 @@ class Preview:
     """Outputs that this compression would mask or cut to their ends."""
     repaired: int
     """Messages that repair inserted."""
+    balance: Balance | None
+    """Cost and saving in US dollars, as one line by `str`; None without a plan or known prices."""
 
     @property
     def would_write(self) -> int:
@@ -194,7 +198,7 @@ def preview_of(
     request: Request, view: View, plan: Plan | None, new: Sequence[Segment], tokens: TokenCounter
 ) -> Preview:
     """Return the preview of a plan, whose segments are `new`."""
-    opening = tokens.messages([])
+    opening, costs = tokens.messages([]), costs_of(request)
     rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs} if plan else {}
     new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in new]
     after = view.adding(new)
@@ -215,6 +219,7 @@ def preview_of(
         would_compress=plan is not None,
         new_masks=len(plan.masks + plan.excerpted) if plan else 0,
         repaired=view.transcript.repaired,
+        balance=balance_of(view, plan, costs) if plan and costs else None,
     )
 
 

@@ -20,6 +20,7 @@ from ..view.plan import plan, plan_range, shortening
 from ..view.texts import Texts
 from ..view.view import View
 from .choices import Draft, chosen, new_keeps
+from .clock import balance_of, costs_of
 from .request import Key, Mode, Request
 
 
@@ -39,6 +40,7 @@ class Projector:
         self._cache = tokens.cache
         self._namespace = config.namespace
         self._recall = bool(config.recall)
+        self._background = config.background
         self._bounded = bounded(store)
         self._draft_of = draft_of
 
@@ -111,9 +113,16 @@ class Projector:
     def _planned(self, request: Request, view: View, budget: Budget, by_model: bool) -> Plan | None:
         if request.has_range:
             return plan_range(view, budget, self.texts, by_model=by_model)
+        costs = None if request.is_asked else costs_of(request)
+        budget = replace(budget, costs=costs)
         is_early = budget.trigger >= view.size() > request.trigger_for(view.session)
         force = request.force or is_early
-        return plan(view, budget, self.texts, force=force, by_model=by_model)
+        found = plan(view, budget, self.texts, force=force, by_model=by_model)
+        # Halfway to the limit a compression is due whatever it costs: counts may be too low.
+        can_wait = view.size() <= (budget.trigger + budget.limit) // 2 and not self._background
+        if found is None or costs is None or found.excerpts or not can_wait:
+            return found
+        return found if balance_of(view, found, costs).pays else None
 
     def shortening(self, request: Request, view: View) -> Plan | None:
         """Return the plan's masks and excerpts, or None without any.

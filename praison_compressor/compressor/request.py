@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
 from ..config import CompressorConfig, no_such, shown, whole
 from ..errors import ConfigError
@@ -52,6 +52,15 @@ Key = tuple[str, str]
 """Namespace and session."""
 
 
+class Pace(NamedTuple):
+    """How a session goes on, by its requests so far."""
+
+    growth: float
+    """Tokens that a request adds."""
+    cold_share: float
+    """Share of requests that found the provider's cache cold."""
+
+
 @dataclass(frozen=True)
 class Request:
     """One call."""
@@ -77,6 +86,8 @@ class Request:
     """First message of the range to summarize."""
     until: str | int | None = None
     """First message behind that range."""
+    pace: Pace | None = None
+    """The pace of the session; None: unknown."""
     cold_trigger: int | None = None
     """Tokens above which to compress, as the provider's cache is cold; None: warm or unknown."""
 
@@ -84,6 +95,11 @@ class Request:
     def chooses(self) -> bool:
         """Whether the call names messages to keep, or a range."""
         return bool(self.keep) or self.has_range
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the caller asks for a compression whatever it costs."""
+        return self.force or self.chooses or self.budget.limit == self.budget.target
 
     @property
     def has_range(self) -> bool:

@@ -22,10 +22,16 @@ from ..tokens.counter import TokenCounter
 from ..view.view import Tile, View, lay, lay_masks, shown
 from .choices import Draft
 from .projection import renderings
-from .request import Key, Mode, Request
+from .request import Key, Mode, Pace, Request
 from .result import CompressResult
 
 REMEMBERED_SESSIONS = 64
+
+LEAST_REQUESTS = 4
+"""Requests before the pace of a session shows."""
+
+NEWEST_SHARE = 0.25
+"""Weight of the newest request in the average growth."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,32 @@ class Memory:
     owed: Usage = field(default_factory=Usage)
     requested: float = 0.0
     """Seconds since 1970 of the last request; 0: none in this process."""
+    requests: int = 0
+    cold_requests: int = 0
+    """Requests that found the provider's cache cold."""
+    tokens: int = 0
+    """Tokens of the last request's messages."""
+    growth: float = 0.0
+    """Tokens that a request adds, as a moving average."""
+
+    @property
+    def pace(self) -> Pace | None:
+        """Return the pace of the session, or None before it shows."""
+        if self.requests < LEAST_REQUESTS or not self.growth:
+            return None
+        return Pace(self.growth, self.cold_requests / self.requests)
+
+    def begun(self, now: float, *, is_cold: bool) -> None:
+        """Record the time of a request."""
+        self.requested = now
+        self.requests += 1
+        self.cold_requests += is_cold
+
+    def grown(self, tokens: int) -> None:
+        """Record the size of a request."""
+        added, self.tokens = tokens - self.tokens, tokens
+        if added < tokens and added > 0:  # neither the first request nor a shorter transcript
+            self.growth += (added - self.growth) * (NEWEST_SHARE if self.growth else 1)
 
 
 class Sessions:

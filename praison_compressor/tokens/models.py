@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +68,33 @@ def input_price(model: str | None) -> float | None:
 def cached_input_price(model: str | None) -> float | None:
     """Return the listed US dollars for one cached input token, or None."""
     return _price(model, "cache_read_input_token_cost")
+
+
+class Prices(NamedTuple):
+    """Listed US dollars for one token of each kind, or None."""
+
+    input: float | None
+    cached: float | None
+    written: float | None
+    """Written to the provider's cache for minutes."""
+    written_1h: float | None
+    """Written to the provider's cache for an hour."""
+    output: float | None
+
+
+_PRICED = (
+    "input_cost_per_token",
+    "cache_read_input_token_cost",
+    "cache_creation_input_token_cost",
+    "cache_creation_input_token_cost_above_1hr",
+    "output_cost_per_token",
+)
+"""Fields of litellm's table, in the order of `Prices`."""
+
+
+def prices_of(model: str | None) -> Prices:
+    """Return what litellm's table lists for a model."""
+    return Prices(*(_price(model, field) for field in _PRICED))
 
 
 def _price(model: str | None, field: str) -> float | None:
@@ -132,7 +159,7 @@ def _file_table() -> dict[str, dict[str, Any]]:
         logger.warning("litellm's wheel carries no model table: context windows are guessed")
         return {}
     limits = ("max_input_tokens", "max_output_tokens", "max_tokens")
-    wanted = (*limits, "input_cost_per_token", "cache_read_input_token_cost")
+    wanted = (*limits, *_PRICED)
     table = json.loads(path.read_bytes())
     return {
         name: {field: entry.get(field) for field in wanted}

@@ -117,8 +117,8 @@ def is_due(view: View, budget: Budget) -> bool:
 
 
 MASK_WORTH = 0.75
-"""Tokens that masks must free for each that the provider reads again because of them
-(tests/benchmarks/economy.py)."""
+"""Tokens that masks must free for each that the provider reads again because of them, where prices
+or pace are unknown (tests/benchmarks/economy.py)."""
 
 
 def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | None:
@@ -143,7 +143,10 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     size, gain = view.size(), sum(gains.values())
     found = Plan(recent, size - gain, masks=tuple(gains))
     again = found.expected - view.shown(0, found.masks[0])
-    is_worth = found.expected <= budget.target or gain >= MASK_WORTH * again
+    pays = gain >= MASK_WORTH * again
+    if budget.costs is not None and budget.costs.growth:
+        pays = budget.costs.balance(gain, again).pays
+    is_worth = found.expected <= budget.target or pays
     is_enough = found.expected <= budget.between(budget.mask_reach)
     return if_it_pays(found, size, budget) if is_enough and is_worth else None
 
