@@ -248,7 +248,7 @@ def inspect(
         seen = compressor.preview(transcript, **options, **chosen)
     fates = list(_fates(seen)) if messages or as_json else []
     columns = ("index", "reference", "role", "fate", "tokens", "text")
-    names = ("limits", "budget", "tokens", "tokens_after", "would_compress", "repaired")
+    names = ("limits", "budget", "tokens", "tokens_after", "balance", "would_compress", "repaired")
     value = {
         "file": file,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
@@ -265,6 +265,10 @@ def inspect(
         kept = (1 if part.segment or part.to_write else part.messages for part in seen.parts)
         yield _parts_table(seen, seen.parts, sum(kept))
         yield _verdict(seen)
+        if (sum_of := seen.balance) is not None:
+            cost, saving = money(abs(sum_of.cost)), money(sum_of.saving)
+            how = "costs" if sum_of.cost >= 0 else "saves"
+            yield f"Compressing now {how} {cost}; each later request costs {saving} less."
         if messages:
             styles = [{"keep": "", "mask": "cyan"}.get(fate[3], "yellow") for fate in fates]
             heads = ("index#", "reference", "role", "fate", "tokens#", "text")
