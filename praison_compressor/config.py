@@ -68,6 +68,7 @@ _seconds = _checked("a positive number up to 1e9", lambda v: _is_number(v) and 0
 _switch = _checked("True or False", lambda v: isinstance(v, bool))
 _text = _checked("a text", lambda v: isinstance(v, str))
 _name = _checked("a name that is not empty", lambda v: isinstance(v, str) and v.strip())
+_ttl = _checked('"5m" or "1h"', lambda v: v in ("5m", "1h"))
 _path = _checked(STORES, lambda v: os.fspath(v))
 
 
@@ -178,6 +179,9 @@ class CompressorConfig:
     background: bool = _option(False, _switch, "Write summaries off the request path.")
     keep_tool_steps: bool = _option(
         True, _switch, "In the host: keep the tool steps of earlier turns in the transcript."
+    )
+    cache_ttl: str | None = _option(
+        None, _ttl, 'In the host: life of the cache marks, "5m" or "1h". None: the provider\'s.'
     )
     auxiliary_model: str | None = _option(
         None, _text, "Model that writes summaries. None: in the host the agent's own, else none."

@@ -74,6 +74,8 @@ def cache_seconds(config: CompressorConfig) -> float:
     if config.cache_ttl_seconds is not None:
         return config.cache_ttl_seconds
     names = bare_names(config.model)
+    if config.cache_ttl == "1h" and any("claude" in name for name in names):
+        return HOUR_SECONDS  # the life of the marks that the host's requests carry
     known = (s for pattern, s in _PROVIDERS if any(pattern.match(name) for name in names))
     return next(known, DEFAULT_SECONDS)
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..messages import Message, responses, to_plain
+from .bills import RequestUsage
 
 
 def field_of(holder: Any, name: str) -> Any:
@@ -17,21 +18,51 @@ def field_of(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
-def prompt_tokens(answer: Any) -> int | None:
-    """Return the prompt tokens that an answer or a piece of one reports, or None.
+def usage_in(answer: Any) -> RequestUsage | None:
+    """Return the usage that an answer or a piece of one reports, or None.
 
-    Chat completions call them prompt tokens, responses input tokens; the last event of a response
+    Chat completions count prompt tokens, responses input tokens; the last event of a response
     carries the whole response, and so does what the host makes of such a stream.
     """
     if isinstance(answer, tuple):  # text, calls, response
         answer = answer[-1] if answer else None
     # litellm keeps what a provider sent unasked, as Anthropic does, beside the chunk.
     for holder in (answer, field_of(answer, "response"), field_of(answer, "_hidden_params")):
-        usage = field_of(holder, "usage")
-        found = field_of(usage, "prompt_tokens") or field_of(usage, "input_tokens")
-        if isinstance(found, int) and found > 0:
+        found = _usage(field_of(holder, "usage"))
+        if found.input:
             return found
     return None
+
+
+def _usage(usage: Any) -> RequestUsage:
+    """Read the names of OpenAI's two APIs, and those that litellm adds for Anthropic's."""
+    chat, items = field_of(usage, "prompt_tokens_details"), field_of(usage, "input_tokens_details")
+    split = field_of(chat, "cache_creation_token_details")
+    split = split or field_of(usage, "cache_creation")
+    hour = _number((split, "ephemeral_1h_input_tokens"))
+    written = _number(
+        (usage, "cache_creation_input_tokens"),
+        (chat, "cache_creation_tokens"),
+        (chat, "cache_write_tokens"),
+    )
+    return RequestUsage(
+        input=_number((usage, "prompt_tokens"), (usage, "input_tokens")),
+        cached=_number(
+            (chat, "cached_tokens"),
+            (items, "cached_tokens"),
+            (usage, "cache_read_input_tokens"),
+            (usage, "prompt_cache_hit_tokens"),
+        ),
+        written=max(0, written - hour),
+        written_1h=hour,
+        output=_number((usage, "completion_tokens"), (usage, "output_tokens")),
+    )
+
+
+def _number(*places: tuple[Any, str]) -> int:
+    """Return the first positive number at these places, or 0."""
+    values = (field_of(holder, name) for holder, name in places)
+    return next((v for v in values if isinstance(v, int) and v > 0), 0)
 
 
 def calls_in(answer: Any) -> Message | None:

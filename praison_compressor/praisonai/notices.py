@@ -21,7 +21,8 @@ from ..events import Event, Listener
 from ..messages import Message
 from ..messages.display import one_line
 from ..summaries.threads import apart
-from .conversations import Conversation, Status, short
+from .bills import short
+from .conversations import Conversation, Status
 from .requests import HostRequest
 
 log = logging.getLogger(__name__)

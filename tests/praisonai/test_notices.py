@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from praisonaiagents.hooks import HookEvent, HookRegistry, HookResult
 from rich.console import Console
 
 from praison_compressor import Event, SessionNotFound
+from praison_compressor.messages import text_of
 from praison_compressor.testing import LocalProvider, Worker
 from praison_compressor.view.frame import is_framed
 from tests.helpers.hosting import (
@@ -287,7 +289,7 @@ def test_slash_commands_need_no_request_of_the_agent(
     sent, recorded = len(of_agent(host)), len(made.chat_history)
 
     (status,) = MODES[mode](made, ["/status"])
-    assert re.fullmatch(r"Last request: .* of 6.0k \(full\)", status)
+    assert re.match(r"Last request: .* of 6.0k \(full\)\nPaid since the process began: ", status)
     (told,) = MODES[mode](made, ["/compact the harbour dues"])
     line, became = told.split("\n")
     assert LINE.fullmatch(line)
@@ -333,6 +335,35 @@ def test_slash_commands_need_no_request_of_the_agent(
         made.context_compressor.resume("nowhere")
 
 
+def test_help_names_every_command(host: LocalProvider) -> None:
+    """`/help` lists what the chat answers by itself."""
+    lines = agent(host, OPENAI, context(host)).chat("/help").splitlines()
+    names = {line.split()[0].lstrip("/") for line in lines}
+    assert names == {"status", "context", "compact", "pin", "undo", "new", "resume", "help"}
+    assert host.requests == []
+
+
+@pytest.mark.parametrize("name", [None, "desk"])
+def test_a_bare_resume_lists_the_users_own_sessions(
+    host: LocalProvider, tmp_path: Path, name: str | None
+) -> None:
+    """The newest first, with and without an id; none of another conversation in the store."""
+    store = f"sqlite:///{tmp_path}/ledger.db"
+    chat(agent(host, OPENAI, context(host, store_url=store, session_id="hall")), ["Good day."])
+    made = agent(host, OPENAI, context(host, store_url=store, session_id=name))
+    assert "No stored session" in made.chat("/resume")
+    made.chat("I am at the desk.")
+    first = made.context_compressor.session_id
+    made.chat("/new")
+    made.chat("Again at the desk.")
+    second = made.context_compressor.session_id
+    lines = made.chat("/resume").splitlines()[1:]
+    assert [line.split()[0] for line in lines] == [second, first]
+    assert made.chat(f"/resume {first}") == f"Session {first}"
+    assert made.chat_history[0]["content"] == "I am at the desk."
+    assert len(made.chat("/resume").splitlines()[1:]) == 2
+
+
 def test_other_slashes_are_words(host: LocalProvider) -> None:
     """A path or a word of the user's own goes to the model; so do commands of agents not ours."""
     made = agent(host, PATHS[0], context(host))
@@ -355,6 +386,36 @@ def test_a_misspelled_command_is_answered_with_the_right_one(host: LocalProvider
     for said, meant in wrong.items():
         assert f"No command {said}; did you mean /{meant}?" in made.chat(said)
     assert host.requests == []
+
+
+def test_the_status_after_a_command_is_of_the_next_request(host: LocalProvider) -> None:
+    """`/compact` and `/undo` change what is sent next, and `/status` says so."""
+    made = agent(host, OPENAI, context(host))
+    chat(made, [turn(n) for n in range(8)])
+    made.chat("/compact")
+    compacted = made.chat("/status").splitlines()[0]
+    made.chat("/undo")
+    whole = made.chat("/status").splitlines()[0]
+    made.chat("Go on.")
+    sent = made.chat("/status").splitlines()[0]
+    assert re.match(r"Next request: .*summary [1-9].*\(summarized\)", compacted)
+    assert re.match(r"Next request: .*summary 0.*\(full\)", whole)
+    assert re.match(r"Last request: .*summary 0.*\(full\)", sent)
+
+
+def test_undo_counts_only_what_is_sent_again(host: LocalProvider) -> None:
+    """Messages that were deleted from the history meanwhile are not sent again."""
+    host.answer_with(lambda asked: f"Noted as {asked.number}. " * 12)
+    made = agent(host, OPENAI, context(host))
+    chat(made, [turn(n) for n in range(8)])
+    made.chat("/compact")
+    del made.chat_history[4:6]
+    answer = made.chat("/undo")
+    made.chat("Go on.")
+    back = [turn(n) for n in range(8) if n != 2]
+    said = [text_of(m) for m in of_agent(host)[-1].messages if m["role"] == "user"]
+    assert said == [*back, "Go on."]
+    assert " 2 more are no longer in the conversation." in answer
 
 
 @pytest.mark.parametrize("mode", ["iter_stream", "achat"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 import textwrap
@@ -15,6 +16,7 @@ import pytest
 
 from praison_compressor import CompressorConfig
 from praison_compressor.cli.doctor import CHECKS
+from praison_compressor.praisonai import plugin
 from praison_compressor.testing import LocalProvider, Recorded, Worker
 
 ROOT = Path(__file__).parents[2]
@@ -139,6 +141,37 @@ def test_it_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
     """
     said = told(elsewhere, script, PRAISONAI_PLUGINS="praison-compressor")
     assert said == [True, False, True]
+
+
+def test_the_hosts_own_commands_switch_it_on_and_off(elsewhere: Path) -> None:
+    """`praisonai plugins add`, `enable` and `disable`, beside options that are there already."""
+    pytest.importorskip("praisonai_code")
+    configured(elsewhere, "plugins: {praison-compressor: {protect_last_n_tokens: 77}}")
+    commands = f"""
+        from praisonai_code.cli.commands.plugins import app
+        app(["add", "{NAME}", "--dry-run"], standalone_mode=False)
+        app(["%s", "{NAME}"], standalone_mode=False)
+    """
+    done = ran(elsewhere, commands % "enable")
+    assert "Discovered 1 plugin(s)" in done.stdout
+    assert told(elsewhere, "print(json.dumps(asked(None)))")["protect_last_n_tokens"] == 77
+    ran(elsewhere, commands % "disable")
+    assert told(elsewhere, "print(json.dumps(asked(None)))") is None
+
+
+PROPOSED = ROOT / "praison_compressor" / "docs" / "upstream" / "plugins" / "context_compressor.py"
+
+
+def test_the_module_for_the_hosts_plugins_is_ours_or_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The module that `docs/upstream` proposes registers one plugin, with and without us."""
+    assert runpy.run_path(str(PROPOSED))["plugin"] is plugin.plugin
+    monkeypatch.setitem(sys.modules, "praison_compressor.praisonai.plugin", None)
+    missing = runpy.run_path(str(PROPOSED))["plugin"]
+    missing.on_init({})
+    assert missing.info.name == NAME
+    assert "pip install praison-compressor" in caplog.text
 
 
 # ---------------------------------------------------------------- agents that say nothing
@@ -343,6 +376,7 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(
         "every Agent() that names no other strategy is compressed: by gpt-4.1 above 12,000"
         in agents
     )
+    assert "Tool steps are kept between turns" in agents
     whole, sent = re.findall(r"of ([\d,]+) was sent as ([\d,]+)", agents)[0]
     assert int(whole.replace(",", "")) > 20_000 > 2 * int(sent.replace(",", ""))
     assert [record.model for record in provider.requests] == ["aux"]
