@@ -224,10 +224,10 @@ def inspect(
     namespace: par.Namespace = par.DEFAULT,
     as_json: par.AsJson = False,
 ) -> None:
-    """Show what would be kept, masked and summarized, why, and the text that would stand there.
+    """Show what would be kept, masked and summarized, and why.
 
-    Changes nothing: asks no model, writes nothing. Takes the options of `compress`, which then
-    does what was shown.
+    Prints references, tokens and the text that would stand there. Asks no model, writes nothing.
+    Takes the options of `compress`, which then does what was shown.
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """

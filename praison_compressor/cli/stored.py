@@ -405,11 +405,12 @@ def forget(
     namespace: par.Namespace = par.DEFAULT,
     as_json: par.AsJson = False,
 ) -> None:
-    """Erase a session or one message, and the summaries that covered it.
+    """Erase a session or a message, and what was summarized of it.
 
-    There is no way back. Later summaries go too, since their writer was shown the erased ones.
-    The chain keeps a tombstone and still verifies. A fork loses what it inherited. Without
-    TARGET the command clears freed pages that an earlier run could not clear.
+    There is no way back. Every summary that covered an erased message goes too, and so do later
+    summaries, whose writer was shown the erased ones. The chain keeps a tombstone and still
+    verifies. A fork loses what it inherited. Without TARGET the command clears freed pages that an
+    earlier run could not clear.
 
     $ praison-compressor forget audit --yes --store ledger.db
     """
