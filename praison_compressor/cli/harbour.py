@@ -138,7 +138,7 @@ def take_notes(asked: Asked) -> Reply:
     done = re.findall(r"^\[assistant\]\n(.+)$", shown, re.MULTILINE)
     calls = re.findall(r"^(?:\[calls )?(search|read_month)\]? (\{.+\})$", shown, re.MULTILINE)
     done += [" ".join(call) for call in calls]
-    notes = (("Goal", dict.fromkeys(goals)), ("Done", dict.fromkeys(done)))
+    notes = (("Goal", goals), ("Done", done))
     return Reply("\n".join("\n".join([f"## {name}", *said]) for name, said in notes if said))
 
 
