@@ -1,4 +1,4 @@
-"""`compress` and `inspect`: what the library does with a transcript in a file."""
+"""Compress a transcript in a file, or show what would happen: `compress`, `inspect`."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ def _place(session: str | None, result: CompressResult, config: CompressorConfig
 
 
 def _as_written(part: Part, by: Mapping[str, str]) -> Part:
-    """Return a part whose summary this command wrote with that as its reason."""
+    """Return the part; a summary that this command wrote has that reason."""
     how = by.get(unframe(part.segment.rendered)) if part.segment else None
     return part if how is None else replace(part, why=f"written now ({how})")
 
@@ -195,7 +195,7 @@ def _part_json(part: Part) -> dict[str, Any]:
 
 
 def summary_of(part: Part) -> str | None:
-    """Return a summary's text without its frame; None if there is none yet."""
+    """Return a summary's text without its frame, or None."""
     return unframe({"role": "user", "content": part.text}) if part.text else None
 
 

@@ -1,4 +1,4 @@
-"""`demo`: what a real agent would have sent and what it sent, as tables in a terminal."""
+"""Print what an agent would have sent beside what it sent: `demo`."""
 
 from __future__ import annotations
 

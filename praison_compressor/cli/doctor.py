@@ -1,4 +1,4 @@
-"""`doctor`: try each part of an installation, and name a remedy for what fails."""
+"""Try each part of an installation; name a remedy for each failure."""
 
 from __future__ import annotations
 
@@ -217,7 +217,9 @@ def _said(tried: Mapping[str, Any], *, keeps_steps: bool) -> str:
 
 
 def _tried(config: CompressorConfig) -> Any:
-    """Run `trial` in a process of its own: the host reads its configuration once a process.
+    """Run `trial` in a process of its own.
+
+    The host reads its configuration once a process.
 
     Raises:
         ValueError: the process failed; with its last line.

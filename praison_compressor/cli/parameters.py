@@ -84,7 +84,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for 
 
 
 def choices(keep: Sequence[str] | None, since: str | None, until: str | None) -> dict[str, Any]:
-    """Return the options of a call that choose messages, by reference or index."""
+    """Return the options of a call that choose messages."""
     given = {"keep": list(map(_place, keep or ())), "since": since, "until": until}
     return {
         name: _place(value) if isinstance(value, str) else value
@@ -171,7 +171,7 @@ def configured(
 
 
 def with_window(config: CompressorConfig) -> CompressorConfig:
-    """Return the configuration with a guessed window if window and model are unknown."""
+    """Return the configuration; guess its window if window and model are unknown."""
     is_known = config.context_window is not None or config.model is not None
     return config if is_known else replace(config, context_window=GUESSED_WINDOW)
 
@@ -233,7 +233,7 @@ def ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
 
 
 def existing(store: SqlStore, namespace: str, name: str) -> Session:
-    """Return the stored session that has this id, or an epoch of this id.
+    """Return the stored session of an id or an epoch's id.
 
     Raises:
         SessionNotFound: there is none; the error has the nearest id.

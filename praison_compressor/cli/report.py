@@ -1,4 +1,4 @@
-"""`report`: the life of a session or a transcript on one page of HTML.
+"""Write the life of a session or a transcript as one page: `report`.
 
 A life is read from a store, or found by sending a transcript again as it grew. The page asks for
 nothing on the network, and nothing of a transcript in it is markup.
@@ -221,7 +221,9 @@ def life_of_transcript(
     title: str,
     step: Callable[[], None] = lambda: None,
 ) -> Life:
-    """Send the transcript as it grew through the compressor; call `step` after each request.
+    """Send the transcript as it grew through the compressor.
+
+    `step` is called after each request.
 
     Raises:
         CompressorError: as `ContextCompressor.compress`.

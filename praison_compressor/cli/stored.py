@@ -1,4 +1,4 @@
-"""The commands on a store: list, show, search, restore, verify and erase what it holds."""
+"""List, show, search, restore, verify and erase what a store holds."""
 
 from __future__ import annotations
 
@@ -187,7 +187,7 @@ def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
 
 
 def in_view(entries: Sequence[Entry]) -> list[bool]:
-    """Return for each entry whether it is in the view: not undone, not folded."""
+    """Return for each entry whether it is in the view."""
     later: list[frozenset[str]] = []
     found: list[bool] = []
     for segment in reversed(in_force(entries)):
@@ -215,7 +215,7 @@ def _list_segments(
 
 
 def _kind_of_row(listed: tuple[int, Entry, bool]) -> tuple[str, int]:
-    """Return a segment's kind and, except for masks, its number: equal ones share a row."""
+    """Return a segment's kind and number; masks have number 0 and share a row."""
     n, entry, standing = listed
     if entry.forgotten:
         return "forgotten", n
@@ -297,7 +297,7 @@ def search(
 def _passages(
     store: SqlStore, query: str, limit: int, session: Session, hits: Sequence[Hit]
 ) -> Iterator[Piece]:
-    """Yield the answer of the agent's search tool, then messages that were never compressed."""
+    """Yield the search tool's answer, then messages that were never compressed."""
     yield Line(session.id, "bold")
     recall = Recall(lambda: store, lambda: session, TokenCounter(None).text, turn_tokens=None)
     if any(hit.entry for hit in hits if hit.session_id == session.id):

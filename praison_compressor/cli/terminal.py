@@ -1,4 +1,4 @@
-"""Print what a command found, and turn errors into one line and an exit code.
+"""Print results and progress; turn errors into one line and an exit code.
 
 Text of a transcript passes `clean`; none is read as markup. Output is coloured in a terminal and
 plain when piped. A bug keeps its traceback.
@@ -166,9 +166,9 @@ SECONDS_BEFORE_BAR = 2.0
 
 @contextlib.contextmanager
 def progress(title: str, steps: int) -> Iterator[Callable[[], None]]:
-    """Yield a function that counts a step; draw a bar on stderr after two seconds.
+    """Yield a function that counts steps; draw a bar after two seconds.
 
-    After the last step the bar pulses. In a pipe nothing is drawn.
+    The bar is on stderr, and pulses after the last step. In a pipe nothing is drawn.
     """
     if not sys.stderr.isatty():
         yield lambda: None
