@@ -39,7 +39,7 @@ ALLOWED = {"\n", "\t"}
 
 
 def test_nothing_that_a_terminal_obeys_is_left() -> None:
-    """Neither a control character nor a mark that reorders what is read."""
+    """A cleaned text has no control character and no mark that reorders text."""
     for name, text in HOSTILE.items():
         left = clean(text)
         assert [c for c in left if (ord(c) < 32 or 127 <= ord(c) < 160) and c not in ALLOWED] == []
@@ -49,7 +49,7 @@ def test_nothing_that_a_terminal_obeys_is_left() -> None:
 
 @given(st.text())
 def test_any_text_is_clean_after_cleaning(text: str) -> None:
-    """Cleaning again changes nothing, and what is left can be encoded."""
+    """Cleaning is idempotent, and a cleaned text can be encoded."""
     left = clean(text)
     assert clean(left) == left
     left.encode("utf-8")
@@ -58,7 +58,7 @@ def test_any_text_is_clean_after_cleaning(text: str) -> None:
 
 
 def test_markup_is_text() -> None:
-    """Square brackets of a transcript are neither colours nor errors."""
+    """Square brackets of a transcript are printed as they are."""
     out = io.StringIO()
     table = Table(["[a]", "b#"], [["[link=http://evil]x[/link]", 1]])
     show(["[bold red]x[/bold red] [/nope] :smile:", table, *titled("[title]", "[/]")], out)
@@ -70,7 +70,7 @@ def test_markup_is_text() -> None:
 def test_a_table_fits_a_terminal_without_breaking_a_word(
     columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line a row: columns go, then the last one is cut."""
+    """A table has one line a row: columns go, then the last one is cut."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
@@ -101,8 +101,7 @@ class Terminal(io.StringIO):
 def test_a_long_wait_has_a_bar_in_a_terminal(
     stream: io.StringIO, wait: float, drawn: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The bar appears after two seconds, counts steps and pulses after the last one; a pipe and a
-    short wait have none."""
+    """A bar is drawn in a terminal after two seconds, and never in a pipe."""
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(terminal, "SECONDS_BEFORE_BAR", wait)
@@ -126,7 +125,7 @@ def hostile(tmp_path: Path) -> Path:
 
 
 def test_commands_show_hostile_transcripts_harmlessly(run: Run, hostile: Path) -> None:
-    """Tables, panels and JSON alike."""
+    """Tables, texts and JSON of a hostile transcript have no control character."""
     for command, option in (("compress", "--show"), ("inspect", "--messages")):
         for form in ((), ("--json",)):
             done = run(command, hostile, "--window", 4_000, option, *form)
@@ -136,7 +135,7 @@ def test_commands_show_hostile_transcripts_harmlessly(run: Run, hostile: Path) -
 
 
 def test_a_transcript_that_is_written_is_harmless_and_the_same(run: Run, hostile: Path) -> None:
-    """What a terminal would obey is escaped in the JSON; who reads that has every character."""
+    """A written transcript escapes control characters and loses none."""
     # With half a character in it all would be escaped.
     hostile.write_text(hostile.read_text().replace(r"\ud83d", ""))
     whole = json.loads(hostile.read_text())
@@ -150,7 +149,7 @@ def test_a_transcript_that_is_written_is_harmless_and_the_same(run: Run, hostile
 
 
 def test_an_error_that_quotes_a_transcript_is_harmless(run: Run, tmp_path: Path) -> None:
-    """A role made of control sequences is named without them, on one line."""
+    """An error names a hostile role on one line, without control characters."""
     path = tmp_path / "evil.json"
     path.write_text(json.dumps([{"role": "\x1b]0;owned\x07\nuser", "content": "x"}]))
     done = run("compress", path)
