@@ -74,8 +74,8 @@ def compress(
             compressor.preview(messages, **options)
         with unlogged():  # `failures` has the reasons
             result = compressor.compress_sync(messages, **options, **chosen)
-        # The preview of what was just compressed writes nothing and asks no model.
-        seen = compressor.preview(messages, session_id=session)
+        # Of an empty range: the view as it is now, and no compression to come.
+        seen = compressor.preview(messages, session_id=session, until=0)
     by = {unframe(text.message): text.model or text.method for text in result.written}
     parts = [_as_written(part, by) for part in seen.parts]
     if out is not None:

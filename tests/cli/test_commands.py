@@ -291,6 +291,7 @@ def test_compress_does_what_inspect_showed(file: Path, run: Run) -> None:
     assert transcript()[inside["index"]] in kept["messages"]
     assert transcript()[inside["index"]] not in done["messages"]
     ended = run("compress", *given, "--until", inside["reference"], "--json").json
+    assert sum(part["to_write"] for part in ended["parts"]) == 0
     assert (
         transcript()[inside["index"] :]
         == ended["messages"][-len(transcript()[inside["index"] :]) :]
