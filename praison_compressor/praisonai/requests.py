@@ -14,6 +14,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..errors import InvalidMessages
 from ..messages import Message, digest, is_result, is_system, responses, text_of, tool_calls_of
 from ..messages.display import in_words
 from ..messages.shapes import ITEMS
@@ -96,7 +97,10 @@ def _read_responses(params: Mapping[str, Any]) -> HostRequest | None:
         return None
     if not isinstance(items, str) and not _all_mappings(items):
         return None
-    messages = responses.to_messages(params.get("instructions"), items)
+    try:
+        messages = responses.to_messages(params.get("instructions"), items)
+    except InvalidMessages:
+        return None  # an item that is newer than this package
     return _request(params, messages, params.get("max_output_tokens"), params.get("text"))
 
 
@@ -295,8 +299,15 @@ def unbound(message: Message) -> Message:
         kept["content"] = [p for p in content if not _is_thinking(p)]
     if isinstance(calls, list):
         # An item id names the reasoning that the API demands with it.
-        kept["tool_calls"] = [{k: v for k, v in c.items() if k != responses.ITEM} for c in calls]
+        kept["tool_calls"] = list(map(_without_item_id, calls))
     return kept
+
+
+def _without_item_id(call: Mapping[str, Any]) -> Message:
+    item = {key: value for key, value in (call.get(responses.ITEM) or {}).items() if key != "id"}
+    rest = {key: value for key, value in call.items() if key != responses.ITEM}
+    # A tool of the API's own has its kind there.
+    return {**rest, responses.ITEM: item} if "type" in item else rest
 
 
 def _is_thinking(part: Any) -> bool:

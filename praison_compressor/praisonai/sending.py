@@ -17,7 +17,7 @@ from ..compressor.bills import RequestUsage
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event
-from ..messages import Message
+from ..messages import Message, text_of
 from ..messages.completing import Completed
 from ..messages.forks import renewed
 from ..tokens.refusals import overflow_of
@@ -396,7 +396,8 @@ class Sender:
             log.info("agent %s: %s does not take %s", self._name(), request.model, what)
             self._refused.add((request.model, what))
             return True
-        refused = overflow_of(error, self._engines.size(request, sent))
+        said = map(text_of, sent)
+        refused = overflow_of(error, self._engines.size(request, sent), said)
         if refused is None or not self._engines.shrink(request, sent, refused, str(error)):
             return False
         log.info("agent %s: %s refused a request as too long", self._name(), request.model)
