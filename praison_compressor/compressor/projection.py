@@ -11,6 +11,7 @@ from ..ledger.segments import DROPPED, Entry, Outline, Segment, Session, Store, 
 from ..messages import Message, digest, read
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
+from ..messages.thinking import signatures, without_thinking
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_pinned, unreferenced
 from ..view.jobs import Plan
@@ -68,7 +69,16 @@ class Projector:
             given=Originals(self._cache.all(given)),
             given_tokens=before,
             session=session,
+            signed=self._signed(transcript.messages),
         )
+
+    def _signed(self, messages: Sequence[Message]) -> dict[int, int]:
+        """Return the messages with signed thinking, and their tokens without it."""
+        return {
+            index: self._tokens.message(without_thinking(message))
+            for index, message in enumerate(messages)
+            if signatures(message)
+        }
 
     def again(self, view: View, session: Session) -> View:
         """Return the view of the same transcript, by a ledger that was written to since."""

@@ -165,7 +165,7 @@ def last_turn_of(
     if request.mode in (Mode.FALLBACK, Mode.PREVIEW) or not is_as_given:
         return None
     watched = _watched(view, tokens.cache)
-    if watched is None or not view.given.comparable:
+    if watched is None or not view.given.comparable or view.signed:
         return None
     return LastTurn(
         session=replace(view.session, id=request.key[1]),

@@ -18,6 +18,9 @@ class Rules:
     alternate: bool = False
     """Refuse two user or two assistant messages in a row, as many chat templates do."""
 
+    bound_thinking: bool = False
+    """Refuse signed thinking behind another prefix than it was written behind (Anthropic's)."""
+
     extra_message_keys: frozenset[str] = frozenset()
     """Further keys of messages to accept, such as DeepSeek's `reasoning_content`."""
 

@@ -80,15 +80,23 @@ def _marks(view: View, budget: Budget, force: bool) -> Budget:
     fixed = view.fixed()
     if fixed > budget.limit:
         raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
-    budget = budget.beside(fixed)
+    budget = _mark(view, budget.beside(fixed))
     budget = budget.forced(view.size()) if force else budget
     target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
     return replace(budget, target=target)
 
 
+def _mark(view: View, budget: Budget) -> Budget:
+    """Return the budget; in a loop with signed thinking, compress only what the window refuses.
+
+    A compression would make that thinking invalid; at the next turn's start none has to be kept.
+    """
+    return replace(budget, trigger=max(budget.trigger, budget.limit)) if view.is_bound else budget
+
+
 def is_due(view: View, budget: Budget) -> bool:
     """Return whether the view is above the mark at which it is compressed."""
-    return view.size() > budget.beside(view.fixed()).trigger
+    return view.size() > _mark(view, budget.beside(view.fixed())).trigger
 
 
 # -------------------------------------------------------------- masks

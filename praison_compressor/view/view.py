@@ -8,8 +8,8 @@ Pure: from the same transcript and segments comes the same view, byte for byte.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from ..ledger.segments import Segment, Session
 from ..messages import Message, Transcript
 from ..messages.digests import Originals
 from ..messages.forks import lazy
+from ..messages.thinking import without_thinking
 from .masks import answered
 
 # -------------------------------------------------------------- laying
@@ -111,6 +112,8 @@ class View:
     """Tokens of the messages as they came, before renderings in them were expanded."""
     session: Session = NO_SESSION
     """The snapshot of the ledger that the segments are from."""
+    signed: Mapping[int, int] = field(default_factory=dict)
+    """Messages with signed thinking, and their tokens without it."""
 
     # ---------------------------------------------------------- what may be replaced
 
@@ -180,6 +183,40 @@ class View:
         before = _step_of(min(self.head_end, self.standing[0].start), self.transcript).start
         return (Tile(before, before, self.pinned), *self.standing)
 
+    # ---------------------------------------------------------- signed thinking
+
+    @property
+    def is_bound(self) -> bool:
+        """Return whether the running tool loop has signed thinking, which no change may precede."""
+        users = self.transcript.users
+        return bool(self.signed) and max(self.signed) > (users[-1] if users else -1)
+
+    @lazy
+    def unbound(self) -> frozenset[int]:
+        """Return the messages whose signed thinking was written behind other messages.
+
+        Written since the newest compression before it are those of turns that began since. The
+        running loop keeps its thinking: the API demands that.
+        """
+        if not self.signed or not self.standing:
+            return frozenset()
+        users, origins = self.transcript.users, self.transcript.origins
+        running = users[-1] if users else -1
+        found, tiles, until = set[int](), list(reversed(self.standing)), -1
+        for index in sorted(self.signed):
+            while tiles and tiles[-1].end <= index:
+                length = tiles.pop().segment.transcript_length
+                since = (user for user in users if (origins[user] or 0) >= length - 1)
+                until = max(until, next(since, running))
+            if index < min(until, running):
+                found.add(index)
+        return frozenset(found)
+
+    def _sendable(self, messages: Sequence[Message]) -> Sequence[Message]:
+        if not self.unbound:
+            return messages
+        return [without_thinking(m) if n in self.unbound else m for n, m in enumerate(messages)]
+
     # ---------------------------------------------------------- sizes
 
     def size(self) -> int:
@@ -208,7 +245,9 @@ class View:
     def message_tokens(self, index: int) -> int:
         """Return the tokens of one message as it is outside summaries."""
         found = self.replaced.get(index)
-        return self.tokens[index] if found is None else found.tokens
+        if found is not None:
+            return found.tokens
+        return self.signed[index] if index in self.unbound else self.tokens[index]
 
     def source(self, start: int, end: int) -> int:
         """Return the tokens of a run's original messages."""
@@ -233,12 +272,12 @@ class View:
 
         Renderings are copies: a host may edit what it sends.
         """
-        return shown(self.own or self.transcript.messages, self.sent)
+        return shown(self._sendable(self.own or self.transcript.messages), self.sent)
 
     def between(self, start: int, end: int) -> list[Message]:
         """Return the view of a run of the transcript."""
         inside = (tile for tile in self.sent if start <= tile.start < end or start < tile.end < end)
-        return shown(self.transcript.messages, inside, start, end)
+        return shown(self._sendable(self.transcript.messages), inside, start, end)
 
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return the messages of a run as they came, in the order in which they came."""
