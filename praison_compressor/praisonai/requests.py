@@ -20,8 +20,10 @@ from ..summaries.litellm_client import provider_of
 from .cache_marks import marked, takes_marks
 
 MARKS, USAGE = "cache_control", "stream_options"
-ROLES = "two messages of one role in a row"
-_ROLES_REFUSED = re.compile(r"roles must alternate|must alternate user", re.IGNORECASE)
+ROLES = "roles that do not alternate"
+_ROLES_REFUSED = re.compile(
+    r"(?:must|should) alternate|unexpected role\W+(?:\w+\.)?(?:user|assistant)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -292,28 +294,51 @@ def _is_thinking(part: Any) -> bool:
 # ------------------------------------------------------------ roles in strict turns
 
 
-def alternating(messages: Sequence[Message]) -> list[Message]:
-    """Join neighbouring messages of one role; keep tool steps as they are.
+ANSWERED: Message = {"role": "assistant", "content": "Understood."}
+ASKED: Message = {"role": "user", "content": "Go on."}
+"""Lines for roles that do not alternate."""
 
-    What follows a summary may be a user message too: templates of many local models refuse that.
+
+def alternating(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with users and assistants in turn, as strict providers want them.
+
+    Mistral's API refuses a user after a tool. Chat templates count users, and assistants without
+    calls. Neighbours of one role are joined; elsewhere a short line stands between.
     """
+    found: list[Message] = []
+    last = ""
+    for message in _merged(messages):
+        role = "" if tool_calls_of(message) else message.get("role")
+        if role == "user" and (last == "user" or (found and is_result(found[-1]))):
+            found.append(ANSWERED)
+        elif role == "assistant" and last != "user":
+            found.append(ASKED)
+        found.append(message)
+        last = role if role in ("user", "assistant") else last
+    return found
+
+
+def _merged(messages: Sequence[Message]) -> list[Message]:
     merged: list[Message] = []
     for message in messages:
         if merged and _may_join(merged[-1], message):
-            merged[-1] = {**merged[-1], "content": _joined(merged[-1], message)}
+            merged[-1] = {**message, "content": _joined(merged[-1], message)}
         else:
             merged.append(message)
     return merged
 
 
 def _may_join(one: Message, two: Message) -> bool:
+    """Return whether two neighbours are one message: the second one may have calls."""
     if one.get("role") != two.get("role") or one.get("role") not in ("user", "assistant"):
         return False
-    return not tool_calls_of(one) and not tool_calls_of(two)
+    return not tool_calls_of(one)
 
 
 def _joined(one: Message, two: Message) -> Any:
     first, second = one.get("content"), two.get("content")
+    if not first or not second:
+        return first or second
     if isinstance(first, str) and isinstance(second, str):
         return f"{first}\n\n{second}"
     parts = [
