@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from ..messages import Message, digest, is_result, is_system, responses, text_of, tool_calls_of
 from ..messages.display import in_words
+from ..messages.thinking import is_thinking
 from ..summaries.litellm_client import provider_of
 from .cache_marks import marked, takes_marks
 
@@ -112,6 +113,18 @@ def refused_in(error: BaseException) -> str | None:
     if _ROLES_REFUSED.search(str(error)):
         return ROLES
     return next((key for key in (MARKS, USAGE) if key in str(error)), None)
+
+
+def is_bound_elsewhere(error: BaseException) -> bool:
+    """Return whether a provider refuses signed thinking: its prefix or its model has changed."""
+    return _INVALID_THINKING.search(str(error)) is not None
+
+
+_INVALID_THINKING = re.compile(
+    r"bound to a different conversation|prefix_mismatch_behavior|"
+    r"invalid `?signature`? in `?thinking",
+    re.IGNORECASE,
+)
 
 
 def _asking_usage(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -280,15 +293,11 @@ def unbound(message: Message) -> Message:
     kept = {key: value for key, value in message.items() if key not in (*_BOUND, responses.ITEMS)}
     content, calls = kept.get("content"), kept.get("tool_calls")
     if isinstance(content, list):
-        kept["content"] = [p for p in content if not _is_thinking(p)]
+        kept["content"] = [part for part in content if not is_thinking(part)]
     if isinstance(calls, list):
         # An item id names the reasoning that the API demands with it.
         kept["tool_calls"] = [{k: v for k, v in c.items() if k != responses.ITEM} for c in calls]
     return kept
-
-
-def _is_thinking(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("type") in ("thinking", "redacted_thinking")
 
 
 # ------------------------------------------------------------ roles in strict turns

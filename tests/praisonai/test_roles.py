@@ -1,14 +1,18 @@
-"""Roles as strict providers want them, learned from their refusals."""
+"""What strict providers want of roles and of signed thinking, learned from their refusals."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 
 from praison_compressor.praisonai.requests import ROLES, alternating, refused_in
-from praison_compressor.testing import Rules, check_messages
+from praison_compressor.testing import Reply, Rules, check_messages
+from tests.helpers.hosting import ANTHROPIC, agent, at_home, context
+from tests.helpers.provider import strict_provider
 from tests.helpers.transcripts import step, transcripts
 
 USER = {"role": "user", "content": "Ask."}
@@ -59,3 +63,30 @@ def test_no_word_is_lost(messages: list[dict[str, Any]]) -> None:
     results = [m for m in messages if m["role"] == "tool"]
     assert [m for m in view if m["role"] == "tool"] == results
     assert alternating(view) == view
+
+
+def test_thinking_that_a_provider_refuses_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A history with thinking of another prompt costs one refusal, not the agent."""
+    with (
+        strict_provider(rules=Rules(bound_thinking=True)) as provider,
+        at_home(monkeypatch, tmp_path, provider) as host,
+    ):
+        host.answer_with(lambda asked: Reply("Yes.", thinking="Hm, why not?"))
+        body = {
+            "model": "claude-sonnet-4-5",
+            "max_tokens": 2_000,
+            "messages": [USER],
+            "thinking": {"type": "enabled", "budget_tokens": 1_024},
+        }
+        content = httpx.post(f"{host.base_url}/messages", json=body, timeout=30).json()["content"]
+        made = agent(host, ANTHROPIC, context(host))
+        made.chat_history = [
+            USER,
+            {"role": "assistant", "content": "Yes.", "thinking_blocks": content[:1]},
+        ]
+        answers = [made.chat(f"Question {n}?") for n in range(3)]
+    assert answers == ["Yes."] * 3
+    assert len(host.refused) == 1
+    assert "bound to a different conversation" in str(host.refused[0].error)
