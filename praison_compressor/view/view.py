@@ -137,7 +137,11 @@ class View:
 
     @lazy
     def head_end(self) -> int:
-        """Return the index after the head: system, task and, where it fits, the step after it."""
+        """Return the index after the head: system, task and, where it fits, the answer to it.
+
+        A call with its results is no answer: some APIs refuse a summary, which is a user message,
+        right behind a result.
+        """
         end, allowed = 0, self.allowed
         while end < len(allowed) and not allowed[end]:
             end += 1
@@ -145,7 +149,8 @@ class View:
             return end
         room = self.head_tokens - sum(self.tokens[self.transcript.leading : end])
         first = next((step for step in self.transcript.steps if step.start == end), range(end, end))
-        return first.stop if sum(self.tokens[i] for i in first) <= room else end
+        is_answer = len(first) == 1 and sum(self.tokens[i] for i in first) <= room
+        return first.stop if is_answer else end
 
     # ---------------------------------------------------------- what is replaced
 
