@@ -7,7 +7,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..config import CompressorConfig
-from ..ledger.segments import DROPPED, Entry, Outline, Segment, Session, Store, bounded, in_force
+from ..ledger.segments import (
+    DROPPED,
+    FORGOTTEN,
+    Entry,
+    Outline,
+    Segment,
+    Session,
+    Store,
+    bounded,
+    in_force,
+)
 from ..messages import Message, digest, read
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
@@ -61,7 +71,7 @@ class Projector:
             transcript=transcript,
             digests=tuple(aliases.get(each.digest, each.digest) for each in seen),
             tokens=tuple(self._tokens.each(seen)),
-            segments=self._segments(session),
+            segments=self._segments(session, request.budget.window_limit),
             head_tokens=request.budget.head,
             kept=kept_steps(transcript.messages, transcript.steps, request.config),
             pinned=request.pinned,
@@ -69,6 +79,7 @@ class Projector:
             given=Originals(self._cache.all(given)),
             given_tokens=before,
             session=session,
+            limit=request.budget.window_limit,
             signed=self._signed(transcript.messages),
         )
 
@@ -82,7 +93,7 @@ class Projector:
 
     def again(self, view: View, session: Session) -> View:
         """Return the view of the same transcript, by a ledger that was written to since."""
-        return replace(view, session=session, segments=self._segments(session))
+        return replace(view, session=session, segments=self._segments(session, view.limit))
 
     def plan(self, request: Request, view: View) -> Plan | None:
         """Return what is to be done, or None while the view fits or nothing would be gained.
@@ -102,8 +113,9 @@ class Projector:
         budget, by_model = request.budget_for(view.session), request.has_model
         return shortening(view, budget, self.texts, by_model=by_model)
 
-    def _segments(self, session: Session) -> tuple[Segment, ...]:
-        found = in_force(session.entries)
+    def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
+        """Return the session's segments; those for a far smaller window match nothing."""
+        found = (s if s.is_for(limit) else FORGOTTEN for s in in_force(session.entries))
         return tuple(self.recounted(s if self._recall else unreferenced(s)) for s in found)
 
     def recounted(self, segment: Segment) -> Segment:

@@ -74,13 +74,14 @@ class Writing:
         `bill` is what was paid for texts that lost a race: the ledger has it with the first text.
         """
         jobs = zip(plan.jobs, texts, strict=True)
-        made = [self._segment(view, "summary", (j.start, j.end), text) for j, text in jobs]
+        limit = request.budget.window_limit
+        made = [self._segment(view, "summary", (j.start, j.end), text, limit) for j, text in jobs]
         if made and bill is not None:
             first, originals = made[0]
             made[0] = replace(first, usage=first.usage + bill), originals
         for kind, index, line in self._shorter(request, view, plan, dropped):
             written = Written(line, "static")
-            made.append(self._segment(view, kind, (index, index + 1), written))
+            made.append(self._segment(view, kind, (index, index + 1), written, limit))
         return made
 
     def _shorter(
@@ -102,7 +103,9 @@ class Writing:
             if index in lines:
                 yield ("mask" if index in plan.masks else "excerpt"), index, lines[index]
 
-    def _segment(self, view: View, kind: str, run: tuple[int, int], text: Written) -> Recorded:
+    def _segment(
+        self, view: View, kind: str, run: tuple[int, int], text: Written, limit: int
+    ) -> Recorded:
         segment = Segment(
             kind=kind,
             run=view.digests[slice(*run)],
@@ -114,6 +117,7 @@ class Writing:
             usage=text.usage,
             created=time.time(),
             transcript_length=len(view.given),
+            limit=limit,
         )
         return segment, view.originals(*run)
 
