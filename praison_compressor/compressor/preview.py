@@ -1,4 +1,4 @@
-"""`Preview`: what a compression would do, without doing it; `ContextUse`: what fills the window."""
+"""`Preview`: the compression to come, part by part; `ContextUse`: the tokens of the window."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .request import Request
 
 @dataclass(frozen=True)
 class Part:
-    """A run of the transcript and what replaces it in the view."""
+    """A run of the transcript, and its form in the view."""
 
     name: str
     """ "head", "summary", "kept", "tail", or "all" where nothing is summarized."""
@@ -30,37 +30,37 @@ class Part:
     tokens_before: int
     tokens_after: int
     masked: int = 0
-    """How many of its messages are represented by one line each."""
+    """Messages of the run that become one line each."""
     segment: Segment | None = None
-    """The summary that replaces it, where one does."""
+    """The summary in the ledger that replaces the run."""
     to_write: bool = False
-    """Would be summarized; `tokens_after` is then what the summary may take."""
+    """The run would be summarized, in at most `tokens_after`."""
     why: str = ""
-    """One phrase for a person."""
+    """The reason, in one phrase."""
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What a compression would do. Counts are tokens of the model that reads the view."""
+    """The compression to come. Counts are tokens of the model that reads the view."""
 
     parts: tuple[Part, ...]
     messages: tuple[Message, ...]
-    """The transcript as it was read: malformed parts are repaired."""
+    """The transcript, with malformed parts repaired."""
     message_tokens: tuple[int, ...]
     masks: frozenset[int]
-    """Indices of the tool outputs that are masked, or would be."""
+    """Indices of the tool outputs that are masked or would be."""
     budget: Budget
     limits: Limits
-    """The window counted with, and where it is from."""
+    """The model's window and its source."""
     opening: int
     """Tokens that frame every request."""
     tokens: int
-    """Of the view as the ledger has it now."""
+    """Tokens of the view by the ledger as it is now."""
     would_compress: bool
     new_masks: int
-    """How many outputs this compression would mask."""
+    """Outputs that this compression would mask or cut to their ends."""
     repaired: int
-    """How many messages had to be repaired to be read."""
+    """Messages that repair inserted."""
 
     @property
     def would_write(self) -> int:
@@ -84,31 +84,31 @@ MOST_LISTED = 5
 
 @dataclass(frozen=True)
 class LargeMessage:
-    """A message that is sent word for word."""
+    """A message that is sent verbatim."""
 
     index: int | None
-    """In the list that was given; None for one that was put in as a repair."""
+    """Index in the given list; None for a message that repair inserted."""
     role: str
     tool: str
-    """Whose result it is, or what it calls; "" for words."""
+    """Tool that the message calls or has a result of; "" without one."""
     tokens: int
 
 
 @dataclass(frozen=True)
 class ContextUse:
-    """What fills the window, in tokens of the model that reads the view."""
+    """The window's tokens by part, as the model that reads the view counts them."""
 
     model: str | None
     window: int
     parts: Mapping[str, int]
-    """Tokens of "tool schemas" (with what frames every request), "system prompt", "head" (the task
-    and the first step, word for word), "summaries", "masked outputs" (one line each), "tail" (all
-    other messages, word for word), "free" (below 0 where the next request has to be made smaller)
-    and "reserve" (for the answer). They sum to `window`."""
+    """Tokens of "tool schemas" (with the frame of a request), "system prompt", "head" (the task
+    and the first step, verbatim), "summaries", "masked outputs" (one line each), "tail" (all other
+    messages, verbatim), "free" (below 0 if the next request must be made smaller) and "reserve"
+    (for the answer). They sum to `window`."""
     messages: Mapping[str, int]
-    """How many messages the view has of each part that is made of messages."""
+    """Messages of the view in each part."""
     trigger: int
-    """Messages are compressed when they take more than this together."""
+    """Tokens of messages above which they are compressed."""
     largest: tuple[LargeMessage, ...]
 
     @property
@@ -118,7 +118,7 @@ class ContextUse:
 
 
 def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead: int) -> ContextUse:
-    """Return what fills the window; `overhead` is what a request has beside messages."""
+    """Return the window's tokens by part; `overhead` is the tokens beside messages."""
     budget, messages = request.budget, view.transcript.messages
     held: dict[str, list[int]] = {"system prompt": [], "head": []}
     held |= {"summaries": [each.tokens for each in view.summaries()]}
@@ -156,7 +156,7 @@ def _part_of(view: View, index: int) -> str:
 
 
 def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
-    """Return the largest of the messages at these places."""
+    """Return the largest of the messages at these indices."""
     messages = view.transcript.messages
     answers = dict(answered(messages))
 
@@ -202,7 +202,7 @@ def preview_of(
 def _unwritten(
     request: Request, view: View, plan: Plan, texts: Texts, tokens: TokenCounter
 ) -> list[Segment]:
-    """Return a segment without text for each that the plan would write."""
+    """Return the plan's segments without their texts."""
     short = texts.shortened(view, request.budget.large) if plan.excerpted else {}
     lines = texts.masked(view) if plan.masks else {}
     runs = [("summary", job.start, job.end, job.room) for job in plan.jobs]
@@ -212,7 +212,7 @@ def _unwritten(
 
 
 def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
-    """Yield the parts of a view, end to end; `new` are the ids of segments to be written."""
+    """Yield the parts of a view in order; `new` has the ids of segments without texts."""
     summaries, named, length = len(after.tiles), 0, len(after.tokens)
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]
     gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]

@@ -1,4 +1,4 @@
-"""`Projector`: lays a request's transcript along its session's ledger, and plans what is due."""
+"""`Projector`: lay a transcript along its session's ledger, and plan a compression."""
 
 from __future__ import annotations
 
@@ -63,9 +63,9 @@ class Projector:
         if expanded is not None:
             given, found = expanded, read(expanded)
             seen = self._cache.all(found.messages)
-        # Private copies: what is archived must be what was digested, whatever a host edits.
+        # Private copies: a host may edit its messages between digest and archive.
         transcript = replace(found, messages=tuple(each.plain for each in seen))
-        # A message that was read back with its secrets masked has another digest.
+        # A message that was restored with masked secrets has another digest.
         aliases = _aliases(session)
         return View(
             transcript=transcript,
@@ -92,11 +92,11 @@ class Projector:
         }
 
     def again(self, view: View, session: Session) -> View:
-        """Return the view of the same transcript, by a ledger that was written to since."""
+        """Return the view of the same transcript by a newer ledger."""
         return replace(view, session=session, segments=self._segments(session, view.limit))
 
     def plan(self, request: Request, view: View) -> Plan | None:
-        """Return what is to be done, or None while the view fits or nothing would be gained.
+        """Return the plan, or None while the view fits or nothing would be gained.
 
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
@@ -105,7 +105,7 @@ class Projector:
         return plan(view, budget, self.texts, force=request.force, by_model=by_model)
 
     def shortening(self, request: Request, view: View) -> Plan | None:
-        """Return the part of the plan that needs no summary.
+        """Return the plan's masks and excerpts, or None without any.
 
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
@@ -119,7 +119,7 @@ class Projector:
         return tuple(self.recounted(s if self._recall else unreferenced(s)) for s in found)
 
     def recounted(self, segment: Segment) -> Segment:
-        """Return the segment as this model counts it: another model may have written it."""
+        """Return the segment with this model's count of its text."""
         tokens = self._tokens.message(segment.rendered)
         return segment if tokens == segment.tokens else replace(segment, tokens=tokens)
 
@@ -134,7 +134,7 @@ class Projector:
     ) -> list[Message] | None:
         """Return the messages with every rendering of this session replaced by its originals.
 
-        Pinned texts are left out: each view has its own. None if neither is among the messages.
+        Pinned texts are left out: each view has its own. None without renderings and pinned texts.
         """
         rendered = renderings(session, self._cache)
         digests = [each.digest for each in seen]
@@ -146,7 +146,7 @@ class Projector:
         waiting = {found: iter(rendered[found][-count:]) for found, count in times.items()}
         transcript: list[Message] = []
         for message, found in zip(messages, digests, strict=True):
-            # Another set of texts may have been pinned when a view of this session was made.
+            # An earlier view of this session may have had other pinned texts.
             if found == own or (times and is_pinned(message)):
                 continue
             entry = next(waiting[found], None) if found in waiting else None
@@ -160,8 +160,8 @@ class Projector:
     def with_room(self, view: View, plan: Plan) -> frozenset[int]:
         """Make room in the archive for what the plan adds to it.
 
-        Return the places, in the list as it came, of messages that the archive had no room for:
-        no reference leads to them.
+        Return the indices, in the caller's list, of messages that the archive has no room for: no
+        reference may name them.
         """
         if self._bounded is None:
             return frozenset()
@@ -173,7 +173,7 @@ class Projector:
         return frozenset(n for n, d in enumerate(digests) if d in gone)
 
     def trim(self, *, free: int = 0) -> None:
-        """Hold the archive to its limit, less the bytes that are to be free."""
+        """Trim the archive to its limit less `free` bytes."""
         if self._bounded is not None:
             most = int(self._bounded.limit_mb * 1_000_000)
             self._bounded.trim(self._namespace, max(0, most - free))
@@ -203,8 +203,8 @@ def _aliases(session: Session) -> dict[str, str]:
 def outline_of(view: View) -> Outline:
     """Return the transcript with the number of its segment in place of every replaced run.
 
-    From the outline and the ledger a session is restored as it came. The outline names no text of
-    a summary, so that none is ever baked in.
+    Outline and ledger together restore a session exactly. The outline has no summary's text, so
+    that no summary becomes an original.
     """
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
     found: list[Message | int | None] = list(view.given)

@@ -1,4 +1,4 @@
-"""`Request`: what a caller asks of one compression, checked and budgeted."""
+"""`Request`: the messages, options and budget of one call, checked."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ class Options(TypedDict, total=False):
 
 
 class Mode(Enum):
-    """How far a request goes on the way look -> plan -> write -> commit -> result."""
+    """The last step of a request on the way look -> plan -> write -> commit -> result."""
 
     COMMIT = "commit"
-    """All the way; the caller waits for the model."""
+    """Every step; the caller waits for the model."""
     BACKGROUND = "background"
-    """All the way, but summaries are written off the request path."""
+    """Every step, with summaries written off the request path."""
     FALLBACK = "fallback"
     """Texts without a model, and no commit."""
     PREVIEW = "preview"
-    """No further than the plan."""
+    """The plan."""
 
 
 Key = tuple[str, str]
@@ -51,7 +51,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class Request:
-    """One request to compress."""
+    """One call."""
 
     messages: Sequence[Any]
     """The messages as they came."""
@@ -97,7 +97,7 @@ def request_of(
     has_model: bool,
     mode: Mode | None = None,
 ) -> Request:
-    """Return the request that a call makes; `session_id` is used if the call names none.
+    """Return the request of a call; `session_id` is used if the call names none.
 
     Raises:
         ConfigError: an option has a value that cannot work.
@@ -144,7 +144,7 @@ def config_of(options: Options, config: CompressorConfig) -> CompressorConfig:
 def pinned_segment(
     options: Options, config: CompressorConfig, tokens: TokenCounter
 ) -> Segment | None:
-    """Return the message of the configured and the call's pinned texts, or None if none are."""
+    """Return the framed message of all pinned texts, or None without any."""
     texts = tuple(dict.fromkeys((*config.pinned, *(options.get("pinned") or ()))))
     if not texts:
         return None
@@ -158,10 +158,10 @@ def budget_of(
     tokens: TokenCounter,
     pinned: Segment | None = None,
 ) -> Budget:
-    """Return the tokens that a view may take, by the window or by the size that a call asks for.
+    """Return the budget of a call, by the window or by `target_tokens`.
 
     Raises:
-        ConfigError: a number of tokens that is none.
+        ConfigError: a number of tokens is no whole number.
         BudgetTooSmall: reserve, overhead and pinned texts leave nothing of the window.
     """
     beside = tokens.messages([]) + (pinned.tokens if pinned else 0)
@@ -200,10 +200,29 @@ def checked(options: Options) -> Options:
 
 
 def check_name(option: str, value: Any) -> None:
-    """Pass the name of a session, or None; "" would name all conversations without one.
+    """Check the name of a session, or None; "" would name all conversations without one.
 
     Raises:
-        ConfigError: an empty name, or no text.
+        ConfigError: an empty name, or another type.
     """
     if value is not None and not (isinstance(value, str) and value):
         raise ConfigError(f"{option}={value!r}: expected a name that is not empty, or None")
+
+
+def check_parts(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
+    """Check the arguments of a compressor.
+
+    Raises:
+        ConfigError: an argument has a wrong type.
+    """
+    if config is not None and not isinstance(config, CompressorConfig):
+        wanted = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
+        raise ConfigError(f"config: a {type(config).__name__}; expected {wanted}")
+    if store is not None and not hasattr(store, "open"):
+        wanted = "a store; a URL belongs in CompressorConfig(store_url=...)"
+        raise ConfigError(f"store: a {type(store).__name__}; expected {wanted}")
+    if tokens is not None and not hasattr(tokens, "messages"):
+        raise ConfigError(f"tokens: a {type(tokens).__name__}; expected a TokenCounter")
+    wrong = next((given for given in functions if given is not None and not callable(given)), None)
+    if wrong is not None:
+        raise ConfigError(f"a listener or hook is a {type(wrong).__name__}; expected a function")

@@ -18,7 +18,7 @@ from ..messages.calls import (
     key_of,
     kind_of,
 )
-from . import commands, files, instructions, reports, user
+from . import commands, files, user
 from .commands import Newest
 from .passages import (
     ASKING_TOOLS,
@@ -32,7 +32,7 @@ from .passages import (
 )
 from .plan import TOOLS, TodoList
 from .rendering import Count, Renderer
-from .user import Said
+from .user import Said, answering
 
 
 @dataclass
@@ -66,18 +66,26 @@ class Quotes:
 
         `references` are those of the messages; `visible` is text that stands in the view anyway.
         """
+
+        def is_new(text: str) -> bool:
+            return not user.is_visible(text, visible)
+
+        said = [one for one in self.said if is_new(one.text)]
         sections = [
-            user.section(self.said, visible, budget_tokens),
-            user.others(self.said, visible),
-            instructions.section(self.instructions, visible),
+            user.section(said, budget_tokens),
+            user.others(said),
+            files.instructions({k: v for k, v in self.instructions.items() if is_new(v[1])}),
             self.plan.section(),
-            files.section(self.files, budget_tokens),
-            commands.section(list(self.runs.values()), budget_tokens),
+            files.changed(self.files, budget_tokens),
+            commands.section(self.runs, self.files, budget_tokens),
         ]
         if not beside_prose:
-            sections.append(reports.section(self.reports, self.texts, visible))
-            sections.append(reports.outlined(outline))
-            sections.append(reports.counted(self.roles, self.tools))
+            others = sorted(set(self.texts).difference(at for at, _ in self.reports))
+            sections += [
+                user.reports([one for one in self.reports if is_new(one[1])], others),
+                user.outlined(outline),
+                user.counted(self.roles, self.tools),
+            ]
         return Renderer(count, references).render(sections, budget_tokens)
 
 
@@ -152,8 +160,11 @@ class _Reader:
             self._found.texts.remove(self._last[0])
             self._last = None
         elif one.source == "user":
+            before = self._last or (-1, "")
             self._end_turn()
-            said.append(Said(at, one.text, one.how))
+            said.append(
+                Said(at, one.text, one.how) if one.how else answering(at, one.text, *before)
+            )
         elif one.source == "host" and _TAGS.sub("", one.text).strip():
             said.append(Said(at, one.text, one.how, by_user=False))
 
@@ -191,7 +202,7 @@ class _Reader:
         if key_of(one.call.name) in TOOLS:
             found.plan.see(one)
             return
-        source = instructions.source_of(one.call, self._rule_sources)
+        source = files.source_of(one.call, self._rule_sources)
         if source and one.is_answered:
             found.instructions[source] = (one.answered_at, without_notes(one.text))
             return

@@ -90,6 +90,13 @@ _ECHO = re.compile(r"\s*\d+(?:\t|→|\||:\s)|[+-](?:\s{2,}|\w)|@@")
 _REPORTING = frozenset("agent delegate dispatchagent newtask runsubagent subagent task".split())
 """Tools whose result is another agent's report."""
 
+# The line in which a report states what it comes to; under a heading the line below.
+_CONCLUDES = re.compile(
+    r"^[\W_]*(?:\w+ ){0,2}(?:verdict|result|outcome|conclusion|decision|recommendation|assessment|"
+    r"answer|status|rating|score)[*_]*(?:[ \t]*[:=—–][*_]*[ \t]*|[*_: \t]*\n+)\S[^\n]{0,300}$",
+    re.I | re.M,
+)
+
 
 def telling_line(call: ToolCall | None, text: str) -> str:
     """Return the words of an output that decide, on one line; "" where none do.
@@ -120,23 +127,43 @@ def _is_strong(line: str) -> bool:
 def _telling(call: ToolCall | None, output: str) -> str:
     flat = output.strip()
     if len(flat) <= WHOLE_CHARS:
-        return " ".join(line.strip() for line in flat.splitlines() if _says(line) or flat == line)
+        return _whole(flat)
     if flat[0] in "{[" and (said := _json_words(flat)):
         return said
     kind = kind_of(call) if call is not None else ACTS
-    if kind in (SHOWS, LISTS):
-        # What was asked for is no report of what came of it: its first line may be one.
-        first = next((line.strip() for line in flat[:EDGE_CHARS].splitlines() if _says(line)), "")
-        is_report = kind == LISTS or (is_bad(first) and not _ECHO.match(first))
-        return cut(first, LINE_CHARS) if is_report else ""
+    if call is not None and kind in (SHOWS, LISTS):
+        return cut(_first(call, kind, flat), LINE_CHARS)
     lines = [line.strip() for line in _lines(flat) if _says(line)]
     if call is None or command_of(call):
         return _chosen(lines)
     if key_of(call.name) in _REPORTING:
-        return _edges(lines)
+        found = list(_CONCLUDES.finditer(flat))
+        return _edges([*lines, *(" ".join(one[0].split()).lstrip("# ") for one in found[-1:])])
     # A result may repeat what it was given, as a plan that was approved.
     given = "\n".join(map(str, named_arguments(call).values()))
-    return _chosen([line for line in lines if len(line) <= SHAPE_CHARS or line not in given])
+    echoed = {line.strip() for line in given.splitlines()}
+    return _chosen([x for x in lines if x not in (echoed if len(x) <= SHAPE_CHARS else given)])
+
+
+def _first(call: ToolCall, kind: str, output: str) -> str:
+    """Return the first line of what was asked for, if that is a hit or an error.
+
+    A text that was asked for is no report of what came of asking.
+    """
+    lines = (line.strip() for line in output[:EDGE_CHARS].splitlines() if _says(line))
+    if kind == LISTS:
+        asked = [f'"{value}"' for value in named_arguments(call).values()]
+        return next((line for line in lines if not any(map(line.__contains__, asked))), "")
+    first = next(lines, "")
+    return first if is_bad(first) and not _ECHO.match(first) else ""
+
+
+def _whole(output: str) -> str:
+    """Return a short output on one line; a gap marks lines between others that say nothing."""
+    lines = [line.strip() for line in output.splitlines()]
+    said = [line if _says(line) else "…" for line in lines if line]
+    runs = [line for n, line in enumerate(said) if line != "…" or said[n - 1 : n] != ["…"]]
+    return " ".join(runs).strip(" …") if len(lines) > 1 else output
 
 
 def _says(line: str) -> bool:

@@ -151,7 +151,7 @@ class SummaryWriter:
 
     def _measured(self, brief: Brief) -> tuple[int, int]:
         """Return the tokens of the segment, and the words that the room surely takes."""
-        size = sum(map(self.tokens.message, brief.messages))
+        size = sum(self.tokens.each(self.tokens.cache.all(brief.messages)))
         room = min(brief.room, size) - self.tokens.message(self._framed(brief, "", "model"))
         return size, (room - SEAM_TOKENS) // WORD_TOKENS
 

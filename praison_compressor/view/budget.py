@@ -27,6 +27,10 @@ EXACT_TAIL_SHARE = 0.25
 """The same of a size that was asked for, for a reader without recall: what the tail leaves buys the
 summary depth (tests/benchmarks/retention.py)."""
 
+TINY_TAIL_SHARE = 0.6
+"""The same in a tiny room: the rest takes a frame and twice the prose that is asked for
+(tests/benchmarks/exam). With recall the frame is longer, and the tail has `TAIL_SHARE`."""
+
 CROWDED = 0.75
 """Share of the trigger that what cannot be dropped may take; above it the marks move up. Otherwise
 every few turns would be a compression that frees little (tests/view/test_plan.py)."""
@@ -66,6 +70,8 @@ class Budget:
     large: int | None = None
     """Of one tool's result; a larger one goes to the archive at once. None: however large."""
     tail_share: float = TAIL_SHARE
+    tiny_tail_share: float = TAIL_SHARE
+    """The tail's share where head and newest step leave little room."""
     mask_reach: float = 0.5
     """Masks alone are enough at this share of the way from the target up to the trigger. Higher up
     the prefix is given up for them again and again (tests/benchmarks/economy.py)."""
@@ -102,7 +108,12 @@ class Budget:
         budget = cls._with_target(config, target, target, target)
         if config.recall:
             return budget
-        return replace(budget, tail_share=EXACT_TAIL_SHARE, most_quotes=max(0, target))
+        return replace(
+            budget,
+            tail_share=EXACT_TAIL_SHARE,
+            tiny_tail_share=TINY_TAIL_SHARE,
+            most_quotes=max(0, target),
+        )
 
     @classmethod
     def _with_target(

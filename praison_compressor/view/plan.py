@@ -20,9 +20,12 @@ from itertools import chain
 
 from ..errors import BudgetTooSmall
 from .budget import Budget
-from .cut import Summaries, cut, if_it_pays
-from .jobs import SMALLEST_SUMMARY, Measures, Plan
+from .jobs import SMALLEST_SUMMARY, Measures, Plan, Summaries, cut, if_it_pays
 from .view import View, largest_fixed
+
+TINY_ROOM = 500
+"""Tokens beside what cannot be dropped below which the newest messages go before the first step and
+the quotes (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
 def plan(
@@ -48,6 +51,8 @@ def plan(
     budget = _marks(view, budget, force)
     if view.size() <= budget.trigger:
         return short
+    if budget.target - view.fixed() < TINY_ROOM:
+        view, budget = view.without_first_step(), replace(budget, tail_share=budget.tiny_tail_share)
     found = _yielding(Summaries(view, budget, measures, by_model))
     return short if found is None else replace(found, excerpts=tuple(excerpts))
 

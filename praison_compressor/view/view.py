@@ -7,10 +7,11 @@ Pure: from the same transcript and segments comes the same view, byte for byte.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from ..ledger.segments import Segment, Session
@@ -19,6 +20,9 @@ from ..messages.digests import Originals
 from ..messages.forks import lazy
 from ..messages.thinking import without_thinking
 from .masks import answered
+
+Run = tuple[int, int]
+"""Start and end (exclusive) of messages in a row."""
 
 # -------------------------------------------------------------- laying
 
@@ -154,6 +158,12 @@ class View:
         is_answer = len(first) == 1 and sum(self.tokens[i] for i in first) <= room
         return first.stop if is_answer else end
 
+    def without_first_step(self) -> View:
+        """Return the view whose head is the system messages and the task alone."""
+        leading, users = self.transcript.leading, self.transcript.users
+        greeting = sum(self.tokens[leading : users[0]]) if users else 0
+        return replace(self, head_tokens=min(self.head_tokens, greeting))
+
     # ---------------------------------------------------------- what is replaced
 
     @lazy
@@ -169,6 +179,10 @@ class View:
     def summaries(self) -> tuple[Segment, ...]:
         """Return the summaries that the view shows, in order."""
         return tuple(tile.segment for tile in self.tiles)
+
+    def within(self, run: Run) -> tuple[Segment, ...]:
+        """Return the summaries that replace parts of a run."""
+        return tuple(s for start, end, s in self.tiles if run[0] <= start and end <= run[1])
 
     @lazy
     def covered(self) -> frozenset[int]:
@@ -223,6 +237,42 @@ class View:
         if not self.unbound:
             return messages
         return [without_thinking(m) if n in self.unbound else m for n, m in enumerate(messages)]
+
+    # ---------------------------------------------------------- what a plan may choose from
+
+    @lazy
+    def starts(self) -> tuple[int, ...]:
+        """Return where a tail may start: at the steps after the head and the last summary."""
+        earliest = max([self.head_end, *(tile.end for tile in self.tiles)])
+        return tuple(step.start for step in self.transcript.steps if step.start >= earliest)
+
+    def tail(self, start: int) -> int:
+        """Return the tokens from a message on."""
+        return self.span(start, len(self.tokens))
+
+    def oldest(self, room: int) -> int:
+        """Return the start of the longest tail within `room`, of the newest step at least."""
+        if not self.starts:
+            return len(self.tokens)
+        first = bisect_left(self.starts, True, key=lambda start: self.tail(start) <= room)
+        return self.starts[min(first, len(self.starts) - 1)]
+
+    @lazy
+    def open_runs(self) -> tuple[Run, ...]:
+        """Return the runs after the head that segments may replace."""
+        return tuple(self._runs(self.kept))
+
+    @lazy
+    def new_runs(self) -> tuple[Run, ...]:
+        """Return the runs after the head that no summary replaces yet."""
+        return tuple(self._runs(self.kept | self.covered))
+
+    def _runs(self, shut: AbstractSet[int]) -> Iterator[Run]:
+        inside = range(self.head_end, len(self.tokens))
+        for is_open, run in groupby(inside, lambda i: self.allowed[i] and i not in shut):
+            if is_open:
+                found = list(run)
+                yield found[0], found[-1] + 1
 
     # ---------------------------------------------------------- sizes
 

@@ -26,7 +26,8 @@ ENTRY = re.compile(r"^- ((?:\[s\d+\.\d+\] )+)(.*(?:\n  .*)*)", re.M)
 LABEL = re.compile(
     r"\(newest of [\d,]+\)|\((?:no output|[\d,]+ lines?, [\d,]+ characters)\)|"
     r"no result was recorded|exit code -?\d+|in the user's role|in the result of |answering |"
-    r"is_error: |^\d+\. |sent while the agent worked|with a command|result of the newest call: "
+    r"\(here: the newest call of the section Files\)|is_error: |^\d+\. |with a command|"
+    r"typed as a command|sent while the agent worked|result of the newest call: "
 )
 GAP = re.compile(r"\w*\s*(?:\[… [\d,]+ (?:of [\d,]+ characters|lines) …\]|…)\s*\w*")
 GENEROUS = 100_000

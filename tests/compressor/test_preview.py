@@ -26,7 +26,7 @@ def compressor(summarizer: Any = None, **options: Any) -> tuple[ContextCompresso
 
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
 def test_what_fills_the_window_is_what_is_sent(options: dict[str, Any]) -> None:
-    """Part by part, to the token, with the largest messages by their place; nothing is asked."""
+    """`context_use` has the tokens of the request, part by part, and asks no model."""
     made, events = compressor(brief, **options)
     messages = transcript(40)
     result = made.compress_sync(messages, session_id=SESSION)
@@ -50,8 +50,7 @@ def test_what_fills_the_window_is_what_is_sent(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
 @pytest.mark.parametrize("turns", [2, 30, 60])
 def test_what_was_previewed_is_what_is_done(turns: int, options: dict[str, Any]) -> None:
-    """Which messages stay, which go into a summary, which are masked; before it nothing is asked,
-    told or written, and after it nothing is to be done."""
+    """`compress` does what `preview` showed; `preview` asks and writes nothing."""
     made, events = compressor(brief, **options)
     messages = transcript(turns)
     seen = made.preview(messages, session_id=SESSION)
@@ -74,7 +73,7 @@ def test_what_was_previewed_is_what_is_done(turns: int, options: dict[str, Any])
 
 
 def test_every_message_has_one_fate_and_every_part_a_reason() -> None:
-    """The parts lie end to end; their tokens are the transcript's."""
+    """The parts cover the transcript once; their tokens are the transcript's."""
     made, _ = compressor()
     seen = made.preview(transcript(60))
     fates = list(seen.fates())
@@ -85,7 +84,7 @@ def test_every_message_has_one_fate_and_every_part_a_reason() -> None:
 
 
 def test_a_preview_refuses_what_a_compression_refuses() -> None:
-    """The same errors, before anything is done."""
+    """`preview` raises the errors of `compress`."""
     made, _ = compressor()
     with pytest.raises(BudgetTooSmall):
         made.preview(transcript(), target_tokens=20)

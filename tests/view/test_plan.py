@@ -224,6 +224,17 @@ def test_the_first_step_stays_with_the_task_where_both_fit() -> None:
     assert laid(sketch, head=99).head_end == 2
 
 
+def test_in_a_tiny_room_the_newest_messages_come_before_the_first_step() -> None:
+    """500 tokens beside what cannot be dropped are not tiny; one less is, and a tail has 60 %."""
+    sketch = "s10 u20 a50 " + "a60 " * 40 + "u30 a40"
+    tight = {"tail": 5_000, "head": 500, "tail_share": 0.25, "tiny_tail_share": 0.6}
+    found_at = [
+        found(laid(sketch, head=500), budget(size, size, size, **tight)) for size in (600, 599)
+    ]
+    assert [made.jobs[0].start for made in found_at] == [3, 2]
+    assert found_at[1].tail_start < found_at[0].tail_start
+
+
 # ---------------------------------------------------------------- tail
 
 
