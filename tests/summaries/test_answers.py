@@ -92,13 +92,14 @@ class Numbered(enum.IntEnum):
         ),
         (
             ("content_filter", "SAFETY", "refusal", "RECITATION", "PROHIBITED_CONTENT",
-             "guardrail_intervened", "BLOCKLIST", "content-filter", "contentFiltered", "ERROR_TOXIC",
-             "IMAGE_SAFETY", "SPII", "sensitive", "unsafe", Numbered.SAFETY),
+             "guardrail_intervened", "BLOCKLIST", "content-filter", "contentFiltered",
+             "ERROR_TOXIC", "IMAGE_SAFETY", "SPII", "sensitive", "unsafe", Numbered.SAFETY),
             "refusal",
         ),
         (("tool_calls", "tool_use", "function_call", "MALFORMED_FUNCTION_CALL"), "tool call"),
-        (("stop", "STOP", "end_turn", "stop_sequence", "eos_token", "COMPLETE", None, "", "completed", "eos", "finished", "STOP_SEQUENCE",
-          "done", Numbered.STOP, "FINISH_REASON_STOP"), ""),
+        (("stop", "STOP", "end_turn", "stop_sequence", "eos_token", "COMPLETE", None, "",
+          "completed", "eos", "finished", "STOP_SEQUENCE", "done", Numbered.STOP,
+          "FINISH_REASON_STOP"), ""),
     ],
     ids=["cut off", "filter", "call", "finished"],
 )  # fmt: skip
