@@ -93,7 +93,7 @@ def _spelled(reason: Any) -> str:
 # -------------------------------------------------------------- forms that are no prose
 
 _CALL = re.compile(
-    r"<\|?(?:tool_?calls?|function_?calls?|function=|invoke\b|python_tag|action\b)|"
+    r"<\|?(?:tool_?calls?|function_?calls?|function=|invoke\b|python_tag|(?:START_)?action\b)|"
     r"<[｜|]tool[▁_ ]calls?|\[TOOL_CALLS\]|"
     r"[\[{\s]*\"(?:name|function|tool|arguments|tool_calls|tool_name|parameters)\"\s*:",
     re.IGNORECASE,
