@@ -24,6 +24,8 @@ _LEFT_OUT = "[only thinking, left out]"
 
 def signatures(message: Mapping[str, Any]) -> frozenset[str]:
     """Return the signatures of a message's thinking; of sealed thinking, its data."""
+    if BLOCKS not in message and not isinstance(message.get("content"), list):
+        return frozenset()
     found = (block.get("signature") or block.get("data") for block in _blocks(message))
     return frozenset(mark for mark in found if isinstance(mark, str) and mark)
 

