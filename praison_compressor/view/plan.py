@@ -91,12 +91,20 @@ def _marks(view: View, budget: Budget, force: bool) -> Budget:
     return replace(budget, target=target)
 
 
-def _mark(view: View, budget: Budget) -> Budget:
-    """Return the budget; in a loop with signed thinking, compress only what the window refuses.
+BOUND_MARK = 0.75
+"""Place between trigger and limit of the mark in a loop with signed thinking; the rest is for
+providers that count more than we do."""
 
-    A compression would make that thinking invalid; at the next turn's start none has to be kept.
+
+def _mark(view: View, budget: Budget) -> Budget:
+    """Return the budget, with a higher mark in a running loop with signed thinking.
+
+    A compression makes that thinking invalid. At the next turn's start none has to be kept.
     """
-    return replace(budget, trigger=max(budget.trigger, budget.limit)) if view.is_bound else budget
+    if not view.is_bound:
+        return budget
+    raised = budget.trigger + int(BOUND_MARK * (budget.limit - budget.trigger))
+    return replace(budget, trigger=max(budget.trigger, raised))
 
 
 def is_due(view: View, budget: Budget) -> bool:

@@ -116,7 +116,7 @@ def test_a_running_loop_keeps_its_thinking() -> None:
     assert signed(view) == [n for n, m in enumerate(view) if m["role"] == "assistant"]
 
 
-def test_in_a_loop_only_a_full_window_is_compressed(binding: LocalProvider) -> None:
+def test_in_a_loop_only_a_nearly_full_window_is_compressed(binding: LocalProvider) -> None:
     """A loop above the trigger is sent whole; the next turn begins with the compression."""
     binding.answer_with(reads(6))
     ours = compressor(Model(), context_window=8_000, output_reserve=1_000)
