@@ -96,15 +96,24 @@ BOUND_MARK = 0.75
 providers that count more than we do."""
 
 
-def _mark(view: View, budget: Budget) -> Budget:
-    """Return the budget, with a higher mark in a running loop with signed thinking.
+LEAST_GROWTH = 0.2
+"""Place between target and trigger of the lowest such mark: a compression must last a while."""
 
-    A compression makes that thinking invalid. At the next turn's start none has to be kept.
+
+def _mark(view: View, budget: Budget) -> Budget:
+    """Return the budget, whose trigger differs where there is signed thinking.
+
+    A compression in a running loop makes the loop's thinking invalid: the trigger is higher there.
+    At a turn's start, where none has to be kept, another turn as long as the last one must fit.
     """
-    if not view.is_bound:
+    if not view.signed or budget.limit <= budget.trigger:
         return budget
     raised = budget.trigger + int(BOUND_MARK * (budget.limit - budget.trigger))
-    return replace(budget, trigger=max(budget.trigger, raised))
+    if view.is_bound:
+        return replace(budget, trigger=raised)
+    users, least = view.transcript.users, budget.between(LEAST_GROWTH)
+    last = view.span(users[-2], users[-1]) if len(users) > 1 else 0
+    return replace(budget, trigger=min(budget.trigger, max(least, raised - last)))
 
 
 def is_due(view: View, budget: Budget) -> bool:
