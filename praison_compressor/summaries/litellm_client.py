@@ -63,7 +63,7 @@ class LiteLLMSummarizer:
         return model_limits(model or self.model, self.context_window).window
 
     async def ready(self) -> None:
-        """Import litellm in a thread: it would hold up the loop for seconds."""
+        """Import litellm in a thread: it takes seconds."""
         await _in_thread(_litellm)
 
     async def summarize(
@@ -148,7 +148,7 @@ async def _in_thread(work: Callable[[], T]) -> T:
 
 
 def _litellm() -> Any:
-    """Import litellm at first need, without its hints and without its fetch of prices."""
+    """Import litellm without its hints and its fetch of prices."""
     variable = "LITELLM_LOCAL_MODEL_COST_MAP"
     if "litellm" not in sys.modules:
         ours = variable not in os.environ
@@ -297,7 +297,7 @@ def words_of(error: BaseException) -> str:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """Return the seconds that the provider asked to wait, or None; dates are not read."""
+    """Return the wait in seconds that the provider asked for, or None."""
     for cause in _causes(error):
         headers = getattr(getattr(cause, "response", None), "headers", None) or {}
         with suppress(KeyError, ValueError):

@@ -120,7 +120,7 @@ _FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
 
 
 def strip_reasoning(text: str) -> str:
-    """Return the text without reasoning (closed, unclosed, half open, nested) and outer fence."""
+    """Return the text without reasoning and without an outer fence."""
     text = _final_channel(text.strip())
     kept: list[str] = []
     at = 0
@@ -141,7 +141,10 @@ def _outside_code(tag: re.Pattern[str], text: str, start: int) -> re.Match[str] 
 
 
 def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
-    """Return the end of reasoning: its closing, else the last closing, else the text's end."""
+    """Return where reasoning ends.
+
+    At its closing, else at the last closing, else with the text.
+    """
     depth, end = 1, len(text)
     for found in form.finditer(text, start):
         if found.lastgroup == "opens":
@@ -154,7 +157,7 @@ def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _final_channel(text: str) -> str:
-    """Return the part of an answer in the harmony format that is for the reader."""
+    """Return the part of a harmony answer that is for the reader."""
     finals = list(_FINAL.finditer(text))
     if not finals:
         return "" if _CHANNEL.match(text) else text
