@@ -10,6 +10,7 @@ import functools
 import logging
 import threading
 import time
+import traceback
 import uuid
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable
@@ -159,9 +160,9 @@ class Background:
         try:
             await work()
         except Exception as error:
-            self._failure = str(error)
+            self._failure = "".join(traceback.format_exception_only(error)).strip()
             level = logging.DEBUG if self._failure == before else logging.WARNING
-            logger.log(level, "a summary in the background failed: %s", error)
+            logger.log(level, "a summary in the background failed: %s", self._failure)
 
     def _done(self, key: Hashable, future: Future[Any]) -> None:
         with self._lock:

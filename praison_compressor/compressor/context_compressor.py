@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import CompressorConfig, whole
 from ..errors import CompressorError, ConfigError, LedgerError
-from ..events import Event, Hook, Listener
-from ..ledger.memory import MemoryStore
+from ..events import Hook, Listener
 from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, Store, undoing
 from ..ledger.tools import recall_tools
-from ..messages import Message, as_list, to_plain
+from ..messages import Message
 from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
-from .pipeline import Pipeline, Planned
-from .preview import ContextUse, Preview, context_use_of, preview_of
+from .bills import Bill, reported
+from .clock import cooled
+from .pipeline import SOFT_RATIO, Pipeline, Planned
+from .preview import ContextUse, Preview, context_use_of
 from .request import (
     Key,
     Mode,
@@ -34,12 +36,12 @@ from .request import (
     check_parts,
     checked,
     key_of,
-    pinned_segment,
     request_of,
 )
 from .result import CompressResult
 from .sessions import Sessions, added_to
-from .telemetry import Telemetry
+from .telemetry import Telemetry, emit
+from .transcripts import default_store
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -64,6 +66,7 @@ class ContextCompressor:
             window is made to fit all the same), a text instructs the summarizer. An exception is
             logged and refuses nothing.
         sessions: the memory of sessions between turns; compressors of one agent share it.
+        clock: returns seconds since 1970. None: `time.time`.
     """
 
     def __init__(
@@ -77,8 +80,9 @@ class ContextCompressor:
         telemetry: Listener | None = None,
         before_compression: Hook | None = None,
         sessions: Sessions | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
-        check_parts(config, store, tokens, on_event, telemetry, before_compression)
+        check_parts(config, store, tokens, on_event, telemetry, before_compression, clock)
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
@@ -90,11 +94,12 @@ class ContextCompressor:
             self.store,
             self.tokens,
             self.sessions,
-            functools.partial(_emit, telemetry or Telemetry(), on_event),
+            functools.partial(emit, telemetry or Telemetry(), on_event),
             before_compression,
         )
         self.background = self._pipeline.background
         """What is being written off the request path."""
+        self._clock = clock or (lambda: time.time())
         self._without_ledger = False
 
     # -------------------------------------------------------------- views
@@ -113,6 +118,9 @@ class ContextCompressor:
                 parent_session_id: makes a new session a fork of that one.
                 extends: False reads the ledger and never writes to it.
                 pinned: texts added to the configured ones.
+                keep: messages that no summary or mask replaces from now on, by reference (s2.14,
+                    as views and `preview` show it) or index in `messages`.
+                since, until: the first message of a range to compress, and the first behind it.
 
         Raises:
             ConfigError: an option has a value that cannot work.
@@ -184,17 +192,20 @@ class ContextCompressor:
             nothing = Session(*request.key, tip=request.key[1], parent=request.parent_id)
             return self._pipeline.best(request, nothing)
 
-    def preview(self, messages: Sequence[Any], **options: Unpack[Options]) -> Preview:
-        """Return what `compress` would keep, mask and summarize, and why; write nothing.
+    def preview(
+        self, messages: Sequence[Any], *, write: bool = False, **options: Unpack[Options]
+    ) -> Preview:
+        """Return what `compress` would keep, mask and summarize, with texts; record nothing.
+
+        A `compress` of the same transcript and options then commits exactly this; it may leave out
+        `keep`, `since` and `until`. With `write` a model is asked for the summaries now.
 
         Raises:
             CompressorError: as `compress` would.
         """
         request = self._request(messages, checked(options), Mode.PREVIEW)
-        projector = self._pipeline.projector
-        view = projector.look(request)
-        plan = projector.plan(request, view)
-        return preview_of(request, view, plan, projector.texts, self.tokens)
+        session = self._pipeline.projector.open(request)
+        return self._pipeline.preview(self._clocked(request, session), session, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
         """Return the parts of a request with these messages, in tokens of the window.
@@ -206,6 +217,30 @@ class ContextCompressor:
         request = self._request(messages, options, Mode.PREVIEW)
         view = self._pipeline.projector.look(request)
         return context_use_of(request, view, self.tokens, options.get("overhead_tokens", 0))
+
+    def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
+        """Begin the next summary if the provider's cache is cold; return whether one was begun.
+
+        For an application's idle loop: above `idle_trigger_ratio` of the trigger a summary is
+        written in the background, once in each silence, and the next request finds it in the
+        ledger. `messages` None means the session's last transcript, from memory or the store.
+
+        Raises:
+            CompressorError: as `compress` would.
+        """
+        options = checked(options)
+        request = self._request(messages or (), options, Mode.BACKGROUND)
+        return self._pipeline.idle(request, has_messages=messages is not None, now=self._clock())
+
+    def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
+        """Add the usage of the session's last request to the session's bill; return the bill.
+
+        `answer` is the provider's response or its usage, an object or a dictionary in the shape of
+        OpenAI's, Anthropic's or litellm's client. Without usage the bill stays as it is.
+        """
+        key = self._key({"session_id": self._named(session_id)})
+        known, usage = self.sessions.of(key), reported(answer)
+        return known.bill if usage is None else known.paid(usage, self.config.model)
 
     # -------------------------------------------------------------- transcripts
 
@@ -221,14 +256,8 @@ class ContextCompressor:
             SessionNotFound: without `messages`, and the store has no such session.
         """
         name = self._named(session_id)
-        if messages is None:
-            return self._stored(name)
-        session = self.store.open(self.config.namespace, name)
-        given = list(as_list(messages))
-        seen = self.tokens.cache.all(given)
-        pinned = pinned_segment({}, self.config, self.tokens)
-        expanded = self._pipeline.projector.expanded(given, seen, session, pinned)
-        return [to_plain(message) for message in (given if expanded is None else expanded)]
+        found = self._pipeline.transcripts
+        return found.stored(name) if messages is None else found.expanded(messages, name)
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
@@ -243,7 +272,7 @@ class ContextCompressor:
             LedgerError: the store cannot be read.
         """
         session_id = self._named(session_id)
-        messages = self._stored(session_id)
+        messages = self._pipeline.transcripts.stored(session_id)
         size = self.tokens.messages(messages)
         if token_budget is None:
             room = budget_of({}, self.config, self.tokens).trigger
@@ -255,14 +284,6 @@ class ContextCompressor:
         return self.compress_sync(
             messages, session_id=session_id, target_tokens=token_budget, extends=False
         )
-
-    def _stored(self, session_id: str) -> list[Message]:
-        namespace = self.config.namespace
-        self.store.lineage(namespace, session_id)  # `open` accepts an unknown name
-        session = self.store.open(namespace, session_id)
-        if gone := sum(entry.forgotten for entry in session.entries):
-            logger.warning("session %s: %d of its segments were forgotten", session_id, gone)
-        return self.store.transcript(session)
 
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
         """Record the transcript for `resume` and `verbatim`; compress nothing.
@@ -276,7 +297,8 @@ class ContextCompressor:
         """
         options: Options = {"session_id": self._named(session_id)}
         request = self._request(messages, options, Mode.FALLBACK)
-        return self._pipeline.save(request, self._pipeline.projector.open(request))
+        session = self._pipeline.projector.open(request)
+        return self._pipeline.transcripts.save(request, session)
 
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
@@ -347,7 +369,7 @@ class ContextCompressor:
                 options: Options = {"session_id": sent.id}
                 request = self._request(turn.known, options, Mode.FALLBACK)
                 session = self._pipeline.projector.open(request)
-                saved += session.is_as(sent) and self._pipeline.save(request, session)
+                saved += session.is_as(sent) and self._pipeline.transcripts.save(request, session)
             except CompressorError as error:
                 logger.warning("session %s: its last turns are not saved: %s", sent.id, error)
         return saved
@@ -366,21 +388,31 @@ class ContextCompressor:
     def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Planned:
         """Return the result if nothing has to be waited for, else what to carry out."""
         request = self._request(messages, options)
-        return self._quiet(request) or self._pipeline.start(request)
+        session = self._pipeline.projector.open(request)
+        if request.mode is not Mode.FALLBACK:
+            request = self._clocked(request, session)
+            is_cold = request.cold_trigger is not None
+            self.sessions.of(request.key).begun(self._clock(), is_cold=is_cold)
+        return self._quiet(request, session) or self._pipeline.start(request, session)
 
-    def _quiet(self, request: Request) -> CompressResult | None:
+    def _clocked(self, request: Request, session: Session) -> Request:
+        """Return the request with what the price clock says now."""
+        seconds = self.sessions.seconds_since(request.key, session, self._clock())
+        return replace(cooled(request, seconds), pace=self.sessions.of(request.key).pace)
+
+    def _quiet(self, request: Request, session: Session) -> CompressResult | None:
         """Return the result if the turn only adds to the last one and fits, else None."""
-        last, budget = self.sessions.of(request.key).last_turn, request.budget
-        if last is None or request.force or budget.limit == budget.target:
+        known = self.sessions.of(request.key)
+        last = known.last_turn
+        if last is None or known.draft or request.is_asked:
             return None
-        if not self.store.open(*request.key).is_as(last.session):
+        if not session.is_as(last.session):
             return None
-        trigger = request.budget_for(last.session).trigger
         if self.background.busy(request.key):
             # While a summary is written, send the whole as long as it fits.
-            trigger = budget.limit
-        elif self.config.background:
-            trigger = self._pipeline.soft_mark(request, last.session)
+            trigger = request.budget.limit
+        else:
+            trigger = request.trigger_for(session, SOFT_RATIO if self.config.background else 1.0)
         found = added_to(last, request, trigger, self.tokens)
         if found is None:
             return None
@@ -409,28 +441,10 @@ class ContextCompressor:
             result = replace(result, recall_tools=tools)
         if not options.get("extends", True):
             return result
-        owed = self.sessions.take_owed(self._key(options))
-        return replace(result, usage=result.usage + owed)
+        known = self.sessions.of(key := self._key(options))
+        result = replace(result, usage=result.usage + self.sessions.take_owed(key))
+        known.answered(result)
+        return replace(result, bill=known.bill)
 
     def _key(self, options: Options) -> Key:
         return key_of(options, self.config, self.session_id)
-
-
-def default_store(config: CompressorConfig) -> Store:
-    """Return the store at `store_url`; memory without one."""
-    if config.store_url is None:
-        return MemoryStore()
-    from ..ledger.sql.store import open_store  # loads SQLAlchemy: only when asked
-
-    masks = config.redact_secrets is not False
-    return open_store(config.store_url, key=config.store_key, mask_secrets=masks)
-
-
-def _emit(telemetry: Listener, listener: Listener | None, event: Event) -> None:
-    telemetry(event)
-    if listener is None:
-        return
-    try:
-        listener(event)
-    except Exception:
-        logger.exception("a listener failed at %s", event.name)

@@ -18,8 +18,7 @@ from typing import NamedTuple
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall, LedgerConflict
 from ..events import Event, Hook
-from ..ledger.segments import Session, Store, Usage, in_force
-from ..messages import digest
+from ..ledger.segments import Session, Store, Usage
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
@@ -30,10 +29,14 @@ from ..view.masks import shorten
 from ..view.plan import is_due
 from ..view.view import View
 from .background import Background, leased
+from .choices import Draft, located, names_of, new_references
+from .clock import cooled
+from .preview import Preview, preview_of
 from .projection import Projector, outline_of
 from .request import Key, Mode, Request
 from .result import CompressResult, committed, result_of, usage_of
 from .sessions import Placeholder, Sessions, last_turn_of
+from .transcripts import Transcripts
 from .writing import Recorded, Writing, asked, begun, is_asked_about
 
 logger = logging.getLogger(__name__)
@@ -75,8 +78,9 @@ class Pipeline:
     ) -> None:
         self.sessions = sessions
         self.background = Background()
-        self.projector = Projector(config, store, tokens)
+        self.projector = Projector(config, store, tokens, lambda key: sessions.of(key).draft)
         self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
+        self.transcripts = Transcripts(config, store, tokens, sessions, self.projector)
         self._writing = Writing(self.writer, self.projector.texts, tokens)
         self._store = store
         self._tokens = tokens
@@ -85,7 +89,7 @@ class Pipeline:
 
     # -------------------------------------------------------------- look and plan
 
-    def start(self, request: Request) -> CompressResult | Planned:
+    def start(self, request: Request, session: Session) -> CompressResult | Planned:
         """Return the result, or the plan to `carry_out` if the caller must wait.
 
         Raises:
@@ -93,10 +97,8 @@ class Pipeline:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
             LedgerError: the store cannot be read or written.
         """
-        parent = request.parent_id
-        if parent is not None and self.sessions.is_first(request.key, "fork", parent):
-            self._log_no_fork(request, parent)
-        view = self.projector.look(request)
+        self.transcripts.log_no_fork(request)
+        view = self.projector.look(request, session)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
         if request.mode is Mode.BACKGROUND and not view.signed:
@@ -209,7 +211,9 @@ class Pipeline:
         texts: Sequence[Written] = ()
         try:
             dropped = await asyncio.to_thread(self.projector.with_room, view, plan)
-            texts = await self._writing.write(request, view, plan, dropped)
+            draft = self.sessions.of(request.key).draft
+            texts = draft.texts if draft is not None and draft.plan is plan else ()
+            texts = texts or await self._writing.write(request, view, plan, dropped)
             entries = await asyncio.to_thread(
                 self._writing.segments, request, view, plan, texts, dropped, bill
             )
@@ -223,7 +227,7 @@ class Pipeline:
         result = replace(
             result,
             usage=result.usage + bill,
-            newly_masked=len(entries) - len(texts),
+            newly_masked=sum(segment.kind in ("mask", "excerpt") for segment, _ in entries),
             newly_summarized=len(plan.summarized),
         )
         self._emit(committed(request, view, result, time.monotonic() - started))
@@ -235,11 +239,36 @@ class Pipeline:
         Raises:
             LedgerConflict: another writer committed meanwhile.
         """
-        self._log_another(view)
+        self.transcripts.log_another(view)
+        self.sessions.of(_key(view)).draft = None
         after = view.adding(segment for segment, _ in entries)
         session = self._store.commit(view.session, entries, outline_of(after))
         self.projector.trim()
         return self.projector.again(view, session)
+
+    # -------------------------------------------------------------- preview
+
+    def preview(self, request: Request, session: Session, *, is_written: bool) -> Preview:
+        """Return the compression to come; the next commit of the same request takes it.
+
+        A model is asked for the summaries only if they are to be written.
+        """
+        view, known = self.projector.look(request, session), self.sessions.of(request.key)
+        plan = self.projector.plan(request, view)
+        if known.draft is not None:  # paid for and not taken
+            self.sessions.owe(request.key, usage_of(known.draft.texts))
+        last, known.draft, new = known.draft, None, []
+        texts: tuple[Written, ...] = ()
+        if plan is not None:
+            if plan.jobs and (is_written or not request.has_model):
+                texts = tuple(run(self._writing.write(request, view, plan, frozenset())))
+            new = self._writing.segments(request, view, plan, texts, frozenset())
+            names = {
+                **new_references(view, plan),
+                **names_of(request, located(request, view, last)),
+            }
+            known.draft = Draft(request, view, plan, texts, names)
+        return preview_of(request, view, plan, [segment for segment, _ in new], self._tokens)
 
     # -------------------------------------------------------------- without a commit
 
@@ -261,12 +290,6 @@ class Pipeline:
         found = self._sent(request, view, None if fits else plan)
         return replace(found, vetoed=True, written=())
 
-    def save(self, request: Request, session: Session) -> bool:
-        """Record the transcript; return False without messages or if another writer was faster."""
-        if not request.messages:
-            return False
-        return self._store.keep(session, outline_of(self.projector.look(request, session)))
-
     # -------------------------------------------------------------- in the background
 
     def _at_once(self, request: Request, view: View) -> CompressResult:
@@ -282,8 +305,8 @@ class Pipeline:
                 return done
             view = self.projector.again(view, self.projector.open(request))
             newly_masked = done.newly_masked
-        if view.size() > self.soft_mark(request, view.session):
-            self.background.start(_key(view), functools.partial(self._prepare, request, view))
+        if view.size() > request.trigger_for(view.session, SOFT_RATIO):
+            self.prepare(request, view)
         if filled is not None:
             return filled
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
@@ -292,10 +315,9 @@ class Pipeline:
         sent = self._sent(request, view) if plan is None else self._held(request, view, plan)
         return replace(sent, newly_masked=newly_masked)
 
-    def soft_mark(self, request: Request, session: Session) -> int:
-        """Return the size above which a summary is prepared."""
-        budget = request.budget_for(session)
-        return int(budget.trigger * (1.0 if session.was_undone else SOFT_RATIO))
+    def prepare(self, request: Request, view: View) -> bool:
+        """Begin a summary in the background; return whether it was begun."""
+        return self.background.start(_key(view), functools.partial(self._prepare, request, view))
 
     def _shortened(self, request: Request, view: View, plan: Plan) -> CompressResult | None:
         """Commit masks and excerpts; return None while a summary of the session is written.
@@ -356,6 +378,25 @@ class Pipeline:
         held = Placeholder(view.session, used, tuple(unreported))
         self.sessions.of(request.key).placeholder = held
 
+    def idle(self, request: Request, *, has_messages: bool, now: float) -> bool:
+        """Begin a summary if the cache is cold and the view is above the cold trigger.
+
+        Without messages take the session's last ones, from memory or the store.
+        """
+        session, known = self.projector.open(request), self.sessions.of(request.key)
+        request = cooled(request, self.sessions.seconds_since(request.key, session, now))
+        silence = f"{session.tip} {max(known.requested, session.updated)}"
+        # One look in each silence is enough.
+        if request.cold_trigger is None or not self.sessions.is_first(request.key, "idle", silence):
+            return False
+        if not has_messages:
+            last = known.last_turn
+            is_newest = last is not None and session.is_as(last.session)
+            found = last.known if last and is_newest else self._store.transcript(session)
+            request = replace(request, messages=found)
+        view = self.projector.look(request, session)
+        return view.size() > request.trigger_for(session) and self.prepare(request, view)
+
     # -------------------------------------------------------------- whatever fails
 
     def best(self, request: Request, session: Session) -> CompressResult:
@@ -385,42 +426,6 @@ class Pipeline:
         # A message cut in its middle is marked, as a masked output is.
         status = "summarized" if fit.segments else "masked"
         return replace(fit, tokens_before=view.given_tokens, context_status=status)
-
-    # -------------------------------------------------------------- logged once
-
-    def _log_no_fork(self, request: Request, parent: str) -> None:
-        """Log that a session shares nothing with its `parent_session_id`."""
-        session = self.projector.open(request)
-        chain = self._store.lineage(session.namespace, session.id)
-        parents = {epoch.id: epoch.parent_id for epoch in chain}
-        if parent in parents and parent != session.id:
-            return
-        why = "it began without that one; only a new session_id becomes a fork"
-        if parents.get(session.id) == parent:
-            if self.sessions.knows((session.namespace, parent)):
-                return  # the parent was never compressed: it has nothing to share
-            why = "nothing of that one was ever compressed in this store and namespace"
-        logger.warning(
-            "session %s: parent_session_id=%r shares nothing with it: %s", session.id, parent, why
-        )
-
-    def _log_another(self, view: View) -> None:
-        """Log that two conversations seem to share one session id.
-
-        Such a transcript has neither a summary of the session nor the session's first task.
-        """
-        session = view.session
-        if view.standing or all(s.kind != "summary" for s in in_force(session.entries)):
-            return
-        said = (m for m in self._store.transcript(session) if m.get("role") == "user")
-        task = next(map(digest, said), None)
-        if task not in (None, *view.digests) and self.sessions.is_first(_key(view), "another", ""):
-            logger.warning(
-                "session %s: another conversation was compressed under this session_id before; the "
-                "archive keeps its compressed messages, not its first and newest ones; give each "
-                "conversation its own session_id",
-                session.id,
-            )
 
 
 def _key(view: View) -> Key:

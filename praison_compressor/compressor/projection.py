@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..config import CompressorConfig
@@ -23,26 +23,37 @@ from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
 from ..messages.thinking import signatures, without_thinking
 from ..tokens.counter import TokenCounter
+from ..view.budget import Budget
 from ..view.frame import is_pinned, unreferenced
 from ..view.jobs import Plan
 from ..view.masks import kept_steps
-from ..view.plan import plan, shortening
+from ..view.plan import plan, plan_range, shortening
 from ..view.texts import Texts
 from ..view.view import View
-from .request import Request
+from .choices import Draft, chosen, new_keeps
+from .clock import balance_of, costs_of
+from .request import Key, Mode, Request
 
 
 class Projector:
     """Lays transcripts along a store's ledger, as one model counts them; thread-safe."""
 
-    def __init__(self, config: CompressorConfig, store: Store, tokens: TokenCounter) -> None:
+    def __init__(
+        self,
+        config: CompressorConfig,
+        store: Store,
+        tokens: TokenCounter,
+        draft_of: Callable[[Key], Draft | None] = lambda _: None,
+    ) -> None:
         self.texts = Texts(config, tokens, masks_secrets=masks_secrets(store))
         self._store = store
         self._tokens = tokens
         self._cache = tokens.cache
         self._namespace = config.namespace
         self._recall = bool(config.recall)
+        self._background = config.background
         self._bounded = bounded(store)
+        self._draft_of = draft_of
 
     def open(self, request: Request) -> Session:
         """Return the request's session."""
@@ -67,7 +78,7 @@ class Projector:
         transcript = replace(found, messages=tuple(each.plain for each in seen))
         # A message that was restored with masked secrets has another digest.
         aliases = _aliases(session)
-        return View(
+        view = View(
             transcript=transcript,
             digests=tuple(aliases.get(each.digest, each.digest) for each in seen),
             tokens=tuple(self._tokens.each(seen)),
@@ -82,6 +93,16 @@ class Projector:
             limit=request.budget.window_limit,
             signed=self._signed(transcript.messages),
         )
+        draft = self.draft(request, view)
+        asked = request if draft is None else draft.adopted_by(request)
+        return chosen(asked, view, self._draft_of(request.key))
+
+    def draft(self, request: Request, view: View) -> Draft | None:
+        """Return the draft that the request commits, or None."""
+        draft = self._draft_of(request.key)
+        if draft is None or request.mode is not Mode.COMMIT:
+            return None
+        return draft if draft.holds_for(view) and draft.is_of(request, view) else None
 
     def _signed(self, messages: Sequence[Message]) -> dict[int, int]:
         """Return the messages with signed thinking, and their tokens without it."""
@@ -102,7 +123,27 @@ class Projector:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
         """
         budget, by_model = request.budget_for(view.session), request.has_model
-        return plan(view, budget, self.texts, force=request.force, by_model=by_model)
+        draft = self.draft(request, view)
+        if draft is not None:
+            return draft.plan
+        found = self._planned(request, view, budget, by_model)
+        if found is None and any(new_keeps(view)):
+            return Plan(len(view.tokens), view.size())
+        return found
+
+    def _planned(self, request: Request, view: View, budget: Budget, by_model: bool) -> Plan | None:
+        if request.has_range:
+            return plan_range(view, budget, self.texts, by_model=by_model)
+        costs = None if request.is_asked else costs_of(request)
+        budget = replace(budget, costs=costs)
+        is_early = budget.trigger >= view.size() > request.trigger_for(view.session)
+        force = request.force or is_early
+        found = plan(view, budget, self.texts, force=force, by_model=by_model)
+        # Halfway to the limit a compression is due whatever it costs: counts may be too low.
+        can_wait = view.size() <= (budget.trigger + budget.limit) // 2 and not self._background
+        if found is None or costs is None or found.excerpts or not can_wait:
+            return found
+        return found if balance_of(view, found, costs).pays else None
 
     def shortening(self, request: Request, view: View) -> Plan | None:
         """Return the plan's masks and excerpts, or None without any.
@@ -183,7 +224,7 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     """Return the session's entries by the digests of their renderings."""
     found: dict[str, list[Entry]] = {}
     for entry in session.entries:
-        if not entry.forgotten and entry.segment.kind != "undo":
+        if not entry.forgotten and entry.segment.kind not in ("keep", "undo"):
             found.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
             plain = unreferenced(entry.segment)
             if plain is not entry.segment:

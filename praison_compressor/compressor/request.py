@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
-from ..config import CompressorConfig, whole
+from ..config import CompressorConfig, no_such, shown, whole
 from ..errors import ConfigError
 from ..ledger.segments import Segment, Session
 from ..messages import as_list
@@ -30,6 +30,9 @@ class Options(TypedDict, total=False):
     overhead_tokens: int
     extends: bool
     pinned: Sequence[str] | None
+    keep: Sequence[str | int] | None
+    since: str | int | None
+    until: str | int | None
 
 
 class Mode(Enum):
@@ -47,6 +50,15 @@ class Mode(Enum):
 
 Key = tuple[str, str]
 """Namespace and session."""
+
+
+class Pace(NamedTuple):
+    """How a session goes on, by its requests so far."""
+
+    growth: float
+    """Tokens that a request adds."""
+    cold_share: float
+    """Share of requests that found the provider's cache cold."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,31 @@ class Request:
     force: bool = False
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
+    keep: tuple[str | int, ...] = ()
+    """Messages that the user keeps, by reference or index."""
+    since: str | int | None = None
+    """First message of the range to summarize."""
+    until: str | int | None = None
+    """First message behind that range."""
+    pace: Pace | None = None
+    """The pace of the session; None: unknown."""
+    cold_trigger: int | None = None
+    """Tokens above which to compress, as the provider's cache is cold; None: warm or unknown."""
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the call names messages to keep, or a range."""
+        return bool(self.keep) or self.has_range
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the caller asks for a compression whatever it costs."""
+        return self.force or self.chooses or self.budget.limit == self.budget.target
+
+    @property
+    def has_range(self) -> bool:
+        """Whether the call names a range to summarize."""
+        return self.since is not None or self.until is not None
 
     def budget_for(self, session: Session) -> Budget:
         """Return the budget for a session as it is now.
@@ -76,6 +113,18 @@ class Request:
         the undo back.
         """
         return self.at(self.budget.limit).budget if session.was_undone else self.budget
+
+    def trigger_for(self, session: Session, share: float = 1.0) -> int:
+        """Return the tokens above which to compress: a share of the trigger, or less if cold."""
+        trigger = self.budget_for(session).trigger
+        if session.was_undone:
+            return trigger
+        return min(int(trigger * share), self.cold_trigger or trigger)
+
+    def cooled(self) -> Request:
+        """Return the request with the trigger for a cold cache."""
+        trigger = int(self.budget.trigger * self.config.idle_trigger_ratio)
+        return replace(self, cold_trigger=max(trigger, self.config.token_floor))
 
     def at(self, trigger: int) -> Request:
         """Return the request with another trigger."""
@@ -106,7 +155,7 @@ def request_of(
     """
     found, model = config_of(options, config), options.get("auxiliary_model")
     pinned = pinned_segment(options, config, tokens)
-    asked_now = options.get("force", False) or options.get("target_tokens") is not None
+    asked_now = options.get("force", False) or any(map(options.get, ASKED_NOW))
     has_model = has_model or bool(model or config.auxiliary_model)
     if mode is None:
         waits = asked_now or not (config.background and has_model)
@@ -123,7 +172,14 @@ def request_of(
         has_model=has_model,
         force=options.get("force", False),
         pinned=pinned,
+        keep=tuple(options.get("keep") or ()),
+        since=options.get("since"),
+        until=options.get("until"),
     )
+
+
+ASKED_NOW = ("target_tokens", "keep", "since", "until")
+"""Options of calls that wait for the model in the background mode too."""
 
 
 def key_of(options: Options, config: CompressorConfig, session_id: str) -> Key:
@@ -184,7 +240,7 @@ def checked(options: Options) -> Options:
     """
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
-        raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
+        raise ConfigError(no_such("option of a call", unknown[0], Options.__annotations__))
     given = {name: value for name, value in options.items() if value is not None}
     check_name("session_id", options.get("session_id"))
     check_name("parent_session_id", options.get("parent_session_id"))
@@ -193,10 +249,21 @@ def checked(options: Options) -> Options:
         raise ConfigError(f"auxiliary_model={model!r}: expected the name of a model, or None")
     if not isinstance(pinned, (list, tuple)) or any(not isinstance(t, str) for t in pinned):
         raise ConfigError(f"pinned: {pinned!r:.60}: expected a list of texts, or None")
+    keep = given.get("keep", ())
+    if not isinstance(keep, (list, tuple)):
+        raise ConfigError(f"keep={shown(keep)}: expected a list of references such as s2.14")
+    for name, place in [*(("keep", k) for k in keep), *((n, given.get(n, 0)) for n in RANGE)]:
+        if isinstance(place, bool) or not isinstance(place, (str, int)):
+            raise ConfigError(
+                f"{name}={shown(place)}: expected a reference such as s2.14, or an index"
+            )
     for name in ("force", "extends"):
         if not isinstance(given.get(name, False), bool):
             raise ConfigError(f"{name}={given[name]!r}: expected True or False")
     return cast("Options", given)
+
+
+RANGE = ("since", "until")
 
 
 def check_name(option: str, value: Any) -> None:

@@ -16,6 +16,7 @@ from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..tokens.models import cached_input_price, input_price
 from ..view.view import View
+from .bills import Bill
 from .request import Request
 
 
@@ -57,6 +58,8 @@ class CompressResult:
     """Texts that this call wrote."""
     model: str | None = None
     """The model that reads the view."""
+    bill: Bill | None = field(default=None, compare=False)
+    """What the session cost so far in this process; requests by `record_usage`."""
     recall_tools: tuple[Callable[..., str], ...] = field(default=(), repr=False, compare=False)
     """Two functions to give to the model as tools: they search and read the archive. () while the
     view leaves nothing out. `recall_schemas` describes them to the model."""

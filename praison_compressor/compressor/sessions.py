@@ -21,11 +21,19 @@ from ..messages.thinking import signatures
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.view import Tile, View, lay, lay_masks, shown
+from .bills import Bill, RequestUsage, uncompressed
+from .choices import Draft
 from .projection import renderings
-from .request import Key, Mode, Request
+from .request import Key, Mode, Pace, Request
 from .result import CompressResult
 
 REMEMBERED_SESSIONS = 64
+
+LEAST_REQUESTS = 4
+"""Requests before the pace of a session shows."""
+
+NEWEST_SHARE = 0.25
+"""Weight of the newest request in the average growth."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +58,57 @@ class Memory:
     last_turn: LastTurn | None = None
     """The newest view that needed no compression."""
     placeholder: Placeholder | None = None
+    draft: Draft | None = None
+    """The newest preview's compression."""
     said: dict[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
     owed: Usage = field(default_factory=Usage)
+    requested: float = 0.0
+    """Seconds since 1970 of the last request; 0: none in this process."""
+    requests: int = 0
+    cold_requests: int = 0
+    """Requests that found the provider's cache cold."""
+    tokens: int = 0
+    """Tokens of the last request's messages."""
+    growth: float = 0.0
+    """Tokens that a request adds, as a moving average."""
+    added: int = 0
+    """Tokens that the last request added."""
+    saved: int = 0
+    """Tokens that compression saved in the last request."""
+    is_cold: bool = False
+    """Whether the last request found the provider's cache cold."""
+    bill: Bill = field(default_factory=Bill)
+
+    @property
+    def pace(self) -> Pace | None:
+        """Return the pace of the session, or None before it shows."""
+        if self.requests < LEAST_REQUESTS or not self.growth:
+            return None
+        return Pace(self.growth, self.cold_requests / self.requests)
+
+    def begun(self, now: float, *, is_cold: bool) -> None:
+        """Record the time of a request."""
+        self.requested = now
+        self.requests += 1
+        self.cold_requests += is_cold
+        self.is_cold = is_cold
+
+    def answered(self, result: CompressResult) -> None:
+        """Record the size and the cost of a result."""
+        before, self.tokens = self.tokens, result.tokens_before
+        self.added, self.saved = self.tokens - before, result.tokens_saved
+        if before and self.added > 0:  # neither the first request nor a shorter transcript
+            weight = NEWEST_SHARE if self.growth else 1
+            self.growth += (self.added - self.growth) * weight
+        self.bill = self.bill.summarized(result.usage)
+
+    def paid(self, usage: RequestUsage, model: str | None) -> Bill:
+        """Add what the provider reports for the last request; return the bill."""
+        is_warm = not self.is_cold and bool(usage.cached or self.bill.usage.cached)
+        whole = uncompressed(usage, self.saved, self.added, is_warm=is_warm)
+        self.bill = self.bill.paid(usage, whole, model)
+        return self.bill
 
 
 class Sessions:
@@ -93,6 +149,14 @@ class Sessions:
             is_first = said.get(subject) != epoch
             said[subject] = epoch
             return is_first
+
+    def seconds_since(self, key: Key, session: Session, now: float) -> float | None:
+        """Return the seconds since the session's last known request, or None.
+
+        The ledger has the newest write of other processes.
+        """
+        last = max(self.of(key).requested, session.updated)
+        return now - last if last else None
 
     def owe(self, key: Key, usage: Usage) -> None:
         """Add the usage to the bill of the session's next result."""
@@ -239,8 +303,10 @@ def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
     if not users:
         return None
     # Messages up to the task always stay; of the later ones only the newest do.
-    fixed = view.allowed[: users[0] + 1]
-    everywhere = [*fixed, *[True] * (len(view.tokens) - len(fixed))]
+    task = users[0]
+    everywhere = [
+        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.allowed)
+    ]
     if tuple(lay(view.digests, segments, everywhere)) != view.tiles:
         return None
     if lay_masks(view.digests, segments, everywhere) != view.replaced:

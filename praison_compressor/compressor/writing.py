@@ -23,6 +23,7 @@ from ..view.frame import prose_of
 from ..view.jobs import Job, Plan
 from ..view.texts import Texts
 from ..view.view import View
+from .choices import new_keeps
 from .request import Key, Request
 
 logger = logging.getLogger(__name__)
@@ -69,11 +70,12 @@ class Writing:
         dropped: Dropped,
         bill: Usage | None = None,
     ) -> list[Recorded]:
-        """Return the plan's summaries, masks and excerpts, each with the messages it replaces.
+        """Return the plan's summaries, masks and excerpts and the user's new choices to keep.
 
-        `bill`, the cost of texts that lost a race, is recorded with the first text.
+        Each has the messages that it covers. Without `texts` the summaries are blank. `bill`, the
+        cost of texts that lost a race, is recorded with the first text.
         """
-        jobs = zip(plan.jobs, texts, strict=True)
+        jobs = zip(plan.jobs, texts or map(_blank, plan.jobs), strict=True)
         limit = request.budget.window_limit
         made = [self._segment(view, "summary", (j.start, j.end), text, limit) for j, text in jobs]
         if made and bill is not None:
@@ -82,6 +84,9 @@ class Writing:
         for kind, index, line in self._shorter(request, view, plan, dropped):
             written = Written(line, "static")
             made.append(self._segment(view, kind, (index, index + 1), written, limit))
+        for step in new_keeps(view):
+            written = Written({"role": "user", "content": "[kept by the user]"}, "keep")
+            made.append(self._segment(view, "keep", (step.start, step.stop), written, 0))
         return made
 
     def _shorter(
@@ -120,6 +125,10 @@ class Writing:
             limit=limit,
         )
         return segment, view.originals(*run)
+
+
+def _blank(_: Job) -> Written:
+    return Written({}, "unwritten")
 
 
 def _place(view: View, index: int) -> int | None:

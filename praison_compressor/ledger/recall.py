@@ -232,7 +232,7 @@ class Recall:
         older = '(older segments: read "s1", "s2" …)'
         lines: list[str] = []
         for number, entry in reversed([*enumerate(session.entries, 1)]):
-            if entry.segment.kind in ("mask", "undo"):
+            if entry.segment.kind in ("mask", "keep", "undo"):
                 continue
             if len(lines) == LISTED:
                 lines.append(older)

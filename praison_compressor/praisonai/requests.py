@@ -16,11 +16,13 @@ from typing import Any, NamedTuple
 
 from ..messages import Message, digest, is_result, is_system, responses, text_of, tool_calls_of
 from ..messages.display import in_words
+from ..messages.shapes import ITEMS
 from ..messages.thinking import is_thinking
 from ..summaries.litellm_client import provider_of
 from .cache_marks import marked, takes_marks
 
 MARKS, USAGE = "cache_control", "stream_options"
+TTL = "ttl of cache_control"
 ROLES = "roles that do not alternate"
 _ROLES_REFUSED = re.compile(
     r"(?:must|should) alternate|unexpected role\W+(?:\w+\.)?(?:user|assistant)", re.IGNORECASE
@@ -47,7 +49,7 @@ class Shape(NamedTuple):
     """A request by its parameters; None where it carries no messages that we know how to read."""
     write: Callable[..., dict[str, Any]]
     """The parameters with a view in the place of their messages; they are not touched themselves.
-    A third argument names which of the keys that we add the model's provider does not take."""
+    A third argument names what of ours the model's provider refuses, a fourth the life of marks."""
 
 
 def _read_chat(params: Mapping[str, Any]) -> HostRequest | None:
@@ -59,14 +61,20 @@ def _read_chat(params: Mapping[str, Any]) -> HostRequest | None:
 
 
 def _write_chat(
-    params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    params: Mapping[str, Any],
+    view: Sequence[Message],
+    refused: Container[str] = (),
+    ttl: str | None = None,
 ) -> dict[str, Any]:
     asks = {} if USAGE in refused else _asking_usage(params)
     return {**params, "messages": list(view), **asks}
 
 
 def _write_litellm(
-    params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    params: Mapping[str, Any],
+    view: Sequence[Message],
+    refused: Container[str] = (),
+    ttl: str | None = None,
 ) -> dict[str, Any]:
     model = str(params.get("model"))
     # Not imported for it: who sends by litellm has imported it.
@@ -79,7 +87,8 @@ def _write_litellm(
         view = without_calls(view)
     written = _write_chat(params, view, refused if asks else (USAGE,))
     if takes and MARKS not in refused:
-        written["messages"] = marked(view, params.get("tools") or None)
+        life = None if TTL in refused else ttl
+        written["messages"] = marked(view, params.get("tools") or None, life)
     return written
 
 
@@ -95,7 +104,10 @@ def _read_responses(params: Mapping[str, Any]) -> HostRequest | None:
 
 
 def _write_responses(
-    params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    params: Mapping[str, Any],
+    view: Sequence[Message],
+    refused: Container[str] = (),
+    ttl: str | None = None,
 ) -> dict[str, Any]:
     instructions, items = responses.to_items(view)
     written = {**params, "input": items}
@@ -109,9 +121,11 @@ RESPONSES = Shape(_read_responses, _write_responses)
 
 
 def refused_in(error: BaseException) -> str | None:
-    """Return what a provider refuses: a key that we add, or the order of roles."""
+    """Return what a provider refuses: a key of ours, its `ttl`, or the order of roles."""
     if _ROLES_REFUSED.search(str(error)):
         return ROLES
+    if MARKS in str(error) and "ttl" in str(error):
+        return TTL
     return next((key for key in (MARKS, USAGE) if key in str(error)), None)
 
 
@@ -290,7 +304,7 @@ _BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specifi
 
 def unbound(message: Message) -> Message:
     """Return a message without the thinking that only its own model takes."""
-    kept = {key: value for key, value in message.items() if key not in (*_BOUND, responses.ITEMS)}
+    kept = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
     content, calls = kept.get("content"), kept.get("tool_calls")
     if isinstance(content, list):
         kept["content"] = [part for part in content if not is_thinking(part)]

@@ -24,7 +24,8 @@ from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.digests import unmarked
 from ..messages.forks import undivided
-from ..tokens.models import bare_names, model_limits, overflow_of
+from ..tokens.models import bare_names, model_limits
+from ..tokens.refusals import overflow_of
 from .protocol import SummaryReply
 from .threads import begin
 

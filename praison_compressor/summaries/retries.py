@@ -20,7 +20,7 @@ from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.forks import renewed
 from ..tokens.counter import TokenCounter
-from ..tokens.models import overflow_of
+from ..tokens.refusals import overflow_of
 from .litellm_client import REFUSED, kind_of, retry_after, words_of
 from .protocol import SummaryReply
 from .threads import in_time

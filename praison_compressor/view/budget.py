@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
+from .price import Costs
 
 LEAST_QUOTES = 3_000
 """Tokens of quotes where an eighth of the target allows it: how many files and wishes a session has
@@ -72,6 +73,8 @@ class Budget:
     tail_share: float = TAIL_SHARE
     tiny_tail_share: float = TAIL_SHARE
     """The tail's share where head and newest step leave little room."""
+    costs: Costs | None = None
+    """Prices and pace by which masks are decided; None: unknown, `MASK_WORTH` decides."""
     mask_reach: float = 0.5
     """Masks alone are enough at this share of the way from the target up to the trigger. Higher up
     the prefix is given up for them again and again (tests/benchmarks/economy.py)."""

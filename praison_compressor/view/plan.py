@@ -19,8 +19,19 @@ from dataclasses import replace
 from itertools import chain
 
 from ..errors import BudgetTooSmall
-from .budget import Budget
-from .jobs import SMALLEST_SUMMARY, Measures, Plan, Summaries, cut, if_it_pays
+from .budget import FORCED_SHARE, Budget
+from .jobs import (
+    ALL,
+    PROSE_SHARE,
+    SMALLEST_SUMMARY,
+    Measures,
+    Plan,
+    Summaries,
+    cut,
+    if_it_pays,
+    jobs_for,
+    runs_of,
+)
 from .view import View, largest_fixed
 
 TINY_ROOM = 500
@@ -55,6 +66,28 @@ def plan(
         view, budget = view.without_first_step(), replace(budget, tail_share=budget.tiny_tail_share)
     found = _yielding(Summaries(view, budget, measures, by_model))
     return short if found is None else replace(found, excerpts=tuple(excerpts))
+
+
+def plan_range(
+    view: View, budget: Budget, measures: Measures, *, by_model: bool = False
+) -> Plan | None:
+    """Return the plan to summarize every message that is not kept, or None if nothing is gained.
+
+    The caller keeps the messages outside the range: the tail has no share then.
+    """
+    runs = runs_of(view, len(view.tokens), ALL)
+    shown = sum(view.shown(*run) for run in runs)
+    wanted = budget.prose_for(sum(view.source(*run) for run in runs))
+    said = budget.said * sum(start <= n < end for start, end in runs for n in view.transcript.users)
+    quotes = max(budget.most_quotes, said)
+    room = min(wanted + quotes, int(shown * FORCED_SHARE))
+    if room < SMALLEST_SUMMARY * max(1, len(runs)):
+        return None
+    prose = min(wanted, int(room * PROSE_SHARE)) if by_model else 0
+    needs = [measures.quotes(view, run, room, by_model=by_model) for run in runs]
+    jobs = jobs_for(view, runs, needs, prose, room, room if budget.said else quotes, 0)
+    found = Plan(runs[-1][1], view.size() - shown + room, jobs)
+    return if_it_pays(found, view.size(), budget)
 
 
 def shortening(
@@ -125,8 +158,8 @@ def is_due(view: View, budget: Budget) -> bool:
 
 
 MASK_WORTH = 0.75
-"""Tokens that masks must free for each that the provider reads again because of them
-(tests/benchmarks/economy.py)."""
+"""Tokens that masks must free for each that the provider reads again because of them, where prices
+or pace are unknown (tests/benchmarks/economy.py)."""
 
 
 def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | None:
@@ -143,6 +176,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
         if view.head_end <= index < recent
         and view.allowed[index]
         and index not in view.covered
+        and index not in view.kept
         and tokens < view.message_tokens(index)
     }
     if not gains:
@@ -150,7 +184,10 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     size, gain = view.size(), sum(gains.values())
     found = Plan(recent, size - gain, masks=tuple(gains))
     again = found.expected - view.shown(0, found.masks[0])
-    is_worth = found.expected <= budget.target or gain >= MASK_WORTH * again
+    pays = gain >= MASK_WORTH * again
+    if budget.costs is not None and budget.costs.growth:
+        pays = budget.costs.balance(gain, again).pays
+    is_worth = found.expected <= budget.target or pays
     is_enough = found.expected <= budget.between(budget.mask_reach)
     return if_it_pays(found, size, budget) if is_enough and is_worth else None
 

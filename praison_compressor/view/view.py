@@ -105,7 +105,9 @@ class View:
     head_tokens: int
     """Room for the first exchange."""
     kept: frozenset[int] = frozenset()
-    """Messages that a tool policy keeps out of every summary."""
+    """Messages that a tool policy, or a range asked for, keeps out of new summaries."""
+    chosen: frozenset[int] = frozenset()
+    """Messages of the steps that the user keeps: no segment replaces them."""
     pinned: Segment | None = None
     """The framed message of the pinned texts, sent once anything is replaced."""
     own: Sequence[Message] = ()
@@ -127,10 +129,11 @@ class View:
     def allowed(self) -> tuple[bool, ...]:
         """Say of each message whether a segment may replace it.
 
-        Leading system messages, the task, the newest user message and the newest step stay.
+        Leading system messages, the task, the newest user message, the newest step and the steps
+        that the user keeps stay.
         """
         transcript = self.transcript
-        fixed, users = set(range(transcript.leading)), transcript.users
+        fixed, users = {*range(transcript.leading), *self.chosen}, transcript.users
         if users:
             fixed |= {*_step_of(users[0], transcript), *_step_of(users[-1], transcript)}
             # A greeting before the task belongs to the first exchange where it fits.

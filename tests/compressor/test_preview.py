@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, Event
+from praison_compressor import (
+    BudgetTooSmall,
+    CompressorConfig,
+    ConfigError,
+    ContextCompressor,
+    Event,
+)
 from praison_compressor.messages import Message
 from tests.cli.test_commands import transcript
 
@@ -88,5 +94,5 @@ def test_a_preview_refuses_what_a_compression_refuses() -> None:
     made, _ = compressor()
     with pytest.raises(BudgetTooSmall):
         made.preview(transcript(), target_tokens=20)
-    with pytest.raises(TypeError, match="protect_last"):
-        made.preview(transcript(), protect_last=3)  # type: ignore[call-arg]
+    with pytest.raises(ConfigError, match=r"'target_token' \(did you mean 'target_tokens'"):
+        made.preview(transcript(), target_token=3)  # type: ignore[call-arg]

@@ -24,12 +24,12 @@ class Watched:
         self.full = self.quiet = 0
         self.differences = []
 
-    def start(self, request):
+    def start(self, request, session):
         self.full += 1
-        return self._start(request)
+        return self._start(request, session)
 
-    def quietly(self, request):
-        found = self._quiet(request)
+    def quietly(self, request, session):
+        found = self._quiet(request, session)
         if found is not None:
             self.quiet += 1
             self.differences += self._compared(found, request)

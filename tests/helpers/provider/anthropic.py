@@ -267,9 +267,17 @@ def _pieces_of(block: JSON) -> tuple[JSON, list[JSON]]:
 
 
 def _usage(asked: Recorded) -> JSON:
+    """Return the usage; a request with marks writes all that it does not read."""
+    body, new = json.dumps(asked.body), asked.prompt_tokens - asked.cached_tokens
+    written = new if '"cache_control"' in body else 0
+    hour = written if '"ttl": "1h"' in body else 0
     return {
-        "input_tokens": asked.prompt_tokens - asked.cached_tokens,
-        "cache_creation_input_tokens": 0,
+        "input_tokens": new - written,
+        "cache_creation_input_tokens": written,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": written - hour,
+            "ephemeral_1h_input_tokens": hour,
+        },
         "cache_read_input_tokens": asked.cached_tokens,
         "output_tokens": asked.completion_tokens,
     }
