@@ -143,6 +143,11 @@ class Budget:
             mask_recent=min(target // 2, tail),
         )
 
+    @property
+    def window_limit(self) -> int:
+        """Return the limit that follows from a window; 0 for a size that was asked for."""
+        return 0 if self.large is None else self.limit
+
     def prose_for(self, source_tokens: int) -> int:
         """Return the tokens to ask of the model for a segment of that size."""
         if self.prose is not None:

@@ -256,15 +256,20 @@ class Summaries:
             BudgetTooSmall: no cut comes down to the limit.
         """
         target, limit, size = self.budget.target, self.budget.limit, self.view.size()
-        least = size
+        tried = []
         for goal in (target, (target + limit) // 2, limit):
             found = self._mildest(goal)
             if found.fits(goal):
                 return found, goal
-            least = min(least, found.kept + found.texts)
             if size <= limit:
                 return None
-        raise BudgetTooSmall(least, limit, culprit=largest_fixed(self.view))
+            tried.append(found)
+        nearest = min(tried, key=lambda split: split.kept + split.texts)
+        # The way to a lower goal may come down further than the mildest way to the limit.
+        if nearest.fits(limit):
+            return nearest, limit
+        needed = nearest.kept + nearest.texts if nearest.runs else size
+        raise BudgetTooSmall(needed, limit, culprit=largest_fixed(self.view))
 
     def _mildest(self, goal: int) -> Split:
         """Return the mildest way to the goal that leaves the tail its share, else the longest tail.
