@@ -99,7 +99,9 @@ class Pipeline:
         """
         self.transcripts.log_no_fork(request)
         view = self.projector.look(request, session)
-        if request.mode is Mode.BACKGROUND:
+        # Signed thinking is only valid behind the messages that it was written behind: a text must
+        # not come while a turn goes on.
+        if request.mode is Mode.BACKGROUND and not view.signed:
             return self._at_once(request, view)
         if request.mode is Mode.FALLBACK:
             return self._sent(request, view, self.projector.plan(request, view))

@@ -118,9 +118,9 @@ class ContextUse:
     window: int
     parts: Mapping[str, int]
     """Tokens of "tool schemas" (with the frame of a request), "system prompt", "head" (the task
-    and the first step, verbatim), "summaries", "masked outputs" (one line each), "tail" (all other
-    messages, verbatim), "free" (below 0 if the next request must be made smaller) and "reserve"
-    (for the answer). They sum to `window`."""
+    and the answer to it, verbatim), "summaries", "masked outputs" (one line each), "tail" (all
+    other messages, verbatim), "free" (below 0 if the next request must be made smaller) and
+    "reserve" (for the answer). They sum to `window`."""
     messages: Mapping[str, int]
     """Messages of the view in each part."""
     trigger: int

@@ -7,10 +7,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..config import CompressorConfig
-from ..ledger.segments import DROPPED, Entry, Outline, Segment, Session, Store, bounded, in_force
+from ..ledger.segments import (
+    DROPPED,
+    FORGOTTEN,
+    Entry,
+    Outline,
+    Segment,
+    Session,
+    Store,
+    bounded,
+    in_force,
+)
 from ..messages import Message, digest, read
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
+from ..messages.thinking import signatures, without_thinking
 from ..tokens.counter import TokenCounter
 from ..view.budget import Budget
 from ..view.frame import is_pinned, unreferenced
@@ -71,7 +82,7 @@ class Projector:
             transcript=transcript,
             digests=tuple(aliases.get(each.digest, each.digest) for each in seen),
             tokens=tuple(self._tokens.each(seen)),
-            segments=self._segments(session),
+            segments=self._segments(session, request.budget.window_limit),
             head_tokens=request.budget.head,
             kept=kept_steps(transcript.messages, transcript.steps, request.config),
             pinned=request.pinned,
@@ -79,6 +90,8 @@ class Projector:
             given=Originals(self._cache.all(given)),
             given_tokens=before,
             session=session,
+            limit=request.budget.window_limit,
+            signed=self._signed(transcript.messages),
         )
         draft = self.draft(request, view)
         asked = request if draft is None else draft.adopted_by(request)
@@ -91,9 +104,17 @@ class Projector:
             return None
         return draft if draft.holds_for(view) and draft.is_of(request, view) else None
 
+    def _signed(self, messages: Sequence[Message]) -> dict[int, int]:
+        """Return the messages with signed thinking, and their tokens without it."""
+        return {
+            index: self._tokens.message(without_thinking(message))
+            for index, message in enumerate(messages)
+            if signatures(message)
+        }
+
     def again(self, view: View, session: Session) -> View:
         """Return the view of the same transcript by a newer ledger."""
-        return replace(view, session=session, segments=self._segments(session))
+        return replace(view, session=session, segments=self._segments(session, view.limit))
 
     def plan(self, request: Request, view: View) -> Plan | None:
         """Return the plan, or None while the view fits or nothing would be gained.
@@ -133,8 +154,9 @@ class Projector:
         budget, by_model = request.budget_for(view.session), request.has_model
         return shortening(view, budget, self.texts, by_model=by_model)
 
-    def _segments(self, session: Session) -> tuple[Segment, ...]:
-        found = in_force(session.entries)
+    def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
+        """Return the session's segments; those for a far smaller window match nothing."""
+        found = (s if s.is_for(limit) else FORGOTTEN for s in in_force(session.entries))
         return tuple(self.recounted(s if self._recall else unreferenced(s)) for s in found)
 
     def recounted(self, segment: Segment) -> Segment:

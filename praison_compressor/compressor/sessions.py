@@ -17,6 +17,7 @@ from ..ledger.segments import Segment, Session, Usage
 from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
 from ..messages.forks import renewed
+from ..messages.thinking import signatures
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.view import Tile, View, lay, lay_masks, shown
@@ -228,7 +229,7 @@ def last_turn_of(
     if request.mode in (Mode.FALLBACK, Mode.PREVIEW) or not is_as_given:
         return None
     watched = _watched(view, tokens.cache)
-    if watched is None or not view.given.comparable:
+    if watched is None or not view.given.comparable or view.signed:
         return None
     return LastTurn(
         session=replace(view.session, id=request.key[1]),
@@ -268,6 +269,8 @@ def added_to(
         return None
     if any(entry.digest in last.watched or not entry.comparable for entry in seen):
         return None
+    if any(signatures(entry.plain) for entry in seen):
+        return None  # the marks are others, and thinking may have to be left out
     added = sum(tokens.each(seen))
     if budget.large is not None and added > budget.large:
         return None

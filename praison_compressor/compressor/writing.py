@@ -76,16 +76,17 @@ class Writing:
         cost of texts that lost a race, is recorded with the first text.
         """
         jobs = zip(plan.jobs, texts or map(_blank, plan.jobs), strict=True)
-        made = [self._segment(view, "summary", (j.start, j.end), text) for j, text in jobs]
+        limit = request.budget.window_limit
+        made = [self._segment(view, "summary", (j.start, j.end), text, limit) for j, text in jobs]
         if made and bill is not None:
             first, originals = made[0]
             made[0] = replace(first, usage=first.usage + bill), originals
         for kind, index, line in self._shorter(request, view, plan, dropped):
             written = Written(line, "static")
-            made.append(self._segment(view, kind, (index, index + 1), written))
+            made.append(self._segment(view, kind, (index, index + 1), written, limit))
         for step in new_keeps(view):
             written = Written({"role": "user", "content": "[kept by the user]"}, "keep")
-            made.append(self._segment(view, "keep", (step.start, step.stop), written))
+            made.append(self._segment(view, "keep", (step.start, step.stop), written, 0))
         return made
 
     def _shorter(
@@ -107,7 +108,9 @@ class Writing:
             if index in lines:
                 yield ("mask" if index in plan.masks else "excerpt"), index, lines[index]
 
-    def _segment(self, view: View, kind: str, run: tuple[int, int], text: Written) -> Recorded:
+    def _segment(
+        self, view: View, kind: str, run: tuple[int, int], text: Written, limit: int
+    ) -> Recorded:
         segment = Segment(
             kind=kind,
             run=view.digests[slice(*run)],
@@ -119,6 +122,7 @@ class Writing:
             usage=text.usage,
             created=time.time(),
             transcript_length=len(view.given),
+            limit=limit,
         )
         return segment, view.originals(*run)
 

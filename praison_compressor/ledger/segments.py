@@ -66,11 +66,22 @@ class Segment:
     """Keys and tokens masked in the archived originals."""
     transcript_length: int = 0
     """Messages of the transcript when it was compressed; 0: not recorded."""
+    limit: int = 0
+    """Tokens that the provider took then; 0: a size was asked for."""
+
+    def is_for(self, limit: int) -> bool:
+        """Return whether the segment was made for a window of that size, or a larger one.
+
+        What a small model needed once, a model with twice the room does not have to read.
+        """
+        return not (self.limit and limit) or limit < 2 * self.limit
 
     def payload(self) -> str:
         """Return everything that the seal covers, as canonical JSON."""
         # `asdict` would copy every digest of the run.
         found = {**vars(self), "usage": vars(self.usage)}
+        if not self.limit:
+            del found["limit"]  # the hashes of chains without one must not change
         return json.dumps(found, sort_keys=True, separators=(",", ":"))
 
     def aliases(self) -> dict[str, str]:

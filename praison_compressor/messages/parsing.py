@@ -265,7 +265,10 @@ def _as_text(block: Mapping[str, Any]) -> list[Any]:
     """Return a result without a call as text, with its pictures."""
     inside = block.get("content")
     parts = inside if isinstance(inside, list) else ()
-    media = [p for p in parts if isinstance(p, dict) and p.get("type") in ("image", "document")]
+    kinds = ("image", "document")
+    media = [
+        p for p in parts if isinstance(p, dict) and p.get("type") in kinds and not part_text(p)
+    ]
     return [{"type": "text", "text": f"{ORPHAN_OPENS}\n{text_of(block)}"}, *media]
 
 

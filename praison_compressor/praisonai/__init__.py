@@ -11,7 +11,6 @@ The modules, in the order in which a turn passes them:
 - `sending`: the view of each request; learns from answers and refusals
 - `whose`, `conversations`: decide whose conversation a request carries, and remember it
 - `journal`: completes requests with the tool steps that the host drops, and records them
-- `bills`: adds up what a conversation's requests cost, and the host's requests without us
 - `engines`: make one `ContextCompressor` per model, with the agent's own model as summarizer
 - `ledgers`: open an agent's ledger, select what recall reads of it, forget a part of it
 - `agent_compressor`, `commands`: `agent.context_compressor` and its slash commands

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..compressor.bills import field_of
+from ..errors import InvalidMessages
 from ..messages import Message, responses, to_plain
 
 
@@ -61,7 +62,10 @@ class CallPieces:
 
 
 def _of_items(output: Sequence[Any]) -> Message | None:
-    found = [m for m in responses.to_messages(None, output) if m.get("tool_calls")]
+    try:
+        found = [m for m in responses.to_messages(None, output) if m.get("tool_calls")]
+    except InvalidMessages:
+        return None  # an item that is newer than this package
     return found[-1] if found else None
 
 

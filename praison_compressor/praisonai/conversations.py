@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
-from ..compressor.bills import short
+from ..compressor.bills import Bill, short
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
@@ -17,7 +17,6 @@ from ..ledger.segments import Entry
 from ..messages import Message, is_system
 from ..messages.digests import Seen
 from ..tokens.models import model_limits
-from .bills import ConversationBill
 from .journal import Journal, KeptSteps, kept_of
 from .ledgers import place_of
 
@@ -52,6 +51,27 @@ class Choices:
         found: dict[str, Any] = {"keep": [*map(at, self.keep)]} if self.keep else {}
         ends = {"since": self.since, "until": self.until}
         return found | {name: at(place) for name, place in ends.items() if place is not None}
+
+
+@dataclass(frozen=True)
+class ConversationBill(Bill):
+    """What a conversation's requests cost, their summaries, and the host's requests without us."""
+
+    ALONE: ClassVar[str] = "As the host alone"
+
+    kept: KeptSteps = field(default_factory=KeptSteps)
+    """Steps of earlier turns that the requests carried, summed over all requests."""
+
+    def carried(self, kept: KeptSteps) -> ConversationBill:
+        """Return the bill with the kept steps of a request."""
+        both = KeptSteps(self.kept.steps + kept.steps, self.kept.tokens + kept.tokens)
+        return replace(self, kept=both)
+
+    def lines(self) -> list[str]:
+        """Return the bill in lines, kept steps behind the requests."""
+        first, *others = super().lines()
+        kept = [f"In these requests: {self.kept}"] if self.kept.steps else []
+        return [first, *kept, *others]
 
 
 @dataclass(eq=False)

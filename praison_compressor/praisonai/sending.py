@@ -17,9 +17,10 @@ from ..compressor.bills import RequestUsage
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event
-from ..messages import Message
+from ..messages import Message, text_of
 from ..messages.completing import Completed
 from ..messages.forks import renewed
+from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
 from .conversations import Choices, Conversation, Turn
 from .engines import Engines, bill
@@ -29,6 +30,7 @@ from .requests import (
     HostRequest,
     alternating,
     carries_conversation,
+    is_bound_elsewhere,
     refused_in,
     unbound,
     without_window,
@@ -69,6 +71,8 @@ class Sender:
         """Requests of this agent that have passed in this process."""
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
+        self._invalid_thinking: frozenset[str] = frozenset()
+        """Signatures of thinking that a provider refused behind a changed prefix."""
         self._lock = renewed(threading.Lock())
 
     # ------------------------------------------------------------ turns
@@ -132,6 +136,10 @@ class Sender:
         foreign = self.whose.for_reading.journal.of_another_model()
         if foreign:
             view = [unbound(message) if id(message) in foreign else message for message in view]
+        if self._invalid_thinking:
+            view = [
+                without_thinking(m) if signatures(m) & self._invalid_thinking else m for m in view
+            ]
         return alternating(view) if ROLES in self.refused(request) else view
 
     def _compresses(self, request: HostRequest) -> bool:
@@ -391,12 +399,17 @@ class Sender:
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
         """Learn from a refusal what the model takes; return whether it was learned."""
+        if is_bound_elsewhere(error):
+            thinking = frozenset[str]().union(*map(signatures, sent)) - self._invalid_thinking
+            self._invalid_thinking |= thinking
+            return bool(thinking)
         what = refused_in(error)
         if what is not None and what not in self.refused(request):
             log.info("agent %s: %s does not take %s", self._name(), request.model, what)
             self._refused.add((request.model, what))
             return True
-        refused = overflow_of(error, self._engines.size(request, sent))
+        said = map(text_of, sent)
+        refused = overflow_of(error, self._engines.size(request, sent), said)
         if refused is None or not self._engines.shrink(request, sent, refused, str(error)):
             return False
         log.info("agent %s: %s refused a request as too long", self._name(), request.model)

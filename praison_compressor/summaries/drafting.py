@@ -57,7 +57,9 @@ class Drafter:
     tokens: TokenCounter
 
     async def draft(self, brief: Brief) -> str:
-        """Return the model's text; after a refusal as too long, ask in smaller parts.
+        """Return the model's text.
+
+        After a refusal as too long, ask in smaller parts.
 
         Raises:
             SummaryError: the model gave no usable text.
@@ -98,7 +100,7 @@ class Drafter:
     def _in_parts(
         self, brief: Brief, tokens: TokenCounter
     ) -> tuple[Brief, SummaryRequest, list[list[Piece]]]:
-        """Return the brief with prose that fits the window, the request maker, and the parts.
+        """Return the brief with fitting prose, the request maker, the parts.
 
         Raises:
             SummarizerUnavailable: the window has no room, or the calls would show next to nothing.
@@ -134,7 +136,7 @@ class Drafter:
         )
 
     async def _merged(self, texts: list[str], brief: Brief, tokens: TokenCounter) -> str:
-        """Return one summary out of partial ones, merged in rounds if there are many."""
+        """Return partial summaries merged into one, in rounds if necessary."""
         window, wish = self.asker.window, Wish(brief.prose, brief.instructions)
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - _most(brief)
         while len(texts) > 1 and self.asker.calls:
@@ -158,7 +160,10 @@ def _room(window: int, make: SummaryRequest, tokens: TokenCounter) -> int:
 
 
 def _affordable(calls: int, merged: int) -> int:
-    """Return the parts that `calls` can read and merge, `merged` texts in a call."""
+    """Return how many parts the calls can read and merge.
+
+    A merging call takes `merged` texts.
+    """
     merges = {n: -(-(n - 1) // (merged - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 
@@ -207,7 +212,7 @@ def packed(
     space: int | None = None,
     most: int = 1,
 ) -> list[list[Piece]]:
-    """Return the pieces in order, in at most `most` parts of `space` tokens.
+    """Return the pieces in at most `most` parts of `space` tokens.
 
     A group stays in one part where that makes hardly more parts. A piece is cut to `longest`
     tokens, and to fewer where the parts ask for it. `space` None means one part of any size.
@@ -245,7 +250,7 @@ def packed(
 
 
 def _in_turn(groups: Sequence[Sequence[Piece]], space: int) -> list[list[Piece]]:
-    """Return parts of whole groups; a group larger than the space is parted by pieces."""
+    """Return parts of whole groups; divide only groups beyond the space."""
     parts: list[list[Piece]] = [[]]
     left = space
     for group in groups:
@@ -266,7 +271,7 @@ SPARE = 0.95
 
 
 def _level(sizes: Sequence[int], room: int) -> int:
-    """Return the largest size to which all are cut that fit the room together."""
+    """Return the largest size at which all sizes, cut to it, fit."""
     left = len(sizes)
     for size in sorted(sizes):
         if size * left > room:
@@ -291,7 +296,7 @@ LEAST_BETWEEN = 100  # characters
 
 
 def abridged(text: str, chars: int) -> str:
-    """Return a text's beginning, its end and the line between that decides, in about `chars`."""
+    """Return a text's beginning, telling line and end, in about `chars`."""
     if len(text) <= chars:
         return text
     edge = int(chars * EDGE)

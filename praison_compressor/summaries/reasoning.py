@@ -18,10 +18,11 @@ class Thoughts(NamedTuple):
 _NAMES = (
     r"(?:\w{1,20}[:_-])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|cot|"
     r"antthinking|chain[_-]of[_-]thoughts?|scratch_?pad|reasoning_?(?:scratchpad|content)|"
-    r"(?:inner_?)?monologue|rationale|deliberation)(?:_never_used_\w{1,40})?"
+    r"(?:inner_?)?monologue|rationale|deliberation)"
+    r"(?:_never_used_\w{1,40}|[_-](?:process|steps?|block|trace|chain|log)|:\w{1,20})?"
 )
 
-_THOUGHT = r"(?:think|thought|reason)"
+_THOUGHT = r"(?:think|thought|reason|analysis|reflect|scratch)"
 
 THOUGHTS = (
     # An empty tag has no reasoning.
@@ -32,6 +33,7 @@ THOUGHTS = (
         rf"(?:[<◁]|&lt;|\[(?=\s?think))\s?{_NAMES}(?:\s[^<>\n]{{0,200}}?)?\s?(?:[>▷\]]|&gt;)",
         rf"(?:[<◁\[]|&lt;)\s?/\s?{_NAMES}\s*(?:[>▷\]]|&gt;)",
     ),
+    Thoughts(r"<!--\s{0,9}(?:think\w*|reasoning|thoughts?)\b", r"-->", half=False),
     # Open WebUI.
     Thoughts(
         r"<details\s[^>\n]{0,80}type=[\"']reasoning[\"'][^>\n]{0,200}>",
@@ -96,7 +98,8 @@ _WITHIN = tuple(
 
 # The channel of the harmony format that is meant for the reader; some servers drop its brackets.
 _FINAL = re.compile(
-    r"(?<!`)<\|channel\|>\s*final\b[^\n]{0,40}?<\|message\|>|\Aanalysis.*assistantfinal", re.DOTALL
+    r"(?<!`)<\|channel\|>\s*final\b[^\n]{0,40}?<\|message\|>|\A(?:assistant)?analysis.*assistantfinal",
+    re.DOTALL,
 )
 
 _CHANNEL = re.compile(r"(?:<\|start\|>\w*)?\s*<\|channel\|>")
@@ -108,7 +111,8 @@ _SPECIAL = r"<[|｜][\w▁]{1,40}[|｜]>|</?s>|<eos>|<end_of_turn>"
 _ANSWER = r"(?:final_?)?answer|response|summary|output|final|conclusion"
 
 _WRAPPER = re.compile(
-    rf"\A(?:(?:{_SPECIAL}|<(?:{_ANSWER})>)\s*)+|(?:\s*(?:{_SPECIAL}|</(?:{_ANSWER})>))+\s*\Z",
+    rf"\A(?:(?:{_SPECIAL}|<(?:{_ANSWER})(?::\w+)?>)\s*)+|"
+    rf"(?:\s*(?:{_SPECIAL}|</(?:{_ANSWER})(?::\w+)?>))+\s*\Z",
     re.IGNORECASE,
 )
 
@@ -116,7 +120,7 @@ _FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
 
 
 def strip_reasoning(text: str) -> str:
-    """Return the text without reasoning (closed, unclosed, half open, nested) and outer fence."""
+    """Return the text without reasoning and without an outer fence."""
     text = _final_channel(text.strip())
     kept: list[str] = []
     at = 0
@@ -137,7 +141,10 @@ def _outside_code(tag: re.Pattern[str], text: str, start: int) -> re.Match[str] 
 
 
 def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
-    """Return the end of reasoning: its closing, else the last closing, else the text's end."""
+    """Return where reasoning ends.
+
+    At its closing, else at the last closing, else with the text.
+    """
     depth, end = 1, len(text)
     for found in form.finditer(text, start):
         if found.lastgroup == "opens":
@@ -150,7 +157,7 @@ def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _final_channel(text: str) -> str:
-    """Return the part of an answer in the harmony format that is for the reader."""
+    """Return the part of a harmony answer that is for the reader."""
     finals = list(_FINAL.finditer(text))
     if not finals:
         return "" if _CHANNEL.match(text) else text

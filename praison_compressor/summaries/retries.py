@@ -40,7 +40,10 @@ _PASSING = frozenset({"network", "quota", "provider"})
 
 @dataclass
 class Asker:
-    """Ask a summarizer for one summary; sum up what its requests cost, rejected ones too."""
+    """Ask a summarizer for one summary; sum up the cost.
+
+    Rejected answers are paid for, too.
+    """
 
     config: CompressorConfig
     summarizer: Any
@@ -61,7 +64,7 @@ class Asker:
 
     @property
     def window(self) -> int | None:
-        """Return the tokens that the model reads and writes, or None for any number."""
+        """Return the window in tokens, or None for any number."""
         listed = _listed_window(self.summarizer, self.model)
         return self.windows.of(self.model_name, listed)
 
@@ -95,7 +98,7 @@ class Asker:
                 await asyncio.sleep(wait)
 
     async def _answer(self, messages: list[Message], most: int) -> SummaryReply:
-        """Return one answer; emit an event before it, and one after it with its cost.
+        """Return one answer; emit an event before and after it.
 
         Raises:
             SummarizerUnavailable: no answer came, or no request is left.
@@ -136,7 +139,7 @@ STARTING_UP = 60.0
 
 
 def _stated(given: Any, name: str, kind: type[Any] | tuple[type[Any], ...]) -> Any:
-    """Return an attribute, or None if its type differs or reading it fails."""
+    """Return an attribute, or None if unreadable or of another type."""
     with suppress(Exception):
         value = getattr(given, name, None)
         # A bool is an int to Python, and no window.
@@ -145,7 +148,7 @@ def _stated(given: Any, name: str, kind: type[Any] | tuple[type[Any], ...]) -> A
 
 
 def _listed_window(summarizer: Any, model: str | None) -> int | None:
-    """Return the window that a summarizer states, or None where it states none."""
+    """Return the window that a summarizer states, or None."""
     stated, ask = _stated(summarizer, "window", int), _stated(summarizer, "window_for", object)
     if callable(ask):
         with suppress(Exception):
@@ -286,12 +289,12 @@ class LearnedWindows:
         self._learned: dict[str | None, int] = {}
 
     def of(self, model: str | None, listed: int | None) -> int | None:
-        """Return the smaller of the learned and the listed window; None for any number."""
+        """Return the smaller of the learned and the listed window."""
         known = [window for window in (self._learned.get(model), listed) if window is not None]
         return min(known, default=None)
 
     def learn(self, model: str | None, error: Exception, *, sent: int, most: int) -> None:
-        """Learn a smaller window from the refusal of a request that was too long.
+        """Learn a smaller window from a refusal as too long.
 
         The refusal's own number counts, unless the request was smaller or the number was known:
         then half of the request. `sent` are the request's tokens, `most` those of its answer.

@@ -17,7 +17,9 @@ CLEANING_UP = 2.0
 
 
 def begin(work: Callable[[], T], *, context: contextvars.Context | None = None) -> Future[T]:
-    """Begin work that may block, in a daemon thread with this context or the one given.
+    """Begin work that may block, in a daemon thread.
+
+    The thread has a copy of this context, or the context given.
 
     No executor: the interpreter joins an executor's threads at its exit, however long they take.
     """
@@ -38,12 +40,14 @@ def begin(work: Callable[[], T], *, context: contextvars.Context | None = None) 
 
 
 def apart(work: Callable[[], T]) -> T:
-    """Do the work in a thread with this context, and wait for its result."""
+    """Do the work in a thread with this context; wait."""
     return begin(work).result()
 
 
 def run(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine to its end, inside a running loop in a thread.
+    """Run a coroutine to its end, from anywhere.
+
+    If a loop runs in this thread, the coroutine runs in another thread.
 
     Not by `asyncio.run`, which waits for tasks that swallow their cancellation, however long.
     """
@@ -71,7 +75,9 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
 
 async def in_time(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[T] | None:
-    """Return the ended task, or None after `seconds`; then, or when cancelled, end the work.
+    """Return the ended task, or None after `seconds`.
+
+    Work that has not ended then, or when this is cancelled, is cancelled and abandoned.
 
     Not `asyncio.wait_for`: it waits until cancelled work ends, however long.
     """

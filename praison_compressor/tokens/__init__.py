@@ -4,7 +4,8 @@
 - `encodings`: tokens of texts
 - `images`: tokens of images
 - `models`: windows and prices
-- `refusals`: the window in a provider's refusal
+- `refusals`: whether a provider's refusal means length, and which window
+- `windows`: a window learned from requests that passed and that were refused
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """Read a provider's refusal of a request as too long: does it mean length, and which window.
 
 Words decide whether a refusal can mean length; numbers are believed only where the size of the
-refused request allows them. New wordings of servers belong into the tables of this module.
+refused request allows them. A new wording of a server is a new line in one of the tables.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -35,49 +35,68 @@ class Overflow:
 
 # -------------------------------------------------------------- words
 
-_CERTAIN = re.compile(
-    r"context[ _]?(?:length|window)[ _]?(?:is )?(?:was )?exceed|max_(?:prompt_)?tokens_exceeded"
-    r"|(?:context|prompt|input|sequence|model)[ _](?:length|window|size|limit)[^.\d]{0,40}exceed"
-    r"|(?:exceed|exceeds|exceeded|longer|larger|greater|too large)\b[^.\d]{0,60}"
-    r"\b(?:context|token limit|(?:input|prompt|sequence|model|text) (?:length|size|tokens)"
-    r"|number of (?:input )?tokens)"
-    r"|context (?:the )?overflow|maximum context|max(?:imum)? message tokens"
-    r"|max(?:imum)? (?:model|prompt|input|sequence) length"
-    r"|(?:prompt|inputs?|query|text|messages?|conversation) (?:is |are |was )?too (?:long|large)"
-    r"|(?:prompt|input|text)(?: token)?s? length (?:is )?too long|range of input length"
-    r"|prompt exceeds max length|model max length|too many (?:input |prompt |total text )?tokens"
-    r"|too many total text bytes|(?:input|prompt) token count|input tokens exceed"
-    r"|inputs?`? (?:tokens|must have less)|string too long.*tokens|exceed_context_size|n_ctx"
-    r"|reduce (?:the length of|your (?:prompt|message|input)|the (?:prompt|input))"
-    r"|max_new_tokens`? must be|tokens? in the prompt cannot exceed|total message (?:size|token)"
-    r"|上下文(?:长度|窗口)|输入(?:长度|内容|文本)?(?:过长|超)|(?:prompt|输入).{0,6}(?:过长|超长|超过)",
-    re.IGNORECASE | re.DOTALL,
+
+def _any(*phrases: str) -> re.Pattern[str]:
+    """Compile a pattern that any of the phrases fits."""
+    return re.compile("|".join(phrases), re.IGNORECASE | re.DOTALL)
+
+
+_CERTAIN = _any(
+    r"context[ _]?(?:length|window)[ _]?(?:is |was )?exceed",
+    r"max_(?:prompt_)?tokens_exceeded",
+    r"exceed_context_size|n_ctx",
+    r"(?:context|prompt|input|sequence|model)[ _](?:length|window|size|limit)[^.\d]{0,40}exceed",
+    r"(?:exceed(?:s|ed)?|longer|larger|greater|too large)\b[^.\d]{0,60}\bcontext",
+    r"(?:exceed(?:s|ed)?|longer|larger|greater|too large)\b[^.\d]{0,60}\btoken limit",
+    r"(?:exceed(?:s|ed)?|longer|larger|greater|too large)\b[^.\d]{0,60}"
+    r"\b(?:input|prompt|sequence|model|text) (?:length|size|tokens)",
+    r"(?:exceed(?:s|ed)?|longer|larger|greater|too large)\b[^.\d]{0,60}"
+    r"\bnumber of (?:input )?tokens",
+    r"context (?:the )?overflow",
+    r"maximum context",
+    r"max(?:imum)? message tokens",
+    r"max(?:imum)? (?:model|prompt|input|sequence) length",
+    r"(?:prompt|inputs?|query|text|messages?|conversation) (?:is |are |was )?too (?:long|large)",
+    r"(?:prompt|input|text)(?: token)?s? length (?:is )?too long",
+    r"range of input length",
+    r"prompt exceeds max length|model max length",
+    r"too many (?:input |prompt |total text )?tokens|too many total text bytes",
+    r"(?:input|prompt) token count|input tokens exceed",
+    r"inputs?`? (?:tokens|must have less)|max_new_tokens`? must be",
+    r"string too long.*tokens",
+    r"reduce (?:the length of|your (?:prompt|message|input)|the (?:prompt|input))",
+    r"tokens? in the prompt cannot exceed|total message (?:size|token)",
+    r"上下文(?:长度|窗口)|输入(?:长度|内容|文本)?(?:过长|超)|(?:prompt|输入).{0,6}(?:过长|超长|超过)",
 )
 """Words that mean length with any status."""
 
-_POSSIBLE = re.compile(
-    r"too (?:long|large|big|many)|exceed|tokens?\b|max(?:imum|_)? ?(?:length|size)|\blimit|\blength"
-    r"|\bcontext\b|oversized|shorten|truncat|payload|entity|\bsize\b|长度|超过|超出|过长",
-    re.IGNORECASE,
+_POSSIBLE = _any(
+    r"too (?:long|large|big|many)|exceed|oversized|shorten|truncat",
+    r"tokens?\b|max(?:imum|_)? ?(?:length|size)|\blimit|\blength|\bcontext\b|\bsize\b",
+    r"payload|entity",
+    r"长度|超过|超出|过长",
 )
 """Words that can mean length where the status is that of a refused request."""
 
-_OTHER = re.compile(
-    r"array too long|array_above_max|too many (?:images|tools|functions|stop|files|parameters)"
-    r"|max_(?:completion_|output_)?tokens\W{0,3} (?:is too large|must be|should be|cannot|exceed)"
-    r"|(?:supports|allows) at most \d+ (?:completion|output)|\btools?\[|\.name\b|function name"
-    r"|temperature|top_p|image|audio|stop sequence|schema|content[ _]policy|api[ _]key|tool_call_id"
-    r"|'role'|alternate|unknown parameter|unrecognized|unsupported|budget_tokens|metadata",
-    re.IGNORECASE,
+_OTHER = _any(
+    r"array too long|array_above_max",
+    r"too many (?:images|tools|functions|stop|files|parameters)",
+    r"max_(?:completion_|output_)?tokens\W{0,3} (?:is too large|must be|should be|cannot|exceed)",
+    r"(?:supports|allows) at most \d+ (?:completion|output)|budget_tokens",
+    r"\btools?\[|\.name\b|function name|tool_call_id|schema|stop sequence",
+    r"temperature|top_p|image|audio|metadata",
+    r"content[ _]policy|api[ _]key",
+    r"'role'|alternate|unknown parameter|unrecognized|unsupported",
 )
 """Words about something else than the length of the messages."""
 
-_THROTTLE = re.compile(
-    r"rate[ _-]?limit|(?:tokens|requests) per (?:min|day|hour|sec)|\b[TR]P[MD]\b|quota|throttl"
-    r"|too many requests|slow down|(?:try(?:ing)? again|retry) (?:in|after)|wait before"
-    r"|per[- ]minute",
-    re.IGNORECASE,
+_THROTTLE = _any(
+    r"rate[ _-]?limit|throttl|too many requests|slow down|\bservice unavailable:",
+    r"(?:tokens|requests) per (?:min|day|hour|sec)|per[- ]minute|\b[TR]P[MD]\b",
+    r"(?:try(?:ing)? again|retry) (?:in|after)|wait before",
+    r"quota|(?:monthly|daily|weekly) |billing|credits?\b|insufficient (?:balance|funds)",
 )
+"""Words about limits of a time or a bill."""
 
 _PER_MINUTE = re.compile(
     r"limit\D{0,12}(\d[\d,_]*)\b(?:(?!used).){0,40}?requested\D{0,12}(\d[\d,_]*)",
@@ -169,16 +188,23 @@ _NO_SIZE = re.compile(
 """Numbers that are codes or identifiers."""
 
 
-def overflow_of(error: BaseException, sent: int | None = None) -> Overflow | None:
+def overflow_of(
+    error: BaseException, sent: int | None = None, said: Iterable[str] = ()
+) -> Overflow | None:
     """Return what a refusal says of a request's length; None if the refusal means something else.
 
     Args:
         error: what the client raised.
         sent: our count of the refused request. Numbers that this size excludes are dropped; without
             `sent` the numbers are returned as named.
+        said: texts of the request, which a refusal may repeat.
     """
     links = list(_causes(error))
-    text = _NO_SIZE.sub(" ", " ".join(map(_words, links)))
+    text = " ".join(map(_words, links))
+    for own in said:
+        if len(own) >= LEAST_REPEATED:
+            text = text.replace(own, " ").replace(own[:LEAST_REPEATED], " ")
+    text = _NO_SIZE.sub(" ", _REPEATED.sub(" ", text) if _FIELD.search(text) else text)
     statuses = {status for link in links for status in _statuses(link)}
     if 429 in statuses or _THROTTLE.search(text):
         return _beyond_a_minute(text, sent)
@@ -191,6 +217,13 @@ def overflow_of(error: BaseException, sent: int | None = None) -> Overflow | Non
         asked -= within
     named = Overflow(window, asked, answer, certain)
     return named if sent is None else _believed(named, text, sent)
+
+
+LEAST_REPEATED = 40
+"""Characters of the shortest text that is taken for a repeated one."""
+
+_FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s*:.*", re.DOTALL)
+"""A validator's list of wrong fields repeats what it was given."""
 
 
 def _beyond_a_minute(text: str, sent: int | None) -> Overflow | None:

@@ -73,8 +73,8 @@ class Budget:
     tail_share: float = TAIL_SHARE
     costs: Costs | None = None
     """Prices and pace by which masks are decided; None: unknown, `MASK_WORTH` decides."""
-    tiny_tail_share: float = TAIL_SHARE
-    """The tail's share where head and newest step leave little room."""
+    tiny_tail_share: float | None = None
+    """The tail's share of an exact size where head and newest step leave little room."""
     mask_reach: float = 0.5
     """Masks alone are enough at this share of the way from the target up to the trigger. Higher up
     the prefix is given up for them again and again (tests/benchmarks/economy.py)."""
@@ -110,7 +110,7 @@ class Budget:
         """
         budget = cls._with_target(config, target, target, target)
         if config.recall:
-            return budget
+            return replace(budget, tiny_tail_share=TAIL_SHARE)
         return replace(
             budget,
             tail_share=EXACT_TAIL_SHARE,
@@ -142,6 +142,11 @@ class Budget:
             recent_turns=config.keep_recent_turns or 0,
             mask_recent=min(target // 2, tail),
         )
+
+    @property
+    def window_limit(self) -> int:
+        """Return the limit that follows from a window; 0 for a size that was asked for."""
+        return 0 if self.large is None else self.limit
 
     def prose_for(self, source_tokens: int) -> int:
         """Return the tokens to ask of the model for a segment of that size."""

@@ -101,7 +101,7 @@ class Way(NamedTuple):
     """Runs that are small beside another, too, and a run that is one summary alone."""
 
 
-BESIDE, FOLD, ALL = Way(False, False), Way(True, False), Way(True, True)
+BESIDE, EVERY, FOLD, ALL = Way(False, False), Way(False, True), Way(True, False), Way(True, True)
 
 
 def runs_of(view: View, tail_start: int, way: Way) -> list[Run]:
@@ -256,15 +256,20 @@ class Summaries:
             BudgetTooSmall: no cut comes down to the limit.
         """
         target, limit, size = self.budget.target, self.budget.limit, self.view.size()
-        least = size
+        tried = []
         for goal in (target, (target + limit) // 2, limit):
             found = self._mildest(goal)
             if found.fits(goal):
                 return found, goal
-            least = min(least, found.kept + found.texts)
             if size <= limit:
                 return None
-        raise BudgetTooSmall(least, limit, culprit=largest_fixed(self.view))
+            tried.append(found)
+        nearest = min(tried, key=lambda split: split.kept + split.texts)
+        # The way to a lower goal may come down further than the mildest way to the limit.
+        if nearest.fits(limit):
+            return nearest, limit
+        needed = nearest.kept + nearest.texts if nearest.runs else size
+        raise BudgetTooSmall(needed, limit, culprit=largest_fixed(self.view))
 
     def _mildest(self, goal: int) -> Split:
         """Return the mildest way to the goal that leaves the tail its share, else the longest tail.
@@ -272,7 +277,7 @@ class Summaries:
         If no way comes down to the goal, return the one that comes nearest.
         """
         enough = self.view.oldest(min(self._asked, self._share(goal)))
-        ways = (FOLD, ALL) if self._old == 0 or self._is_full() else (BESIDE, FOLD, ALL)
+        ways = (FOLD, ALL) if self._old == 0 or self._is_full() else (BESIDE, EVERY, FOLD, ALL)
         found = [self._longest(goal, way, self._reserve(goal, way)) for way in ways]
         roomy = [s for s in found if s.fits(goal) and self._has_room(goal, s.way)]
         for split in roomy:

@@ -27,9 +27,8 @@ from ..messages import (
     to_plain,
     tool_calls_of,
 )
-from ..messages.calls import with_shorter_calls
 from ..messages.display import in_words
-from ..messages.excerpts import cut
+from ..messages.excerpts import cut, with_shorter_calls
 from ..messages.shapes import encodable, makes_calls
 from ..quotes import call_line, telling_line
 from ..quotes.passages import said_by, without_notes

@@ -35,8 +35,8 @@ from .jobs import (
 from .view import View, largest_fixed
 
 TINY_ROOM = 500
-"""Tokens beside what cannot be dropped below which the newest messages go before the first step and
-the quotes (tests/benchmarks/exam, sessions 6 and 7)."""
+"""Tokens of an exact size beside what cannot be dropped, below which the newest messages go before
+the first step and the quotes (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
 def plan(
@@ -62,8 +62,9 @@ def plan(
     budget = _marks(view, budget, force)
     if view.size() <= budget.trigger:
         return short
-    if budget.target - view.fixed() < TINY_ROOM:
-        view, budget = view.without_first_step(), replace(budget, tail_share=budget.tiny_tail_share)
+    share = budget.tiny_tail_share
+    if share is not None and budget.target - view.fixed() < TINY_ROOM:
+        view, budget = view.without_first_step(), replace(budget, tail_share=share)
     found = _yielding(Summaries(view, budget, measures, by_model))
     return short if found is None else replace(found, excerpts=tuple(excerpts))
 
@@ -118,15 +119,40 @@ def _marks(view: View, budget: Budget, force: bool) -> Budget:
     fixed = view.fixed()
     if fixed > budget.limit:
         raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
-    budget = budget.beside(fixed)
+    budget = _mark(view, budget.beside(fixed))
     budget = budget.forced(view.size()) if force else budget
     target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
     return replace(budget, target=target)
 
 
+BOUND_MARK = 0.75
+"""Place between trigger and limit of the mark in a loop with signed thinking; the rest is for
+providers that count more than we do."""
+
+
+LEAST_GROWTH = 0.2
+"""Place between target and trigger of the lowest such mark: a compression must last a while."""
+
+
+def _mark(view: View, budget: Budget) -> Budget:
+    """Return the budget, whose trigger differs where there is signed thinking.
+
+    A compression in a running loop makes the loop's thinking invalid: the trigger is higher there.
+    At a turn's start, where none has to be kept, another turn as long as the last one must fit.
+    """
+    if not view.signed or budget.limit <= budget.trigger:
+        return budget
+    raised = budget.trigger + int(BOUND_MARK * (budget.limit - budget.trigger))
+    if view.is_bound:
+        return replace(budget, trigger=raised)
+    users, least = view.transcript.users, budget.between(LEAST_GROWTH)
+    last = view.span(users[-2], users[-1]) if len(users) > 1 else 0
+    return replace(budget, trigger=min(budget.trigger, max(least, raised - last)))
+
+
 def is_due(view: View, budget: Budget) -> bool:
     """Return whether the view is above the mark at which it is compressed."""
-    return view.size() > budget.beside(view.fixed()).trigger
+    return view.size() > _mark(view, budget.beside(view.fixed())).trigger
 
 
 # -------------------------------------------------------------- masks

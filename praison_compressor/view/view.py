@@ -8,9 +8,9 @@ Pure: from the same transcript and segments comes the same view, byte for byte.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from ..ledger.segments import Segment, Session
 from ..messages import Message, Transcript
 from ..messages.digests import Originals
 from ..messages.forks import lazy
+from ..messages.thinking import without_thinking
 from .masks import answered
 
 Run = tuple[int, int]
@@ -117,6 +118,10 @@ class View:
     """Tokens of the messages as they came, before renderings in them were expanded."""
     session: Session = NO_SESSION
     """The snapshot of the ledger that the segments are from."""
+    limit: int = 0
+    """Tokens that the provider takes; 0: a size was asked for."""
+    signed: Mapping[int, int] = field(default_factory=dict)
+    """Messages with signed thinking, and their tokens without it."""
 
     # ---------------------------------------------------------- what may be replaced
 
@@ -141,7 +146,11 @@ class View:
 
     @lazy
     def head_end(self) -> int:
-        """Return the index after the head: system, task and, where it fits, the step after it."""
+        """Return the index after the head: system, task and, where it fits, the answer to it.
+
+        A call with its results is no answer: some APIs refuse a summary, which is a user message,
+        right behind a result.
+        """
         end, allowed = 0, self.allowed
         while end < len(allowed) and not allowed[end]:
             end += 1
@@ -149,7 +158,8 @@ class View:
             return end
         room = self.head_tokens - sum(self.tokens[self.transcript.leading : end])
         first = next((step for step in self.transcript.steps if step.start == end), range(end, end))
-        return first.stop if sum(self.tokens[i] for i in first) <= room else end
+        is_answer = len(first) == 1 and sum(self.tokens[i] for i in first) <= room
+        return first.stop if is_answer else end
 
     def without_first_step(self) -> View:
         """Return the view whose head is the system messages and the task alone."""
@@ -196,6 +206,40 @@ class View:
             return self.standing
         before = _step_of(min(self.head_end, self.standing[0].start), self.transcript).start
         return (Tile(before, before, self.pinned), *self.standing)
+
+    # ---------------------------------------------------------- signed thinking
+
+    @property
+    def is_bound(self) -> bool:
+        """Return whether the running tool loop has signed thinking, which no change may precede."""
+        users = self.transcript.users
+        return bool(self.signed) and max(self.signed) > (users[-1] if users else -1)
+
+    @lazy
+    def unbound(self) -> frozenset[int]:
+        """Return the messages whose signed thinking was written behind other messages.
+
+        Written since the newest compression before it are those of turns that began since. The
+        running loop keeps its thinking: the API demands that.
+        """
+        if not self.signed or not self.standing:
+            return frozenset()
+        users, origins = self.transcript.users, self.transcript.origins
+        running = users[-1] if users else -1
+        found, tiles, until = set[int](), list(reversed(self.standing)), -1
+        for index in sorted(self.signed):
+            while tiles and tiles[-1].end <= index:
+                length = tiles.pop().segment.transcript_length
+                since = (user for user in users if (origins[user] or 0) >= length - 1)
+                until = max(until, next(since, running))
+            if index < min(until, running):
+                found.add(index)
+        return frozenset(found)
+
+    def _sendable(self, messages: Sequence[Message]) -> Sequence[Message]:
+        if not self.unbound:
+            return messages
+        return [without_thinking(m) if n in self.unbound else m for n, m in enumerate(messages)]
 
     # ---------------------------------------------------------- what a plan may choose from
 
@@ -261,7 +305,9 @@ class View:
     def message_tokens(self, index: int) -> int:
         """Return the tokens of one message as it is outside summaries."""
         found = self.replaced.get(index)
-        return self.tokens[index] if found is None else found.tokens
+        if found is not None:
+            return found.tokens
+        return self.signed[index] if index in self.unbound else self.tokens[index]
 
     def source(self, start: int, end: int) -> int:
         """Return the tokens of a run's original messages."""
@@ -286,12 +332,12 @@ class View:
 
         Renderings are copies: a host may edit what it sends.
         """
-        return shown(self.own or self.transcript.messages, self.sent)
+        return shown(self._sendable(self.own or self.transcript.messages), self.sent)
 
     def between(self, start: int, end: int) -> list[Message]:
         """Return the view of a run of the transcript."""
         inside = (tile for tile in self.sent if start <= tile.start < end or start < tile.end < end)
-        return shown(self.transcript.messages, inside, start, end)
+        return shown(self._sendable(self.transcript.messages), inside, start, end)
 
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return the messages of a run as they came, in the order in which they came."""

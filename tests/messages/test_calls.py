@@ -9,7 +9,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import check, tool_calls_of
-from praison_compressor.messages.calls import with_shorter_calls
+from praison_compressor.messages.excerpts import with_shorter_calls
 from tests.helpers.texts import prose
 
 BIG = prose(28_000)

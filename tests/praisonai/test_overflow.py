@@ -39,7 +39,7 @@ TOO_LONG = Failure(400, "Input is too long for requested model.", "invalid_reque
 
 @pytest.fixture(autouse=True)
 def half(host: LocalProvider) -> None:
-    """A provider whose window is half of what the agent was told."""
+    """A provider whose window is half of the option's."""
     host.set_window(HALF)
 
 

@@ -74,7 +74,7 @@ def called(folder: Path, *words: str, **environment: str) -> subprocess.Complete
     )
 
 
-def told(folder: Path, script: str, **environment: str) -> Any:
+def heard(folder: Path, script: str, **environment: str) -> Any:
     """What such a process says in its last line."""
     done = ran(folder, SAY + textwrap.dedent(script), **environment)
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -119,7 +119,7 @@ def test_options_from_the_hosts_file(elsewhere: Path) -> None:
         own = asked({"strategy": "summarize", "protect_last_n_tokens": 99})
         print(json.dumps([asked("summarize"), own, asked("truncate")]))
     """
-    assert told(elsewhere, script) == [
+    assert heard(elsewhere, script) == [
         {"auxiliary_model": "aux", "protect_last_n_tokens": 77},
         {"auxiliary_model": "aux", "protect_last_n_tokens": 99},
         None,
@@ -127,7 +127,7 @@ def test_options_from_the_hosts_file(elsewhere: Path) -> None:
 
 
 def test_it_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
-    """The host tells no plugin that it was disabled: it is asked at each turn."""
+    """No callback follows when a plugin is disabled: each turn asks whether it is enabled."""
     script = """
         from praisonaiagents import plugins
         agent = Agent(instructions="x", context="summarize", output="silent")
@@ -139,7 +139,7 @@ def test_it_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
         states.append(agent.context_compressor is not None)
         print(json.dumps(states))
     """
-    said = told(elsewhere, script, PRAISONAI_PLUGINS="praison-compressor")
+    said = heard(elsewhere, script, PRAISONAI_PLUGINS="praison-compressor")
     assert said == [True, False, True]
 
 
@@ -154,9 +154,9 @@ def test_the_hosts_own_commands_switch_it_on_and_off(elsewhere: Path) -> None:
     """
     done = ran(elsewhere, commands % "enable")
     assert "Discovered 1 plugin(s)" in done.stdout
-    assert told(elsewhere, "print(json.dumps(asked(None)))")["protect_last_n_tokens"] == 77
+    assert heard(elsewhere, "print(json.dumps(asked(None)))")["protect_last_n_tokens"] == 77
     ran(elsewhere, commands % "disable")
-    assert told(elsewhere, "print(json.dumps(asked(None)))") is None
+    assert heard(elsewhere, "print(json.dumps(asked(None)))") is None
 
 
 PROPOSED = ROOT / "praison_compressor" / "docs" / "upstream" / "plugins" / "context_compressor.py"
@@ -254,7 +254,7 @@ def test_the_environments_strategy_says_otherwise(elsewhere: Path) -> None:
         print(json.dumps(said))
     """
     on = {"PRAISONAI_PLUGINS": "true", "PRAISONAI_CONTEXT_STRATEGY": "truncate"}
-    assert told(elsewhere, script, **on) == [None, None, None, DEFAULT]
+    assert heard(elsewhere, script, **on) == [None, None, None, DEFAULT]
 
 
 def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere: Path) -> None:
@@ -266,7 +266,7 @@ def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere: Path) -> No
         states = [asked(None), asked(CompressorContext(auxiliary_model="aux"))["auxiliary_model"]]
         print(json.dumps([*states, asked(None)]))
     """
-    assert told(elsewhere, script, PRAISONAI_PLUGINS="true") == [DEFAULT, "aux", DEFAULT]
+    assert heard(elsewhere, script, PRAISONAI_PLUGINS="true") == [DEFAULT, "aux", DEFAULT]
 
 
 @pytest.mark.parametrize(
@@ -323,9 +323,9 @@ def test_a_wrong_value_costs_the_other_options_nothing(elsewhere: Path) -> None:
     done = called(elsewhere / "below", "-c", SAY + script, PYTHONPATH=paths(elsewhere))
     said = json.loads(done.stdout.strip().splitlines()[-1])
     assert said == {"auxiliary_model": "aux", "protect_last_n_tokens": 77}
-    (told,) = [line for line in done.stderr.splitlines() if "target_ratio" in line]
-    assert "target_ratio='lots': expected a number above 0 and up to 1; left out" in told
-    assert str(elsewhere / ".praisonai" / "config.yaml") in told
+    (fault,) = [line for line in done.stderr.splitlines() if "target_ratio" in line]
+    assert "target_ratio='lots': expected a number above 0 and up to 1; left out" in fault
+    assert str(elsewhere / ".praisonai" / "config.yaml") in fault
     assert "output_reserve=5000: leaves nothing of context_window=4000" in done.stderr
 
 

@@ -247,12 +247,13 @@ def test_tools_that_are_gone_or_renamed_since(host: LocalProvider) -> None:
 
 
 @pytest.mark.parametrize("path", [OPENAI, LITELLM])
+@pytest.mark.parametrize("rules", [Rules(alternate=True), Rules(answered_results=True)])
 def test_a_provider_that_wants_strict_turns(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, rules: Rules
 ) -> None:
     """Kept steps stand between messages of alternating roles."""
     with (
-        strict_provider(rules=Rules(alternate=True)) as provider,
+        strict_provider(rules=rules) as provider,
         at_home(monkeypatch, tmp_path, provider) as host,
     ):
         made = working(host, path, rounds=2)

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -107,13 +108,19 @@ def test_the_gateway_leaves_idle_sessions_of_ours(host: LocalProvider, is_ours: 
     assert (len(working) == 60) is is_ours
 
 
+COLD_SECONDS = 3.0
+"""Longer than a turn on a busy machine: no request of the talk finds the cache cold."""
+
+
 def test_the_gateways_sweep_prepares_the_next_summary(host: LocalProvider) -> None:
     """A conversation that rests is compressed in its idle loop: the next turn waits for nothing."""
     server = pytest.importorskip("praisonai_bot.gateway.server")
     gateway = server.WebSocketGateway()
-    made = agent(host, OPENAI, context(host, cache_ttl_seconds=0.01))
+    made = agent(host, OPENAI, context(host, cache_ttl_seconds=COLD_SECONDS))
     chat(made, [turn(n) for n in range(7)])
+    assert host.for_model("aux") == []
     gateway.register_agent(made, "ada")
+    time.sleep(COLD_SECONDS)
     idle_session(gateway)
     ours = made.context_compressor
     assert ours.engine().background.wait(60)

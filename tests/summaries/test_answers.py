@@ -71,21 +71,35 @@ class Reason(enum.Enum):
     MAX_TOKENS = "MAX_TOKENS"
 
 
+class Numbered(enum.IntEnum):
+    """As Google's protocol buffers have it: the number says nothing."""
+
+    STOP = 1
+    MAX_TOKENS = 2
+    SAFETY = 3
+
+
 @pytest.mark.parametrize(
     ("reasons", "why"),
     [
         (
             ("length", "LENGTH", "MAX_TOKENS", "max_output_tokens", "FinishReason.MAX_TOKENS",
-             "model_length", "incomplete", "model_context_window_exceeded", Reason.MAX_TOKENS),
+             "model_length", "incomplete", "model_context_window_exceeded", Reason.MAX_TOKENS,
+             Numbered.MAX_TOKENS, "ERROR_LIMIT", "TOKEN_LIMIT", "NOT_FINISHED", "network_error",
+             "insufficient_system_resource", "user_cancelled", "abort", "pause_turn",
+             {"type": "max_tokens"}, ["length"], "malformed_model_output"),
             "cut off",
         ),
         (
             ("content_filter", "SAFETY", "refusal", "RECITATION", "PROHIBITED_CONTENT",
-             "guardrail_intervened", "BLOCKLIST"),
+             "guardrail_intervened", "BLOCKLIST", "content-filter", "contentFiltered",
+             "ERROR_TOXIC", "IMAGE_SAFETY", "SPII", "sensitive", "unsafe", Numbered.SAFETY),
             "refusal",
         ),
         (("tool_calls", "tool_use", "function_call", "MALFORMED_FUNCTION_CALL"), "tool call"),
-        (("stop", "STOP", "end_turn", "stop_sequence", "eos_token", "COMPLETE", None, ""), ""),
+        (("stop", "STOP", "end_turn", "stop_sequence", "eos_token", "COMPLETE", None, "",
+          "completed", "eos", "finished", "STOP_SEQUENCE", "done", Numbered.STOP,
+          "FINISH_REASON_STOP"), ""),
     ],
     ids=["cut off", "filter", "call", "finished"],
 )  # fmt: skip

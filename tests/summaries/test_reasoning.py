@@ -15,6 +15,7 @@ TOKENS = {
             *("think", "thinking", "thought", "Thought", "thoughts", "reasoning", "reason"),
             *("reflection", "analysis", "scratchpad", "REASONING_SCRATCHPAD", "antThinking"),
             *("inner_monologue", "chain_of_thought", "rationale", "mm:think", "seed:think"),
+            *("thought_process", "self-reflection", "antml:thinking", "think:opensource"),
             *("longcat_think", "think_never_used_51bce0c785ca2f68081bfa7d91973934"),
         )
     },
@@ -38,6 +39,9 @@ TOKENS = {
 """Openings and closings that also occur half open, unclosed and nested."""
 
 PHRASES = {
+    "[reasoning]": "[/reasoning]",
+    "<!-- thinking\n": "\n-->",
+    "assistantanalysis": "assistantfinal",
     "<|think|>": "<|end|><|begin|>assistant<|content|>",
     "<|channel|>analysis<|message|>": "<|end|><|start|>assistant<|channel|>final<|message|>",
     "analysis": "assistantfinal",
@@ -104,6 +108,8 @@ def test_a_tag_in_backticks_is_text(opening: str, closing: str) -> None:
                 'It says "here is my response:" in the log.',
                 "Thought: the cache is stale, so the run was repeated.",
                 "a < think, b > c",
+                "The state is [analysis], see [reason] below.",
+                "<!-- kept --> The parser drops comments.",
                 "## Errors and fixes\nError: rate limit exceeded",
             )
         ),

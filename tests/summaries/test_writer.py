@@ -229,24 +229,6 @@ def test_a_failure_that_may_pass_is_tried_again():
         assert len(model.requests) == calls
 
 
-def test_overhead_above_the_trigger_is_not_fought():
-    """A compression that only the next turns need waits until they do, and then frees room for
-    several: not one every other turn, each too small for a model's text."""
-    model, events = Paid("## Done\nWord for word."), []
-    ours = compressor(model, events.append, context_window=16_000)
-    talk = [{"role": "user", "content": "Task: " + "detail " * 9_800}]
-    assert 9_600 < ours.tokens.messages(talk) < 12_000
-    for turn in range(24):
-        talk += [
-            {"role": "assistant", "content": f"answer {turn} " + "word " * 300},
-            {"role": "user", "content": f"next {turn}"},
-        ]
-        assert ours.compress_sync(list(talk), session_id="s").tokens_after <= 12_000
-    committed = [event for event in events if event.name == "committed"]
-    assert len(committed) <= 8
-    assert [event for event in events if event.name == "fell_back"] == []
-
-
 IDS = [f"k-{n}" for n in range(417, 517)]  # three tokens each
 STOCK = step("c", " ".join(IDS), "list_stock")
 TEXT = " ".join(IDS[::2][:38])

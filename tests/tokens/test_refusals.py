@@ -5,7 +5,10 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator
+from typing import Any
 
+import httpx
+import openai
 import pytest
 
 from praison_compressor.testing import Failure, LocalProvider, Reply
@@ -25,67 +28,19 @@ def names(wordings: tuple[Wording, ...]) -> list[str]:
 
 @pytest.mark.parametrize("said", TOO_LONG, ids=names(TOO_LONG))
 def test_every_wording_means_length(said: Wording) -> None:
-    """A wording that names the window teaches it; no other number is taken for one."""
+    """A wording that names the window teaches it; no other number is read as one."""
     error = said.error(said.said(asked=SENT, window=WINDOW, chars=4 * SENT))
     found = overflow_of(error, SENT)
     assert found is not None
     assert found.window in ((WINDOW,) if said.names_window else (None,))
     assert found.asked in (None, SENT)
+    assert found.answer in (None, 512)
 
 
 @pytest.mark.parametrize("said", OTHERS, ids=names(OTHERS))
 def test_what_a_smaller_request_does_not_mend(said: Wording) -> None:
     """Limits per minute, and what concerns other things than messages, mean no length."""
     assert overflow_of(said.error(said.words), SENT) is None
-
-
-SAYINGS = {
-    "This model's maximum context length is 8192 tokens. However, your messages resulted in "
-    "9120 tokens. Please reduce the length of the messages.": (8192, 9120),
-    "This model's maximum context length is 8192 tokens. However, you requested 10000 tokens "
-    "(5804 in the messages, 100 in the functions, and 4096 in the completion).": (8192, 5904, 4096),
-    "This model's maximum context length is 4096 tokens. However, you requested 1024 output tokens "
-    "and your prompt contains at least 3073 input tokens": (4096, None, 1024),
-    "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context "
-    "length is 8192 tokens and your request has 5904 input tokens": (8192, 5904, 4096),
-    "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input "
-    "length or `max_tokens` and try again": (200000, 188240, 21333),
-    "You requested a total of 140000 tokens: 130000 tokens from the input messages and 10000 "
-    "tokens for the completion. That exceeds the maximum context length of 131072.": (
-        131072,
-        130000,
-        10000,
-    ),
-    "prompt is too long: 215000 tokens > 200000 maximum": (200000, 215000),
-    "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).": (
-        1048576,
-        1200000,
-    ),
-    "the request exceeds the available context size. try increasing the context size or enable "
-    "context shift; n_ctx: 16384": (16384, None),
-    "ContextWindowExceededError: Input is too long for requested model.": (None, None),
-    "Your input exceeds the context window of this model. Please adjust your input": (None, None),
-}
-
-
-@pytest.mark.parametrize("words", SAYINGS)
-def test_what_providers_say(words: str) -> None:
-    """Window and count are read from the refusals of each provider."""
-    assert overflow_of(RuntimeError(words)) == Overflow(*SAYINGS[words])
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "Rate limit reached on tokens per min (TPM): Limit 30000, Used 25000, Requested 9000.",
-        "You exceeded your current quota, please check your plan and billing details.",
-        "max_tokens is too large: 100000.",
-        "Invalid 'messages[3].tool_call_id'",
-    ],
-)
-def test_what_is_something_else(words: str) -> None:
-    """Other errors, as rate limits, are no overflow."""
-    assert overflow_of(RuntimeError(words)) is None
 
 
 @pytest.mark.parametrize(
@@ -103,6 +58,26 @@ def test_a_number_that_the_request_excludes_is_no_window(words: str, status: int
     assert found is None or found.window in (None, 4_096)
     found = overflow_of(Wording("any", status, None, words).error(words), 16_000)
     assert found is None or found.window in (None,)
+
+
+OWN = "Explain this: maximum context length is 4096 tokens, however you requested 5000 tokens."
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"detail": [{"loc": ["body", 3], "msg": "Input should be a valid string", "input": OWN}]},
+        {"error": {"message": f"Bad message: {OWN}", "code": None}},
+    ],
+    ids=["a validator's list", "a message"],
+)
+def test_a_refusal_that_repeats_the_users_words(body: dict[str, Any]) -> None:
+    """Numbers in the user's own words teach no window."""
+    url = httpx.Request("POST", "http://127.0.0.1")
+    response = httpx.Response(422, json=body, request=url)
+    error = openai.OpenAI(api_key="any")._make_status_error_from_response(response)
+    found = overflow_of(error, 5_000, [OWN])
+    assert found is None or (found.window, found.certain) == (None, False)
 
 
 TOO_LONG_BY_WORDS = Overflow(None, None)

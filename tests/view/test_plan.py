@@ -217,11 +217,16 @@ def test_a_greeting_before_the_task_stays_where_it_fits_and_goes_where_it_does_n
     assert laid(sketch, head=49).allowed[1] is True
 
 
-def test_the_first_step_stays_with_the_task_where_both_fit() -> None:
-    """Task and step together, to the token; system messages are not counted."""
-    sketch = "s999 u20 c5 r75 a500 u30 a40"
-    assert laid(sketch, head=100).head_end == 4
+def test_the_first_answer_stays_with_the_task_where_both_fit() -> None:
+    """Task and answer together, to the token; system messages are not counted."""
+    sketch = "s999 u20 a80 c5 r75 u30 a40"
+    assert laid(sketch, head=100).head_end == 3
     assert laid(sketch, head=99).head_end == 2
+
+
+def test_the_head_ends_before_a_call() -> None:
+    """Some APIs refuse a user message, as a summary is one, right behind a result."""
+    assert laid("s999 u20 c5 r75 a500 u30 a40", head=100).head_end == 2
 
 
 def test_in_a_tiny_room_the_newest_messages_come_before_the_first_step() -> None:
