@@ -65,7 +65,10 @@ def plan(
     share = budget.tiny_tail_share
     if share is not None and budget.target - view.fixed() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
-    found = _yielding(Summaries(view, budget, measures, by_model))
+    behind = view.behind_a_segment()
+    found = _yielding(Summaries(behind, budget, measures, by_model))
+    if found is None and behind is not view:
+        found = _yielding(Summaries(view, budget, measures, by_model))
     return short if found is None else replace(found, excerpts=tuple(excerpts))
 
 

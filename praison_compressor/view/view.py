@@ -236,6 +236,17 @@ class View:
                 found.add(index)
         return frozenset(found)
 
+    def behind_a_segment(self) -> View:
+        """Return the view with the tokens that its messages have behind a new segment.
+
+        Signed thinking of all turns but the running one is not sent there.
+        """
+        running = max(self.transcript.users, default=-1)
+        past = {index: tokens for index, tokens in self.signed.items() if index < running}
+        if not past:
+            return self
+        return replace(self, tokens=tuple(past.get(n, t) for n, t in enumerate(self.tokens)))
+
     def _sendable(self, messages: Sequence[Message]) -> Sequence[Message]:
         if not self.unbound:
             return messages

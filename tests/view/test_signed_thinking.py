@@ -126,3 +126,26 @@ def test_in_a_loop_only_a_nearly_full_window_is_compressed(binding: LocalProvide
     ]
     assert any(grown)
     assert binding.refused == []
+
+
+def test_the_room_of_thinking_that_is_not_sent_goes_to_the_tail() -> None:
+    """A plan measures the messages as they are sent behind its summary."""
+    block = {"type": "thinking", "thinking": "Hm, the cargo. " * 60, "signature": "s"}
+    turns = [
+        message
+        for n in range(40)
+        for message in (
+            {"role": "user", "content": f"Unload hold {n} of the ship by noon."},
+            {
+                "role": "assistant",
+                "content": [
+                    {**block, "signature": f"s{n}"},
+                    {"type": "text", "text": f"Hold {n} is empty now. " * 12},
+                ],
+            },
+        )
+    ]
+    model = Model("## Done\nUnload: hold after hold of the ship by noon, with its cargo.")
+    ours = compressor(model, protect_last_n_tokens=5_000)
+    view = ours.compress_sync([*turns, turns[0]], target_tokens=1_500, force=True)
+    assert view.tokens_after > 0.6 * 1_500
