@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..ledger.passages import lines_of, passages, terms
+from ..ledger.layout import lines_of
+from ..ledger.passages import passages, terms
 from ..ledger.recall import Recall
 from ..ledger.references import HOW, Reference, parse
 from ..ledger.segments import FORGOTTEN, Entry, Epoch, in_force

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 
 from ..messages import Message, ToolCall, is_result, result_text, steps, text_of, tool_calls_of
 from ..messages.calls import argument_values, arguments_of, command_of
@@ -13,7 +14,7 @@ from ..messages.paths import ACTS, LISTS, changed_by, kind_of, paths_in
 from ..quotes import telling_line
 from ..quotes.telling import is_bad
 
-__all__ = ["in_order", "outline"]
+__all__ = ["in_order", "in_pairs", "outline"]
 
 STEPS_A_LINE = 8
 """Steps of one line at most: an agent may work for hundreds without a word from the user."""
@@ -27,7 +28,10 @@ _FILE = re.compile(r"(?<!\S)[\w./~@-]*[\w-]\.[a-z]\w{0,4}(?!\S)")
 
 
 def outline(
-    messages: Sequence[Message], references: Sequence[str], *, users: bool = True
+    messages: Sequence[Message],
+    references: Sequence[str],
+    *,
+    users: bool = True,
 ) -> list[str]:
     """Return a line for each user's message and each stretch of work, with its reference.
 
@@ -49,6 +53,18 @@ def outline(
 
 def _where(named: Sequence[str]) -> str:
     return named[0] + (f"-{named[-1].rpartition('.')[2]}" if len(named) > 1 else "")
+
+
+def in_pairs(rows: Sequence[str]) -> list[str]:
+    """Return an outline's rows, each pair on one: the words of a user's row, else of the longer."""
+    found = []
+    for first, second in zip_longest(rows[::2], rows[1::2], fillvalue=""):
+        from_, to = first.partition(" ")[0], second.partition(" ")[0]
+        said = [row.partition(" ")[2] for row in (first, second)]
+        words = max(said, key=lambda each: (each.startswith("user"), len(each)))
+        last = to.rpartition("-")[2].rpartition(".")[2]
+        found.append(f"{from_.partition('-')[0]}-{last} {words}" if second else first)
+    return found
 
 
 def in_order(segment: int, messages: Sequence[Message]) -> list[str]:

@@ -23,7 +23,7 @@ def recall_tools(
     session: Callable[[], Session],
     count: Callable[[str], int],
     *,
-    turn: Callable[[], Hashable] = lambda: None,
+    turn: Callable[[], Hashable] | None = None,
     turn_tokens: int | None = TURN_TOKENS,
 ) -> list[Callable[..., str]]:
     """Return the two functions to give to an agent as tools.
@@ -42,6 +42,8 @@ def recall_tools(
         reference: str = "", about: str = "", tokens: int = 800, **invented: Any
     ) -> str:
         named, sought = str(reference or ""), str(about or "")
+        if sought.isdecimal():  # the budget in second place
+            sought, tokens = "", int(sought[:9])
         return _answered(lambda: recall.read(named, _room(tokens), sought))
 
     tools: list[Callable[..., str]] = [search_conversation_archive, read_conversation_archive]

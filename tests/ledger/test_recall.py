@@ -130,21 +130,23 @@ def test_a_store_that_is_away_is_an_answer(tmp_path: Path) -> None:
 
 
 def test_of_messages_that_do_not_fit_each_is_seen() -> None:
-    """A range above the budget shows each message, long ones cut with a way to read on."""
+    """A range fills its budget with both ends of each long message, and names what is left out."""
     long = [f"line {n} of a long output, END-{n}" for n in range(400)]
     said = [
         {"role": "user", "content": "A short word FIRST-1."},
         {"role": "assistant", "content": "\n".join(long)},
         {"role": "user", "content": "A short word THIRD-3."},
-        {"role": "assistant", "content": "\n".join(reversed(long))},
+        {"role": "assistant", "content": "\n".join(f"and {line}" for line in reversed(long))},
     ]
     _, read = holding(said)
     answer = read("s1.1-4")
-    assert count(answer) <= 800
-    for seen in ("FIRST-1", "END-0", "THIRD-3", "END-399"):
+    assert 700 < count(answer) <= 800
+    for seen in ("FIRST-1", "END-0\n", "END-399\n", "THIRD-3"):
         assert seen in answer
-    reference = re.findall(r'go on: read_conversation_archive\("(s1\.2:\d+-)"', answer)[0]
-    assert f"line {int(reference.split(':')[1][:-1]) - 1} of" in read(reference)
+    assert answer.count("END-0\n") == answer.count("END-399\n") == 2
+    first, last = re.findall(r"\[… s1\.2:(\d+)-(\d+) …\]", answer)[0]
+    assert f"END-{int(first) - 2}\n" in answer
+    assert f"END-{int(first) - 1}\n" in read(f"s1.2:{first}-{last}")
 
 
 def test_of_passages_much_alike_the_newest_is_shown() -> None:
@@ -159,7 +161,7 @@ def test_of_passages_much_alike_the_newest_is_shown() -> None:
 
     answer = holding(reading(8001), reading(8002), reading(8003))[0]("settings of the gateway")
     assert ("port = 8003" in answer, "port = 8001" in answer) == (True, False)
-    assert "(2 older, much like these: s2.2 …)" in answer
+    assert "(2 older, much like these: s2.2, s1.2)" in answer
 
 
 def test_segments_are_listed_and_outlined() -> None:
@@ -171,13 +173,15 @@ def test_segments_are_listed_and_outlined() -> None:
 
 
 def test_a_long_outline_is_shown_to_its_end() -> None:
-    """A long outline has shorter lines, so that its end fits."""
+    """In a long outline neighbours share a row, no row is useless, and its end fits."""
     turns = [{"role": "user", "content": f"Now part {n}: " + "word " * 30} for n in range(60)]
     _, read = holding(turns)
-    assert "s1.60 user: Now" in read("s1")
-    assert count(read("s1")) <= 800
+    assert "s1.59-60 user: Now part 58" in read("s1")
     _, read = holding(turns * 10)
-    assert "\n(the rest does not fit: read the messages)\n" in read("s1")
+    rows = read("s1").splitlines()[1:-1]
+    assert rows[-1].startswith("s1.577-600 user: Now part ")
+    assert min(map(len, rows)) >= 70
+    assert count(read("s1")) <= 800
 
 
 def test_a_call_is_found_with_its_result() -> None:
@@ -227,8 +231,11 @@ def test_reading_about_something_gives_those_passages_alone() -> None:
         answer = read(reference, about="pier gauge")
         assert "[s1.3:150-154] (of 300 lines) tool, of [s1.2]" in answer
         assert count(answer) < 100
-    assert "0: filler" in read("s1.5", about="pier gauge")
-    assert read("s2.1-3", about="number1") == read("s2.1-3")
+    assert "Nothing in s1.5 matches 'pier guage'" in read("s1.5", about="pier guage")
+    assert "Words that do occur: page" in read("s1.5", about="pagre")
+    assert "matches 'zebra'.\n[Quoted" in read("s2.1", about="zebra")
+    assert "beta number0" in read("s2.1", about="zebra")
+    assert read("s2.1-3", about="number0") == read("s2.1-3")
     assert read("s1.3:7-9", about="pier gauge") == read("s1.3:7-9")
 
 
@@ -304,10 +311,10 @@ def test_a_long_message_is_read_to_its_end_or_by_its_lines() -> None:
     """Cut answers end with a whole line and the next reference; together they are the message."""
     text = "\n".join(f"line {n}" for n in range(1, 2_000))
     _, read = holding([{"role": "user", "content": text}])
-    pieces, reference = [], "s1.1"
+    pieces, reference = [], "s1.1:1-"
     while reference:
         answer = read(reference)
-        body = answer.split("] user", 1)[1].partition("\n")[2].rpartition("\n(")[0]
+        body = answer.split("] user, lines", 1)[1].partition("\n")[2].rpartition("\n(")[0]
         piece, _, rest = body.partition("\n(cut at line ")
         pieces.append(piece)
         reference = "".join(re.findall(r'go on: read_conversation_archive\("(.*)"\)', rest))

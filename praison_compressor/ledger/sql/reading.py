@@ -24,7 +24,7 @@ from ..segments import (
     Session,
     laid_out,
 )
-from ..words import Hit, HitPlace, hits, holds, readable, words
+from ..words import ASKED, Hit, HitPlace, hits, words
 from .archive import MessageArchive, dump, load, unsealed
 from .schema import entries, links, sessions, tails
 
@@ -352,9 +352,6 @@ def _whole(
 
 
 # ---------------------------------------------------------------- searching
-_ASKED = 100  # words of a query that are searched for: models paste whole messages
-
-
 def search(
     archive: MessageArchive,
     namespace: str,
@@ -369,40 +366,39 @@ def search(
     Raises:
         SessionNotFound: no such session in this namespace.
     """
-    wanted = words(query)[:_ASKED]
+    wanted = words(query)[:ASKED]
     if not wanted:
         return []
-    row, scope, among = None, None, None
+    row, scope, linked = None, None, None
     if session_id is not None:
         row = require(archive, namespace, session_id)
         scope = [entry.key for entry in chain(archive, namespace, row.head)]
-        among = {key for keys in archive.linked(scope).values() for key in keys}
+        linked = archive.linked(scope)
     pool: dict[str, Message] = {}
     places: dict[str, int | str] = {}  # an archived message's key, or the name of a session
-    for every in (True, False):  # messages with any of the words only where none has all
-        found = archive.get(archive.holding(namespace, wanted, among, every=every))
-        everything: list[tuple[int | str, Message]] = [*sorted(found.items())]
-        if not archived_only:
-            everything += [
-                (session.id, message)
-                for session, recorded in outlines(
-                    archive, namespace=namespace, session_key=row and row.key
-                )
-                for message in literals(recorded)
-                if holds(readable(message), wanted, every=every)
-            ]
-        for place, message in everything:
-            digest = content_digest(message)
-            pool.setdefault(digest, message)
-            places.setdefault(digest, place)
-        if pool:
-            break
+    if not archived_only:
+        for session, recorded in outlines(
+            archive, namespace=namespace, session_key=row and row.key
+        ):
+            for message in literals(recorded):
+                pool[digest := content_digest(message)] = message
+                places[digest] = session.id
 
     def place_of(digest: str) -> HitPlace:
         place = places[digest]
         return _place_of(archive, place, scope) if isinstance(place, int) else (place, "", 0)
 
-    return hits(query, pool, limit, place_of)
+    found: list[Hit] = []
+    for every in (True, False):  # documents with any of the words only where none has all
+        named = {}
+        for key, message in sorted(archive.holding(namespace, wanted, linked, every=every).items()):
+            named[key] = content_digest(message)
+            pool[named[key]], places[named[key]] = message, key
+        runs = [[named[key] for key in keys if key in named] for keys in (linked or {}).values()]
+        found = hits(query, pool, limit, place_of, runs)
+        if found and found[0].is_whole:
+            break
+    return found
 
 
 def _place_of(archive: MessageArchive, key: int, scope: list[int] | None) -> HitPlace:
