@@ -14,9 +14,9 @@ from ..messages.calls import AnsweredCall
 from ..messages.display import call_in_words, excerpt, in_words, one_line
 from ..quotes import read_calls
 from .layout import lines_of, paths_of
-from .passages import WORTH, Passage, Term, passages, terms, wanted_in
+from .passages import CONTEXT, WORTH, Passage, Term, passages, terms, wanted_in
 from .references import Reference
-from .words import having, words
+from .words import missing, words
 
 __all__ = ["COUNTED", "Answer", "Around", "Found", "answer_of", "ends_of"]
 
@@ -26,6 +26,8 @@ DETAILED = 24
 """Messages whose passages are ranked; the others are listed by reference."""
 A_MESSAGE = 3
 """Most passages shown of one message."""
+LONE = 3
+"""Factor for the lines around a match where only one document matches."""
 ALIKE = 0.8
 """Of two passages that share this part of their words only one is shown."""
 CALL_CHARS, RESULT_CHARS, ROW_CHARS = 80, 160, 60
@@ -44,7 +46,8 @@ class Found:
     ordinal: int
     """The message's place among the segment's originals, from 0."""
     message: Message
-    is_whole: bool = True
+    score: float
+    is_whole: bool
     """Whether the message, with its call or results, has every name of the query."""
 
     @property
@@ -95,7 +98,11 @@ def answer_of(query: str, found: Sequence[Found], limit: int, near: Near) -> Ans
     """Return the best passages, at most `limit`, and all other matches by reference."""
     wanted = terms(query)
     shown = _Shown(near, wanted)
-    matches, older = _apart(_ranked(found[:DETAILED], wanted))
+    count = _count(query, found)
+    found = [each for each in found if each.score >= WORTH * found[0].score]
+    # What matches alone is what will be read next: it is shown with more lines around it.
+    context = CONTEXT * (LONE if _documents(found) == 1 else 1)
+    matches, older = _apart(_ranked(found[:DETAILED], wanted, context))
     for match in matches[:limit]:
         shown.add(match)
     if older:
@@ -103,16 +110,16 @@ def answer_of(query: str, found: Sequence[Found], limit: int, near: Near) -> Ans
         shown.lines.append(f"({len(older)} older, much like these: {alike})")
     seen = shown.places | {(match.segment, match.ordinal) for match in older}
     rest = [each for each in found if (each.segment, each.ordinal) not in seen]
-    return Answer(_count(query, found), shown.lines, _rows(rest, wanted))
+    return Answer(count, shown.lines, _rows(rest, wanted))
 
 
 def _count(query: str, found: Sequence[Found]) -> str:
     """Return how many documents match, those with the exact phrase apart."""
     more = " or more" if len(found) >= COUNTED else ""
     if not found[0].is_whole:
-        held = having(query, [in_words(each.message) for each in found])
-        each = ", ".join(f"{name} {times}" for name, times in held.items())
-        return f"No archived message has all of it. Messages with one part{more}: {each}"
+        lacking = missing(query, [in_words(each.message) for each in found])
+        none = f" (none has {', '.join(lacking)})" if lacking else ""
+        return f"No archived message has all of it{none}; {_documents(found)}{more} have a part:"
     several = len(query.split()) > 1
     phrase = " ".join(query.casefold().split())
     exact = [e for e in found if phrase in " ".join(in_words(e.message).casefold().split())]
@@ -138,9 +145,9 @@ def _rows(found: Sequence[Found], wanted: Sequence[Term]) -> list[tuple[str, str
     """Return references with a few words; messages with the same words share a row."""
     rows: dict[str, list[str]] = {}
     for each in found:
-        words = f"{each.message.get('role')}: {_few_words(in_words(each.message), wanted)}"
-        rows.setdefault(words, []).append(str(each.where))
-    return [(", ".join(named), words) for words, named in rows.items()]
+        said = f"{each.message.get('role')}: {_few_words(in_words(each.message), wanted)}"
+        rows.setdefault(said, []).append(str(each.where))
+    return [(", ".join(named), said) for said, named in rows.items()]
 
 
 def _few_words(text: str, wanted: Sequence[Term]) -> str:
@@ -149,6 +156,8 @@ def _few_words(text: str, wanted: Sequence[Term]) -> str:
     places = [folded.find(term.text) for term in sorted(wanted, key=lambda term: -term.weight)]
     at = next((place for place in places if place >= 0), 0)
     start = max(text.rfind("\n", 0, at) + 1, at - ROW_CHARS // 3)
+    if start and text[start - 1] != "\n":
+        start = text.find(" ", start, at) + 1 or at
     return ("…" if start else "") + excerpt(text[start : start + 4 * ROW_CHARS], ROW_CHARS)
 
 
@@ -189,7 +198,7 @@ class _Match:
         return f", in {path}" if path else ""
 
 
-def _ranked(found: Sequence[Found], wanted: Sequence[Term]) -> list[_Match]:
+def _ranked(found: Sequence[Found], wanted: Sequence[Term], context: int) -> list[_Match]:
     """Return the messages' passages, best first, then newest first."""
     texts = [in_words(each.message) for each in found]
     held = [wanted_in(text, wanted) for text in texts]
@@ -200,7 +209,7 @@ def _ranked(found: Sequence[Found], wanted: Sequence[Term]) -> list[_Match]:
     matches = []
     for each, text in zip(found, texts, strict=True):
         lines = lines_of(text)
-        for passage in passages(lines, wanted, A_MESSAGE, rarity):
+        for passage in passages(lines, wanted, A_MESSAGE, rarity, context):
             matches.append(_Match(each.segment, each.ordinal, passage, lines, each.message))
     least = WORTH * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]

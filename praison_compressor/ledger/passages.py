@@ -90,10 +90,12 @@ def passages(
     wanted: Sequence[Term],
     most: int,
     rarity: Mapping[str, float] | None = None,
+    context: int = CONTEXT,
 ) -> list[Passage]:
     """Return the best passages, best first, at most `most`.
 
-    `rarity` has a factor for a term's weight, by the term's text.
+    `rarity` has a factor for a term's weight, by the term's text. Lines around a match are shown
+    up to `context` characters.
     """
     rare = rarity or {}
     scored = [(_score(line, wanted, rare), number) for number, line in enumerate(lines)]
@@ -105,25 +107,26 @@ def passages(
     )
     taken: list[Passage] = []
     for score, number in ranked:
-        first, last = _around(number, lines)
+        first, last = _around(number, lines, context)
         beside = next((p for p in taken if first <= p.last + 1 and p.first <= last + 1), None)
         if beside is None and len(taken) < most:
             taken.append(Passage(first, last, score))
         elif beside is not None and beside.last - beside.first < LONGEST:
             wider = Passage(min(first, beside.first), max(last, beside.last), beside.score)
-            if sum(map(len, lines[wider.first - 1 : wider.last])) <= 2 * CONTEXT:
+            if sum(map(len, lines[wider.first - 1 : wider.last])) <= 2 * context:
                 taken[taken.index(beside)] = wider
     return taken
 
 
-def _around(number: int, lines: Sequence[str]) -> tuple[int, int]:
+def _around(number: int, lines: Sequence[str], context: int) -> tuple[int, int]:
     """Return the first and last line to show for a match.
 
     Long lines have fewer lines beside them. No empty line stands at an end.
     """
-    after = range(number + 1, min(len(lines), number + 1 + AFTER))
-    before = range(number - 1, max(-1, number - 1 - BEFORE), -1)
-    room, shown = CONTEXT - len(lines[number]), [number]
+    wide = context // CONTEXT
+    after = range(number + 1, min(len(lines), number + 1 + wide * AFTER))
+    before = range(number - 1, max(-1, number - 1 - wide * BEFORE), -1)
+    room, shown = context - len(lines[number]), [number]
     for beside in (*after, *before):
         room -= len(lines[beside])
         if room < 0:

@@ -38,14 +38,16 @@ PASSAGES = 3
 """Passages returned when `about` is given."""
 SHORT_TOKENS = 200
 """Messages up to this size are returned whole even when `about` is given."""
-LISTED = 12
-"""Rows of the overview."""
+LISTED, OUTLINED = 12, 24
+"""Rows of the overview, and a segment's messages that it reads."""
 AROUND = 12
 """Lines returned before and after a named line."""
 NEAR = 32
 """Messages before and after a named one among which its calls and results are looked for."""
 BESIDE = 4
 """Calls above take one part in four of an answer at most, and so do results below."""
+ROWS = 6
+"""Matches at most that are listed with a few words."""
 OTHERS = 3
 """One part in three of an answer at most lists matches by reference."""
 
@@ -123,7 +125,7 @@ class Recall:
         )
         places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
         found = [
-            Found(places[hit.entry], hit.ordinal, hit.message, hit.is_whole)
+            Found(places[hit.entry], hit.ordinal, hit.message, hit.score, hit.is_whole)
             for hit in archived
             if hit.entry in places
         ]
@@ -152,10 +154,11 @@ class Recall:
     def _others(self, answer: Answer, room: int) -> Iterator[str]:
         """Yield rows of other matches while they fit, then references alone."""
         rows = list(answer.others)
+        described = ROWS
         if rows:
             yield "Also:"
-        while rows and (size := self.count(" ".join(rows[0])) + 1) <= room - LEAST_SHARE:
-            room -= size
+        while rows and described and (size := self.count(" ".join(rows[0]))) < room - LEAST_SHARE:
+            room, described = room - size - 1, described - 1
             yield ": ".join(rows.pop(0)).replace(": ", " ", 1)
         named = [reference for references, _ in rows for reference in references.split(", ")]
         shown = list(named)
@@ -238,7 +241,7 @@ class Recall:
         pool = {str(n): originals[n] for n in places}
         run = list(pool)
         held = hits(about, pool, max(1, len(pool)), lambda n: ("", "", int(n)), [run])
-        found = [Found(named.segment, h.ordinal, h.message, h.is_whole) for h in held]
+        found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
         is_short = sum(self.count(in_words(originals[n])) for n in places) <= SHORT_TOKENS
         if found and not is_short:
             return "", self._answered(answer_of(about, found, PASSAGES, self._near(session)), room)
@@ -259,12 +262,13 @@ class Recall:
             if entry.segment.kind == "mask":
                 lines.append(_masks(run))
                 continue
-            originals = self.store().originals(session, entry, slice(12))
+            originals = self.store().originals(session, entry, slice(OUTLINED))
             if originals is None:
                 lines.append(f"s{number}: forgotten")
                 continue
-            first = originals[:12]
-            begins = outline(first, in_order(number, first))[:2]
+            first = originals[:OUTLINED]
+            rows = max(2, LISTED // len(session.entries))
+            begins = outline(first, in_order(number, first))[:rows]
             lines.append("\n  ".join([f"s{number}: {len(originals)} messages", *begins]))
         return self._fitted(lines, room, older)
 

@@ -14,7 +14,6 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from ..errors import ConfigError
@@ -49,6 +48,13 @@ HitPlace = tuple[str, str, int]
 """Session, entry and ordinal of a hit."""
 
 
+LEAST_PREFIX = 4
+"""Letters from which on a word also finds longer ones."""
+_EVERYWHERE = frozenset(
+    "a an and are as at be but by can did do does for from had has have how i in is it its my not "
+    "of on or our so than that the their then there they this to was we were what when where "
+    "which who why will with would you your".split()
+)
 ASKED = 32
 """Most words of a query that are searched for: models paste whole messages."""
 PARTNER = 0.5
@@ -91,16 +97,33 @@ _JOINTS = re.compile(r"[:=,;()|&]+")
 
 
 def names(query: str) -> list[str]:
-    """Return the distinct names of a query, each as its words between spaces."""
-    found = (name for chunk in query.split() if (name := _in_order(chunk)).strip())
-    return list(dict.fromkeys(islice(found, ASKED)))
+    """Return the distinct names of a query, each as its words behind a space.
+
+    A word of letters may go on: "price" is found in "prices", but "9" not in "90". Words that stand
+    everywhere are no names, unless nothing else was asked.
+    """
+    found = [name for chunk in query.split() if (name := _in_order(chunk)).strip()]
+    telling = [name for name in found if name.strip() not in _EVERYWHERE] or found
+    return list(dict.fromkeys(_open_ended(name) for name in telling[:ASKED]))
 
 
-def having(query: str, texts: Sequence[str]) -> dict[str, int]:
-    """Return the chunks of a query, each with the number of texts that have the chunk."""
+def _open_ended(name: str) -> str:
+    last = name.split()[-1]
+    return name.rstrip() if goes_on(last) else name
+
+
+def goes_on(word: str) -> bool:
+    """Return whether a word of a query also finds longer words."""
+    return len(word) >= LEAST_PREFIX and word.isascii() and word.isalpha()
+
+
+def missing(query: str, texts: Sequence[str]) -> list[str]:
+    """Return the chunks of a query that no text has."""
     ordered = [_in_order(text) for text in texts]
-    chunks = {chunk: name for chunk in query.split()[:ASKED] if (name := _in_order(chunk)).strip()}
-    return {chunk: sum(name in text for text in ordered) for chunk, name in chunks.items()}
+    named = {chunk: names(chunk) for chunk in query.split()[:ASKED]}
+    return [
+        chunk for chunk, name in named.items() if name and not any(name[0] in t for t in ordered)
+    ]
 
 
 def _in_order(text: str) -> str:

@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
 from ..segments import EVERY, FORGOTTEN, Entry, Segment, Usage
-from ..words import readable, words
+from ..words import goes_on, readable, words
 from .schema import links, messages
 
 
@@ -307,7 +307,8 @@ class MessageArchive:
 
     def _quoted(self, word: str) -> str:
         # Words are letters and digits only, so a quote cannot end early.
-        return f'"{word}"' if self.is_sqlite else f"'{word}'"
+        quote, more = ('"', "*") if self.is_sqlite else ("'", ":*")
+        return f"{quote}{word}{quote}{more if goes_on(word) else ''}"
 
     def _with_each(
         self, asked: Sequence[str], linked: Mapping[int, Sequence[int]]

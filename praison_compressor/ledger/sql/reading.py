@@ -24,7 +24,7 @@ from ..segments import (
     Session,
     laid_out,
 )
-from ..words import ASKED, Hit, HitPlace, hits, words
+from ..words import ASKED, Hit, HitPlace, hits, names, words
 from .archive import MessageArchive, dump, load, unsealed
 from .schema import entries, links, sessions, tails
 
@@ -366,7 +366,7 @@ def search(
     Raises:
         SessionNotFound: no such session in this namespace.
     """
-    wanted = words(query)[:ASKED]
+    wanted = words(" ".join(names(query)))[:ASKED]
     if not wanted:
         return []
     row, scope, linked = None, None, None
