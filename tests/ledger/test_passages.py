@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor.ledger import Reference, parse
-from praison_compressor.ledger.outlines import in_order, outline
 from praison_compressor.ledger.layout import lines_of
+from praison_compressor.ledger.outlines import in_order, outline
 from praison_compressor.ledger.passages import passages, terms
 from tests.helpers.transcripts import step
 

@@ -14,14 +14,19 @@ import pytest
 
 from praison_compressor import (
     CompressorConfig,
+    ConfigError,
     ContextCompressor,
     MemoryStore,
     Store,
     StoreUnavailable,
+    TokenCounter,
 )
-from praison_compressor.ledger import Session, recall_tools
+from praison_compressor.ledger import READ, SEARCH, Session, recall_tools
 from praison_compressor.ledger.sql import SqlStore, open_store
+from praison_compressor.ledger.tools import api_of, schemas_for
 from praison_compressor.messages import content_digest
+from praison_compressor.messages.responses import to_messages
+from praison_compressor.view.frame import frame
 from tests.helpers.native import to_native
 from tests.helpers.stores import Execute
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
@@ -453,3 +458,40 @@ def test_who_has_no_recall_tool_is_not_told_of_it_by_older_summaries(
         assert having.compress_sync(sent, session_id="s").messages == told.messages
         assert without.compress_sync(sent, session_id="s").messages == view.messages
         assert without.verbatim(sent, session_id="s") == messages
+
+
+# ---------------------------------------------------------------- schemas
+
+
+@pytest.mark.parametrize(
+    ("api", "first"),
+    [
+        ("chat", {"type", "function"}),
+        ("messages", {"name", "description", "input_schema"}),
+        ("responses", {"type", "name", "description", "parameters"}),
+    ],
+)
+def test_schemas_have_the_form_of_each_api(api: str, first: set[str]) -> None:
+    """Each API gets the tools in its form, and the caller may change them."""
+    found = schemas_for(api)
+    assert [set(each) for each in found] == [first, first]
+    assert all(name in str(found) for name in (SEARCH, READ))
+    found[0].clear()
+    assert schemas_for(api)[0]
+
+
+def test_schemas_follow_the_form_of_the_list() -> None:
+    """The calls in a list decide; a list without calls is one of chat messages."""
+    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    items = [{"role": "user", "content": "Go."}, call]
+    lists = [outputs(2), to_native(outputs(2)), to_messages(None, items), outputs(2)[:1]]
+    assert [api_of(each) for each in lists] == ["chat", "messages", "responses", "chat"]
+    with pytest.raises(ConfigError, match="expected one of chat, messages, responses"):
+        schemas_for("other")
+
+
+def test_schemas_and_frame_take_at_most_300_tokens() -> None:
+    """What recall adds to every request stays small."""
+    tokens = TokenCounter("gpt-4o")
+    framed = frame("", count=5, method="model", reference="s99", recall=True)
+    assert tokens.tools(schemas_for("chat")) + tokens.text(framed) <= 300
