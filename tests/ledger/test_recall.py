@@ -482,7 +482,7 @@ def test_schemas_have_the_form_of_each_api(api: str, first: set[str]) -> None:
 
 def test_schemas_follow_the_form_of_the_list() -> None:
     """The calls in a list decide; a list without calls is one of chat messages."""
-    call = {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}
+    call = {"type": "function_call", "id": "i", "call_id": "c", "name": "f", "arguments": "{}"}
     items = [{"role": "user", "content": "Go."}, call]
     lists = [outputs(2), to_native(outputs(2)), to_messages(None, items), outputs(2)[:1]]
     assert [api_of(each) for each in lists] == ["chat", "messages", "responses", "chat"]
