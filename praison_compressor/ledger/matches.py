@@ -15,7 +15,7 @@ from ..messages.display import call_in_words, excerpt, in_words, one_line
 from ..quotes import read_calls
 from .layout import lines_of, paths_of
 from .passages import CONTEXT, WORTH, Passage, Term, passages, terms, wanted_in
-from .references import Reference
+from .references import Reference, in_runs
 from .words import missing, words
 
 __all__ = ["COUNTED", "Answer", "Around", "Found", "answer_of", "ends_of"]
@@ -26,6 +26,8 @@ DETAILED = 24
 """Messages whose passages are ranked; the others are listed by reference."""
 A_MESSAGE = 3
 """Most passages shown of one message."""
+ALIKE_NAMED = 6
+"""References of older, similar messages at most."""
 LONE = 3
 """Factor for the lines around a match where only one document matches."""
 ALIKE = 0.8
@@ -49,11 +51,6 @@ class Found:
     score: float
     is_whole: bool
     """Whether the message, with its call or results, has every name of the query."""
-
-    @property
-    def where(self) -> Reference:
-        """Reference of the message."""
-        return Reference(self.segment, self.ordinal + 1)
 
 
 class Around:
@@ -90,8 +87,8 @@ class Answer:
     count: str
     """How many messages match."""
     passages: list[str]
-    others: list[tuple[str, str]]
-    """Matching messages that are not shown: references, and a few words."""
+    others: list[tuple[list[tuple[int, int]], str]]
+    """Matching messages that are not shown (segment and number, from 1), with a few words."""
 
 
 def answer_of(query: str, found: Sequence[Found], limit: int, near: Near) -> Answer:
@@ -106,8 +103,11 @@ def answer_of(query: str, found: Sequence[Found], limit: int, near: Near) -> Ans
     for match in matches[:limit]:
         shown.add(match)
     if older:
-        alike = ", ".join(str(match.where) for match in older[:RESULTS])
-        shown.lines.append(f"({len(older)} older, much like these: {alike})")
+        alike = in_runs((match.segment, match.ordinal + 1) for match in older)
+        more = " …" if len(alike) > ALIKE_NAMED else ""
+        shown.lines.append(
+            f"({len(older)} older, much like these: {', '.join(alike[:ALIKE_NAMED])}{more})"
+        )
     seen = shown.places | {(match.segment, match.ordinal) for match in older}
     rest = [each for each in found if (each.segment, each.ordinal) not in seen]
     return Answer(count, shown.lines, _rows(rest, wanted))
@@ -141,13 +141,15 @@ def _documents(found: Sequence[Found]) -> int:
     return len(found) - len(answers)
 
 
-def _rows(found: Sequence[Found], wanted: Sequence[Term]) -> list[tuple[str, str]]:
-    """Return references with a few words; messages with the same words share a row."""
-    rows: dict[str, list[str]] = {}
+def _rows(
+    found: Sequence[Found], wanted: Sequence[Term]
+) -> list[tuple[list[tuple[int, int]], str]]:
+    """Return messages with a few words; those with the same words share a row."""
+    rows: dict[str, list[tuple[int, int]]] = {}
     for each in found:
         said = f"{each.message.get('role')}: {_few_words(in_words(each.message), wanted)}"
-        rows.setdefault(said, []).append(str(each.where))
-    return [(", ".join(named), said) for said, named in rows.items()]
+        rows.setdefault(said, []).append((each.segment, each.ordinal + 1))
+    return [(places, said) for said, places in rows.items()]
 
 
 def _few_words(text: str, wanted: Sequence[Term]) -> str:

@@ -18,7 +18,7 @@ from ..messages.excerpts import ends
 from .layout import condensed, lines_of, paths_of, quiet, within
 from .matches import COUNTED, Answer, Around, Found, answer_of, ends_of
 from .outlines import in_order, in_pairs, outline
-from .references import HOW, Reference, parse
+from .references import HOW, Reference, in_runs, parse
 from .segments import DROPPED, Entry, Session, Store
 from .words import hits, words
 
@@ -153,14 +153,13 @@ class Recall:
 
     def _others(self, answer: Answer, room: int) -> Iterator[str]:
         """Yield rows of other matches while they fit, then references alone."""
-        rows = list(answer.others)
-        described = ROWS
+        rows = [f"{', '.join(in_runs(places))} {said}" for places, said in answer.others[:ROWS]]
         if rows:
             yield "Also:"
-        while rows and described and (size := self.count(" ".join(rows[0]))) < room - LEAST_SHARE:
-            room, described = room - size - 1, described - 1
-            yield ": ".join(rows.pop(0)).replace(": ", " ", 1)
-        named = [reference for references, _ in rows for reference in references.split(", ")]
+        described = within(rows, room - LEAST_SHARE, self.count)
+        yield from rows[:described]
+        room -= sum(self.count(row) + 1 for row in rows[:described])
+        named = in_runs(place for places, _ in answer.others[described:] for place in places)
         shown = list(named)
         while shown and self.count(", ".join(shown)) > room:
             shown = shown[: len(shown) * 3 // 4]

@@ -306,8 +306,8 @@ def test_a_turn_may_read_so_much_and_the_next_again() -> None:
     )
     first, second = search("needle", 60), read("s1")
     assert (" left this turn" in first, " left this turn" in second) == (True, True)
-    read("s1")
-    assert "is spent: go on with what you have read" in read("s1")
+    spent = [read("s1") for _ in range(20)][-1]
+    assert "is spent: go on with what you have read" in spent
     turn[0] = "second"
     assert "needle number" in read("s1.1")
 
@@ -387,6 +387,126 @@ def test_tools_explain_themselves() -> None:
         assert parameters
         assert all(f"{name}: " in document for name in parameters)
         assert all(p.annotation in ("str", "int") for p in parameters.values())
+
+
+# ---------------------------------------------------------------- counted, paired, in view
+
+
+def test_an_answer_says_how_many_match_and_lists_them() -> None:
+    """All matches are counted; those that are not quoted stand by reference and a few words."""
+    said = [{"role": "user", "content": f"Ship {n}: the crate is sealed."} for n in range(40)]
+    search, _ = holding(said, talk(8, "alpha"))
+    answer = search("crate sealed")
+    assert "\n40 archived messages match\n" in answer
+    assert "(23 older, much like these: s1.17-39)" in answer
+    assert "s1.16 user: Ship 15: the crate is sealed.\n" in answer
+    assert "\ns1.1-10\n" in answer
+    assert "40 archived messages match" in search("crate sealed", 3, 200)
+    scattered = [{"role": "user", "content": f"No {n}. " + "crate! " * (n % 2)} for n in range(99)]
+    assert re.search(r"s1\.\d+ and \d+ more\n", holding(scattered)[0]("crate", 3, 100))
+    assert "\n1 archived message matches\n" in search("Ship 7:")
+    assert "Nothing archived of this conversation matches 'barge'" in search("barge")
+    answer = search("sealed barge")
+    assert "No archived message has all of it (none has barge); 40 have a part:" in answer
+
+
+def test_call_and_result_are_one_document(store: Store) -> None:
+    """Words of a call and words of its result find both, and count once."""
+    rows = [f"row {n} of the timetable" for n in range(30)]
+    said = [{"role": "user", "content": "Look."}]
+    for day in range(10, 16):
+        rows[3] = f"departs 2024-05-{day} at 07:{day}"
+        said += step(f"c{day}", "\n".join(rows), path=f"HAT{day}")
+    committed(store, "s", said)
+    search, read = tools(store)
+    answer = search("HAT13 2024-05-13")
+    assert "\n1 archived message matches\n" in answer
+    assert "departs 2024-05-13 at 07:13" in answer
+    assert "2024-05-12" not in answer
+    assert re.search(r"of \[s1\.8\] read_file\(.*HAT13", answer)
+    assert "No archived message has all of it" in search("HAT12 2024-05-13")
+    assert "HAT13" in read("s1.9")
+    assert "=> [s1.9]" in read("s1.8")
+
+
+@pytest.mark.parametrize(
+    ("query", "other"),
+    [
+        ("kestrel-9", "9 outputs of the kestrel"),
+        ("google.com/finance", "finance.yahoo.com google metadata"),
+        ("ORD-4102", "ORD-41023 and 4102 ORD"),
+    ],
+)
+def test_half_a_name_is_no_match(store: Store, query: str, other: str) -> None:
+    """What stands between two spaces of a query is found side by side or not at all."""
+    committed(store, "s", [{"role": "user", "content": other}])
+    assert store.search(NAMESPACE, query, "s") == store.search(NAMESPACE, query) == []
+    exact = {"role": "user", "content": f"It is {query}, as said."}
+    committed(store, "s", [exact])
+    assert [hit.message for hit in store.search(NAMESPACE, query, "s")] == [exact]
+    assert [hit.message for hit in store.search(NAMESPACE, query)] == [exact]
+
+
+def test_a_search_says_what_is_still_in_view(store: Store) -> None:
+    """Words that only the view has are not sought in vain."""
+    run, newest = talk(6, "alpha"), {"role": "user", "content": "Mind the magenta heron."}
+    session = store.open(NAMESPACE, "s")
+    store.commit(session, [(segment(run), run)], (0, newest))
+    search, _ = tools(store)
+    assert "It is still in view: user: Mind the magenta heron." in search("magenta heron")
+
+
+def test_masks_are_listed(store: Store) -> None:
+    """`read("")` names neighbouring masked outputs in one row, with what the newest replace."""
+    committed(store, "s", talk(4, "alpha"))
+    session = store.open(NAMESPACE, "s")
+    for n in range(8):
+        run = [{"role": "tool", "tool_call_id": f"c{n}", "content": f"output {n} " * 40}]
+        mask = segment(run, f"[masked] bash make {n}: 1 line; s{n + 2}.1", kind="mask")
+        session = store.commit(session, [(mask, run)])
+    _, read = tools(store)
+    assert "s2 to s9: 8 masked outputs, whole at s9.1 …\n  bash make 7: 1 line; s9.1" in read()
+    assert "s1: 4 messages" in read()
+
+
+def test_an_answer_keeps_to_its_tokens() -> None:
+    """A budget in second place counts as one, and "left" names a turn only where one is known."""
+    _, read = holding(talk(60, "alpha"))
+    assert count(read("s1.1-60", tokens=200)) <= 200
+    assert count(read("s1.1-60", "200")) <= 200
+    store = MemoryStore()
+    committed(store, "s", talk(4))
+    search, _ = tools(store, turn_tokens=500)
+    assert re.search(r"\(\d+ tokens, \d+ left\)$", search("hello"))
+
+
+def test_what_says_nothing_goes_first() -> None:
+    """Progress, frames and passed tests leave a range before a word of the rest does."""
+    meter = [f"downloading {n}% [####    ]" for n in range(100)]
+    passed = [f"tests/test_a.py::test_{n} PASSED" for n in range(200)]
+    loud = ["E  assert 41 == 42", "1 failed, 200 passed in 3.1 s"]
+    output = "\n".join([*meter, "Total: 14 files", *passed[:100], loud[0], *passed[100:], loud[1]])
+    long = "\n".join(f"row {n}: {n * 37}" for n in range(400))
+    _, read = holding([{"role": "user", "content": "Go."}, *step("a", output), *step("b", long)])
+    for reference in ("s1.1-5", "s1.3"):
+        answer = read(reference)
+        assert all(line in answer for line in ("Total: 14 files", *loud))
+        assert "PASSED" not in answer
+        assert "[… s1.3:1-100 …]" in answer
+
+
+def test_a_value_of_json_stands_by_its_key() -> None:
+    """A long line of JSON is read by members, and a passage names the keys that lead to it."""
+    items = [{"sku": f"HAT{n}", "price": n + 0.5, "note": "woollen " * 12} for n in range(40)]
+    text = json.dumps({"shop": {"items": items}})
+    search, read = holding([{"role": "user", "content": "Go."}, *step("a", text)])
+    found = search("HAT17")
+    assert '{"sku": "HAT17", "price": 17.5' in found
+    assert "in shop.items" in found
+    assert "HAT30" not in found
+    line = re.findall(r"\[s1\.3:(\d+)-", found)[0]
+    assert f"lines {line}-{line} of" in read(f"s1.3:{line}-{line}")
+    assert "in shop.items" in read(f"s1.3:{line}-{line}")
 
 
 # ---------------------------------------------------------------- masked outputs
