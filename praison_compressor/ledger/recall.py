@@ -14,11 +14,10 @@ from dataclasses import dataclass, field
 from ..errors import LedgerError
 from ..messages import Message, text_of
 from ..messages.display import call_in_words, excerpt, in_words
-from ..messages.excerpts import ends
-from .layout import condensed, lines_of, paths_of, quiet, within
-from .matches import COUNTED, Answer, Around, Found, answer_of, ends_of
+from .fitting import LEAST_CHARS, OPENS, Fitting
+from .matches import COUNTED, Around, Found, answer_of, ends_of
 from .outlines import in_order, in_pairs, outline
-from .references import HOW, Reference, in_runs, parse
+from .references import HOW, Reference, parse
 from .segments import DROPPED, Entry, Session, Store
 from .words import hits, words
 
@@ -32,26 +31,16 @@ TURN_TOKENS = 4_000
 """All answers of one turn together."""
 LEAST_TOKENS = 100
 """A smaller answer is of no use."""
-LEAST_SHARE = 30
-"""Tokens of a message in a range, where fewer messages are shown instead."""
 PASSAGES = 3
 """Passages returned when `about` is given."""
 SHORT_TOKENS = 200
 """Messages up to this size are returned whole even when `about` is given."""
 LISTED, OUTLINED = 12, 24
 """Rows of the overview, and a segment's messages that it reads."""
-AROUND = 12
-"""Lines returned before and after a named line."""
 NEAR = 32
 """Messages before and after a named one among which its calls and results are looked for."""
 BESIDE = 4
 """Calls above take one part in four of an answer at most, and so do results below."""
-ROWS = 6
-"""Matches at most that are listed with a few words."""
-OTHERS = 3
-"""One part in three of an answer at most lists matches by reference."""
-
-_OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
 _NOTHING = "Nothing of this conversation has been archived."
 _QUOTED = 60  # characters
 
@@ -73,6 +62,10 @@ class Recall:
     reading: Callable[[str], str] = lambda reference: f'{READ}("{reference}")'
     """Returns the call or command that reads on at a reference."""
     _spent: tuple[Hashable, int] = field(default=(None, 0), init=False)
+
+    @property
+    def _fitting(self) -> Fitting:
+        return Fitting(self.count, self.reading)
 
     # -------------------------------------------------------------- what the tools answer
 
@@ -131,7 +124,7 @@ class Recall:
         ]
         if not found:
             return self._missing(session, query, room)
-        return self._answered(answer_of(query, found, limit, self._near(session)), room)
+        return self._fitting.found(answer_of(query, found, limit, self._near(session)), room)
 
     def _near(self, session: Session) -> Callable[[int, int], Around]:
         """Return a function that reads the messages around one of a segment."""
@@ -143,29 +136,6 @@ class Recall:
             return Around(segment, start, originals[wanted])
 
         return near
-
-    def _answered(self, answer: Answer, room: int) -> str:
-        """Return passages and other matches within the budget, the number of matches first."""
-        others = list(self._others(answer, room // OTHERS))
-        room -= sum(self.count(line) + 1 for line in others)
-        shown = self._fitted(answer.passages, room, "(more passages than fit)", answer.count)
-        return "\n".join([shown, *others])
-
-    def _others(self, answer: Answer, room: int) -> Iterator[str]:
-        """Yield rows of other matches while they fit, then references alone."""
-        rows = [f"{', '.join(in_runs(places))} {said}" for places, said in answer.others[:ROWS]]
-        if rows:
-            yield "Also:"
-        described = within(rows, room - LEAST_SHARE, self.count)
-        yield from rows[:described]
-        room -= sum(self.count(row) + 1 for row in rows[:described])
-        named = in_runs(place for places, _ in answer.others[described:] for place in places)
-        shown = list(named)
-        while shown and self.count(", ".join(shown)) > room:
-            shown = shown[: len(shown) * 3 // 4]
-        if named:
-            more = f" and {len(named) - len(shown)} more" if len(shown) < len(named) else ""
-            yield ", ".join(shown) + more
 
     def _missing(self, session: Session, query: str, room: int) -> str:
         """Return the answer for no match: where the view has it, and similar words."""
@@ -220,7 +190,7 @@ class Recall:
         if named.message is None:
             return self._outlined(originals, in_order(named.segment, originals), room)
         if named.line is not None:
-            return self._lines_of(named, originals[named.message - 1], room)
+            return self._fitting.lines(named, originals[named.message - 1], room)
         return remark + self._messages(session, named, originals, room)
 
     def _about(
@@ -243,7 +213,8 @@ class Recall:
         found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
         is_short = sum(self.count(in_words(originals[n])) for n in places) <= SHORT_TOKENS
         if found and not is_short:
-            return "", self._answered(answer_of(about, found, PASSAGES, self._near(session)), room)
+            answer = answer_of(about, found, PASSAGES, self._near(session))
+            return "", self._fitting.found(answer, room)
         if found:
             return "", ""
         remark = _nothing_about(named, list(pool.values()), about)
@@ -269,14 +240,14 @@ class Recall:
             rows = max(2, LISTED // len(session.entries))
             begins = outline(first, in_order(number, first))[:rows]
             lines.append("\n  ".join([f"s{number}: {len(originals)} messages", *begins]))
-        return self._fitted(lines, room, older)
+        return self._fitting.rows(lines, room, older)
 
     def _outlined(self, originals: Sequence[Message], references: Sequence[str], room: int) -> str:
         """Return a segment's outline; rows are cut, then share a line, until all fit."""
         more = "(the rest does not fit: read the messages)"
         rows, most = outline(originals, references), OUTLINE_CHARS
         while True:
-            answer = self._fitted([excerpt(row, most) for row in rows], room, more)
+            answer = self._fitting.rows([excerpt(row, most) for row in rows], room, more)
             if not answer.endswith(more) or len(rows) == 1:
                 return answer
             # A row cut below LEAST_CHARS says nothing: then rows share their line.
@@ -293,67 +264,13 @@ class Recall:
         last = min(named.messages.stop, len(originals))
         above, below = self._beside(session, named, room)
         ending = below + _neighbours(named, last, len(originals))
-        room -= self.count(_OPENS + above) + self.count(ending)
-        texts = {n: lines_of(in_words(originals[n - 1])) for n in range(named.message, last + 1)}
-        share, shown = self._share(list(texts.values()), room)
-        if shown < len(texts):
-            more = f"{named.of_message(named.message + shown)}-{last}"
-            ending = f"\n(more: {self.reading(more)}){ending}"
-        chosen = [(named.of_message(n), originals[n - 1], texts[n]) for n in list(texts)[:shown]]
-        parts = self._parts(chosen, share)
-        for _ in range(REFILLS):
-            share += max(0, room - sum(self.count(part) + 1 for part in parts)) // shown
-            wider = self._parts(chosen, share)
-            if sum(self.count(part) + 1 for part in wider) > room:
-                break
-            parts = wider
-        return "\n".join([_OPENS + above, *parts]) + ending
-
-    def _parts(
-        self, chosen: Sequence[tuple[Reference, Message, Sequence[str]]], share: int
-    ) -> list[str]:
-        """Return the messages within a share each; lines that repeat are left out first."""
-        parts, seen = [], set[str]()
-        for where, message, lines in chosen:
-            parts.append(self._message(where, message, lines, share, seen))
-            seen.update(line.strip() for line in lines if len(line) > _HEADER_CHARS)
-        return parts
-
-    def _message(
-        self, where: Reference, message: Message, lines: Sequence[str], room: int, seen: set[str]
-    ) -> str:
-        """Return a message within a budget; marks name the lines that are left out."""
-        if message == DROPPED:
-            return f"{where} is {DROPPED['content']}."
-        head = f"[{where}] {message.get('role')}"
-        body = condensed(
-            *(lines, room - self.count(head) - 2, self.count),
-            lambda first, last: f"[… {where.lines(first, last)} …]",
-            seen,
-        )
-        return f"{head}\n{body}"
-
-    def _share(self, texts: Sequence[Sequence[str]], room: int) -> tuple[int, int]:
-        """Return the tokens that each message may take, and how many messages are shown.
-
-        Long messages share what short ones leave.
-        """
-        room -= _MORE_TOKENS if len(texts) > 1 else 0
-        shown = max(1, min(len(texts), room // LEAST_SHARE))
-        sizes = []
-        for lines in texts[:shown]:
-            size = self.count("\n".join(lines))
-            if size > room // shown:
-                loud = "\n".join(lines[n] for n in quiet(lines))
-                size = min(size, self.count(loud) + _GAP_TOKENS)
-            sizes.append(size + _HEAD_TOKENS)
-        left = room
-        for number, size in enumerate(sorted(sizes)):
-            share = left // (shown - number)
-            if size > share:
-                return share, shown
-            left -= size
-        return room, shown
+        room -= self.count(OPENS + above) + self.count(ending)
+        asked = [(named.of_message(n), originals[n - 1]) for n in range(named.message, last + 1)]
+        parts, shown = self._fitting.messages(asked, room)
+        if shown < len(asked):
+            more = self._fitting.reading(f"{asked[shown][0]}-{last}")
+            ending = f"\n(more: {more}){ending}"
+        return "\n".join([OPENS + above, *parts]) + ending
 
     def _beside(self, session: Session, named: Reference, room: int) -> tuple[str, str]:
         """Return the calls that named results answer, and the results of named calls."""
@@ -368,74 +285,15 @@ class Recall:
         places = range(first, min(last, start + len(found)))
         above = _calls_above(around, places)
         below = _results_below(around, places)
-        return self._ends(above, room // BESIDE), self._ends(below, room // BESIDE)
-
-    def _ends(self, texts: Sequence[str], room: int) -> str:
-        """Return the ends of as many texts as fit, below each other."""
-        keep = max(map(len, texts), default=0)
-        while texts:
-            shown = "".join("\n" + ends(text, keep) for text in texts)
-            if self.count(shown) <= room:
-                return shown
-            keep, texts = (keep * 3 // 4, texts) if keep > LEAST_CHARS else (keep, texts[:-1])
-        return ""
-
-    def _lines_of(self, named: Reference, message: Message, room: int) -> str:
-        """Return the named lines exactly, as many as fit, and how to read on."""
-        assert named.message is not None
-        where = named.of_message(named.message)
-        if message == DROPPED:
-            return f"{where} is {DROPPED['content']}."
-        lines = lines_of(in_words(message))
-        first, last = _wanted_lines(named, len(lines))
-        head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}"
-        if path := paths_of(in_words(message))[first - 1]:
-            head += f", in {path}"
-        room -= self.count(_OPENS + head) + _CUT_TOKENS
-        shown_to = first - 1 + within(lines[first - 1 : last], room, self.count)
-        body = "\n".join(lines[first - 1 : shown_to])
-        if shown_to < first:
-            # A single line above the budget: as much of its two ends as fits.
-            body, shown_to = self._both_ends(lines[first - 1], room), first
-        if shown_to < last:
-            rest = self.reading(str(where.from_line(shown_to + 1)))
-            body += f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
-        return f"{_OPENS}{head}\n{body}"
-
-    def _both_ends(self, line: str, room: int) -> str:
-        keep = len(line)
-        while keep > 40 and self.count(ends_of(line, keep)) > room:
-            keep = keep * 3 // 4
-        return ends_of(line, keep)
-
-    def _fitted(self, lines: Sequence[str], room: int, more: str, first: str = "") -> str:
-        """Return the lines that fit below `first`, and `more` if some do not."""
-        answer = f"{_OPENS}\n{first}" if first else _OPENS
-        room -= self.count(answer) + self.count(more) + 2
-        for number, line in enumerate(lines):
-            left = room
-            room -= self.count(line) + 1
-            if room < 0:
-                begun = "" if number else f"\n{self._both_ends(line, left)}"
-                return f"{answer}{begun}\n{more}"
-            answer = f"{answer}\n{line}"
-        return answer
+        fitted = self._fitting.ends_of_all
+        return fitted(above, room // BESIDE), fitted(below, room // BESIDE)
 
 
-LEAST_CHARS = 80
-"""Characters of a call or a result beside a message; where these do not fit it is left out."""
 OUTLINE_CHARS = 1_000
 """Characters of an outline's row where all rows fit."""
 MASKS = 5
 """Masked outputs that a row of the overview names."""
-REFILLS = 3
-"""Times that messages of a range share what was left of the budget."""
 _FOOTER_TOKENS = 14
-_HEAD_TOKENS = 12
-_GAP_TOKENS = 14
-_MORE_TOKENS = 24
-_CUT_TOKENS = 30
-_HEADER_CHARS = 20  # a longer line that a message before has too is a repeated header
 
 
 def _similar(query: str, known: Sequence[str]) -> list[str]:
@@ -493,15 +351,6 @@ def _results_below(around: Around, places: range) -> list[str]:
     made = [one.answered_at for ordinal in places for one in around.made_by(ordinal)]
     outside = [at for at in dict.fromkeys(made) if around.start + at not in places]
     return [f"=> [{around.where(at)}] {in_words(around.messages[at])}" for at in outside]
-
-
-def _wanted_lines(named: Reference, length: int) -> tuple[int, int]:
-    """Return the first and last line that a reference names."""
-    assert named.line is not None
-    if named.around:
-        return max(1, named.line - AROUND), min(length, named.line + AROUND)
-    first = max(1, min(named.line, length))
-    return first, min(length, max(first, named.last_line or length))
 
 
 def _neighbours(named: Reference, last: int, length: int) -> str:

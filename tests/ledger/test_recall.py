@@ -404,7 +404,7 @@ def test_an_answer_says_how_many_match_and_lists_them() -> None:
     assert "40 archived messages match" in search("crate sealed", 3, 200)
     scattered = [{"role": "user", "content": f"No {n}. " + "crate! " * (n % 2)} for n in range(99)]
     assert re.search(r"s1\.\d+ and \d+ more\n", holding(scattered)[0]("crate", 3, 100))
-    assert "\n1 archived message matches\n" in search("Ship 7:")
+    assert "\n1 archived message matches, 1 with these very words\n" in search("Ship 7:")
     assert "Nothing archived of this conversation matches 'barge'" in search("barge")
     answer = search("sealed barge")
     assert "No archived message has all of it (none has barge); 40 have a part:" in answer
