@@ -17,8 +17,10 @@ __all__ = ["LEAST_CHARS", "OPENS", "Fitting"]
 
 OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
 """The first line of every answer that quotes."""
-LEAST_SHARE = 30
+LEAST_SHARE = 80
 """Tokens of a message in a range, where fewer messages are shown instead."""
+LEAST_LISTED = 30
+"""Tokens for the references of matches that have no row."""
 LEAST_CHARS = 80
 """Characters of a call or a result beside a message; where these do not fit it is left out."""
 REFILLS = 3
@@ -32,7 +34,6 @@ OTHERS = 3
 
 _HEAD_TOKENS = 12
 _GAP_TOKENS = 14
-_MORE_TOKENS = 24
 _CUT_TOKENS = 30
 _HEADER_CHARS = 20  # a longer line that a message before has too is a repeated header
 
@@ -91,7 +92,7 @@ class Fitting:
         rows = [f"{', '.join(in_runs(places))} {said}" for places, said in answer.others[:ROWS]]
         if rows:
             yield "Also:"
-        described = within(rows, room - LEAST_SHARE, self.count)
+        described = within(rows, room - LEAST_LISTED, self.count)
         yield from rows[:described]
         room -= sum(self.count(row) + 1 for row in rows[:described])
         named = in_runs(place for places, _ in answer.others[described:] for place in places)
@@ -125,7 +126,6 @@ class Fitting:
 
         Long messages share what short ones leave.
         """
-        room -= _MORE_TOKENS if len(texts) > 1 else 0
         shown = max(1, min(len(texts), room // LEAST_SHARE))
         sizes = []
         for lines in texts[:shown]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -264,12 +265,15 @@ class Recall:
         last = min(named.messages.stop, len(originals))
         above, below = self._beside(session, named, room)
         ending = below + _neighbours(named, last, len(originals))
-        room -= self.count(OPENS + above) + self.count(ending)
+        room -= self.count(OPENS + above) + self.count(ending) + _GO_ON_TOKENS
         asked = [(named.of_message(n), originals[n - 1]) for n in range(named.message, last + 1)]
         parts, shown = self._fitting.messages(asked, room)
         if shown < len(asked):
             more = self._fitting.reading(f"{asked[shown][0]}-{last}")
             ending = f"\n(more: {more}){ending}"
+        elif len(asked) == 1 and (gap := _GAP.search(parts[0])):
+            rest = self._fitting.reading(f"{asked[0][0]}:{gap[1]}-")
+            ending = f"\n(go on: {rest}){ending}"
         return "\n".join([OPENS + above, *parts]) + ending
 
     def _beside(self, session: Session, named: Reference, room: int) -> tuple[str, str]:
@@ -294,6 +298,8 @@ OUTLINE_CHARS = 1_000
 MASKS = 5
 """Masked outputs that a row of the overview names."""
 _FOOTER_TOKENS = 14
+_GO_ON_TOKENS = 24
+_GAP = re.compile(r"^\[… s\d+\.\d+:(\d+)-\d+ …\]$", re.M)
 
 
 def _similar(query: str, known: Sequence[str]) -> list[str]:
