@@ -21,7 +21,7 @@ LEAST_SAID = 50
 
 TAIL_SHARE = 0.5
 """Of the target less the head: the tail gets at least that where it asks for it
-(tests/benchmarks/tails.py)."""
+(tests/compressor/test_tails.py)."""
 
 EXACT_TAIL_SHARE = 0.25
 """The same of a size that was asked for, for a reader without recall: what the tail leaves buys the

@@ -37,7 +37,7 @@ PLENTY = CompressorConfig.protect_last_n_tokens
 """From this `protect_last_n_tokens` on, the tail has half of the target beside the head."""
 
 TURN_START_COST = 0.2
-"""Share of the tail that a cut on a turn start may cost (tests/benchmarks/tails.py)."""
+"""Share of the tail that a cut on a turn start may cost (tests/compressor/test_tails.py)."""
 
 
 def _turn_tokens(view: View, turns: int) -> int:

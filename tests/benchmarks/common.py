@@ -1,37 +1,37 @@
-"""What benchmarks share: options, tables, sessions made up and recorded, databases, times."""
+"""What benchmarks share: options, tables, recorded sessions, databases, faults of requests."""
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import itertools
 import json
+import logging
 import os
 import random
 import string
+import sys
 import tempfile
-import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
-import tiktoken
 from rich.console import Console
 from rich.live import Live
 from rich.table import Table
-from tiktoken_ext import openai_public
 
-from praison_compressor.tokens.models import litellm_folder
 from tests.helpers.stores import Postgres
-from tests.helpers.transcripts import call
 
 Message = dict[str, Any]
 DATABASES = ("sqlite", "postgresql")
 
 
 def options(doc: str | None, **defaults: Any) -> argparse.Namespace:
-    """The command line's options: each by its default, a type where it has none, or its choices."""
+    """Parse the command line; each option is named with its default, type or choices."""
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=doc, formatter_class=raw)
     for name, default in defaults.items():
@@ -48,13 +48,23 @@ def options(doc: str | None, **defaults: Any) -> argparse.Namespace:
 
 
 def show(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print a table; at a terminal each row as soon as it is measured. An empty row is a line."""
-    table = Table(*columns, title=title)
-    with Live(table, console=Console(width=180), auto_refresh=False) as live:
+    """Print a table; at a terminal each row once it is measured. An empty row is a line.
+
+    What the host prints while a row is measured is dropped.
+    """
+    table, console = Table(*columns, title=title), Console(width=180, file=sys.stdout)
+    hidden = contextlib.redirect_stdout(io.StringIO())
+    with hidden, Live(table, console=console, auto_refresh=False, redirect_stdout=False) as live:
         for row in rows:
             table.add_row(*map(_cell, row)) if row else table.add_section()
             live.refresh()
     print()
+
+
+def hush() -> None:
+    """Silence logs and warnings of the host."""
+    logging.disable(logging.CRITICAL)
+    warnings.simplefilter("ignore")
 
 
 def _cell(value: object) -> str:
@@ -64,34 +74,19 @@ def _cell(value: object) -> str:
 
 
 def recorded(path: Path) -> Iterator[dict[str, Any]]:
-    """The conversations of a file, one a line."""
+    """Yield the conversations of a file, one a line."""
     lines = path.read_text("utf-8").split("\n")  # other ends of lines stand within JSON
     yield from (json.loads(line) for line in lines if line)
 
 
 def words(chance: random.Random, count: int) -> str:
-    """Words that no vocabulary has."""
+    """Return words that no vocabulary has."""
     lengths = (chance.randint(2, 9) for _ in range(count))
     return " ".join("".join(chance.choices(string.ascii_lowercase, k=n)) for n in lengths)
 
 
-def transcript(turns: int) -> list[Message]:
-    """Four messages a turn: a question, a call, its result, an answer."""
-    chance = random.Random(1)
-    messages: list[Message] = []
-    for turn in range(turns):
-        asked = call(f"call_{turn}", path=f"src/f{turn}.py")
-        messages += [
-            {"role": "user", "content": words(chance, 60)},
-            {"role": "assistant", "content": None, "tool_calls": [asked]},
-            {"role": "tool", "tool_call_id": asked["id"], "content": words(chance, 130)},
-            {"role": "assistant", "content": words(chance, 60)},
-        ]
-    return messages
-
-
 def databases(names: Sequence[str] = DATABASES) -> Iterator[tuple[str, Callable[[], str]]]:
-    """Each kind of database, with a function that makes the URL of an empty one."""
+    """Yield each database with a function that returns the URL of an empty one."""
     for name in names:
         with tempfile.TemporaryDirectory() as folder:
             server = Postgres() if name == "postgresql" else None
@@ -103,19 +98,39 @@ def databases(names: Sequence[str] = DATABASES) -> Iterator[tuple[str, Callable[
                     server.close()
 
 
-def best(function: Callable[[], Any], runs: int) -> float:
-    """The fastest of several runs, in milliseconds: what is left is the work itself."""
-    times = []
-    for _ in range(runs):
-        start = time.perf_counter()
-        function()
-        times.append(time.perf_counter() - start)
-    return min(times) * 1e3
+def faults(sent: Iterable[Any]) -> tuple[int, int, int]:
+    """Count refused requests, requests over the window, and calls or results without the other."""
+    records = list(sent)
+    refused = sum(record.status != 200 for record in records)
+    return refused, sum(record.over_window for record in records), sum(map(unpaired, records))
 
 
-def published(name: str) -> tiktoken.Encoding:
-    """The encoding as tiktoken itself builds it."""
-    folder = litellm_folder()
-    assert folder is not None
-    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder / "litellm_core_utils" / "tokenizers")
-    return tiktoken.Encoding(**getattr(openai_public, name)())
+def unpaired(record: Any) -> int:
+    """Count results without a call before them and calls without a result after them."""
+    waiting: list[str] = []
+    orphans = 0
+    for is_call, id in _calls_and_results(record.body.get("messages", record.body.get("input"))):
+        if is_call:
+            waiting.append(id)
+        elif id in waiting:
+            waiting.remove(id)
+        else:
+            orphans += 1
+    return orphans + len(waiting)
+
+
+def _calls_and_results(body: Any) -> Iterator[tuple[bool, str]]:
+    """Yield the ids of calls and results in order, on any of the three wires."""
+    for part in body if isinstance(body, list) else ():
+        yield from _calls_and_results(part)
+    if not isinstance(body, dict):
+        return
+    kind = body.get("type")
+    result = body.get("tool_call_id") or body.get("tool_use_id")
+    if result or kind == "function_call_output":
+        yield False, result or body["call_id"]
+    elif kind in ("function", "tool_use", "function_call"):
+        yield True, body.get("call_id") or body["id"]
+    else:
+        yield from _calls_and_results(body.get("tool_calls"))
+        yield from _calls_and_results(body.get("content"))

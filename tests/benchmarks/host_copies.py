@@ -3,12 +3,12 @@
     python -m tests.benchmarks.host_copies [--only TEXT] [--at-once N]
 
 A place is renamed, removed, given a new parameter (by keyword, or in front of all others), or made
-of another kind (a coroutine of a function, a function of a coroutine, a method of a property); a
-name of ours is taken. In each copy a process of its own installs us and lets agents work on three
-client paths, in `chat`, `achat` and `iter_stream`, with tool calls, past their window, before the
-strict local provider. A copy must end in "works", "works without" a part that the log names, or
-"refused" before any request. Anything else is a fault: a request refused, over the window or with
-its pairs apart, words of a turn that neither the view nor the archive has, or no compression.
+of another kind (a coroutine, a function, a method); a name of ours is taken. In each copy a process
+installs us and lets agents work on three client paths, in `chat`, `achat` and `iter_stream`, with
+tool calls, past their window, before the strict local provider. A copy must end in "works", "works
+without" a part that the log names, or "refused" before any request. Anything else is a fault: a
+request refused, over the window or with its pairs apart, words of a turn that neither the view nor
+the archive has, or no compression.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ IMPORTED = {
 
 
 class Copy(NamedTuple):
-    """A copy of the host: what is done to which name, and where that is defined."""
+    """A copy of the host: the changed name, the change, and the name's file."""
 
     name: str
     done: str
@@ -69,14 +69,14 @@ class Copy(NamedTuple):
 
 
 def host() -> Path:
-    """The installed host's folder."""
+    """Return the installed host's folder."""
     import praisonaiagents
 
     return Path(praisonaiagents.__file__).parent
 
 
 def copies() -> list[Copy]:
-    """Every copy there is to make; the first is the host as it is."""
+    """Return every copy; the first is the host as it is."""
     from praison_compressor.praisonai import seams
 
     found = [Copy("", "as it is", "")]
@@ -98,7 +98,7 @@ def _file(thing: Any) -> str:
 
 
 def make(copy: Copy, folder: Path) -> None:
-    """Make the copy in a folder that comes first on PYTHONPATH: links, but for what is changed."""
+    """Make the copy in a folder: links, but for what is changed."""
     target = folder / "praisonaiagents"
     shutil.copytree(host(), target, copy_function=os.symlink)
     if copy.name:
@@ -108,7 +108,7 @@ def make(copy: Copy, folder: Path) -> None:
 
 
 def _changed(copy: Copy) -> Iterator[tuple[Path, str]]:
-    """The host's modules that the copy changes, with their new text."""
+    """Yield the host's modules that the copy changes, with their new text."""
     name, moved = copy.name, f"moved_{copy.name.strip('_')}"
     if copy.done == "renamed" and name not in COMMON:
         yield from _everywhere(rf"\b{name}\b", moved)
@@ -138,7 +138,7 @@ def _changed(copy: Copy) -> Iterator[tuple[Path, str]]:
 def _everywhere(
     pattern: str, by: str | Callable[[re.Match[str]], str], file: str = "", text: str = ""
 ) -> Iterator[tuple[Path, str]]:
-    """Each module of the host that it changes; `text` is what one file has become already."""
+    """Yield each module that the pattern changes; `text` is a file's text so far."""
     for path in host().rglob("*.py"):
         short = path.relative_to(host())
         before = path.read_text("utf-8")
@@ -151,7 +151,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def _function(tree: ast.Module, name: str) -> tuple[list[ast.stmt], Function | None]:
-    """The first one of that name in a class, and that class's body: a property's setter is none."""
+    """Return the first method of that name, and its class's body."""
     for kind in tree.body:
         if isinstance(kind, ast.ClassDef) and (name != "__init__" or kind.name == "AgentTeam"):
             for node in kind.body:
@@ -161,7 +161,7 @@ def _function(tree: ast.Module, name: str) -> tuple[list[ast.stmt], Function | N
 
 
 def _edit(body: list[ast.stmt], function: Function, done: str) -> None:
-    """Do it to the function that stands in that body."""
+    """Change the function in that body."""
     place, is_async = body.index(function), isinstance(function, ast.AsyncFunctionDef)
     if done == "removed":
         body[place] = ast.Pass()
@@ -180,7 +180,7 @@ def _edit(body: list[ast.stmt], function: Function, done: str) -> None:
 
 
 def _taken(text: str, name: str) -> str:
-    """With a name of ours on the class that we put it on."""
+    """Return the text with a name of ours on the class that we put it on."""
     kind = "LLM" if name == "_in_loop_compaction" else "Agent"
     return re.sub(rf"^(class {kind}\b.*?:)$", rf"\1\n    {name} = True", text, count=1, flags=re.M)
 
@@ -189,46 +189,43 @@ def _taken(text: str, name: str) -> str:
 
 
 def drive() -> None:
-    """Install, let the agents work, and print what became of it."""
-    told: dict[str, Any] = {"moved": None, "lacking": {}, "said": [], "faults": [], "requests": 0}
+    """Install, let the agents work, and print the outcome."""
+    seen: dict[str, Any] = {"moved": None, "lacking": {}, "said": [], "faults": [], "requests": 0}
     said = logging.StreamHandler(stream := io.StringIO())
     logging.getLogger("praison_compressor").addHandler(said)
     with contextlib.redirect_stdout(io.StringIO()):  # the host prints its errors
         try:
-            _work(told)
+            _work(seen)
         except Exception as error:
             if type(error).__name__ != "HostMoved":
                 raise
-            told["moved"] = str(getattr(error, "seam", error))
-    told["said"] = stream.getvalue().splitlines()
-    print(json.dumps(told))
+            seen["moved"] = str(getattr(error, "seam", error))
+    seen["said"] = stream.getvalue().splitlines()
+    print(json.dumps(seen))
 
 
-def _work(told: dict[str, Any]) -> None:
+def _work(seen: dict[str, Any]) -> None:
     from praison_compressor import install
 
-    told["lacking"] = install().lacking
+    seen["lacking"] = install().lacking
     from praisonaiagents import ExecutionConfig
 
     from praison_compressor.praisonai import plugin  # noqa: F401 - what the entry point loads
-    from praison_compressor.testing import Summarizer
     from tests.helpers import hosting
 
     long = ExecutionConfig(max_iter=50, max_tool_calls_per_turn=50, context_compaction=True)
-    with hosting.by_itself(window=WINDOW) as provider:
-        provider.set_window(WINDOW)
-        provider.route("aux", Summarizer(r"L-\d+|END-\d+"))
+    with hosting.by_itself(window=WINDOW, facts=r"L-\d+|END-\d+") as provider:
         for path in (hosting.OPENAI, hosting.LITELLM, hosting.RESPONSES):
             ours = hosting.context(provider, context_window=WINDOW)
             made = hosting.agent(provider, path, ours, tools=[hosting.look_up], execution=long)
             for number, mode in enumerate((made.chat, made.achat, made.iter_stream)):
                 faults = _turn(provider, made, mode, number)
-                told["faults"] += [f"{path}, {mode.__name__}: {fault}" for fault in faults]
-        told["requests"] = len(provider.requests)
+                seen["faults"] += [f"{path}, {mode.__name__}: {fault}" for fault in faults]
+        seen["requests"] = len(provider.requests)
 
 
 def _turn(provider: Any, made: Any, mode: Any, number: int) -> Iterator[str]:
-    """A turn with tool calls, and what is wrong with it."""
+    """Run a turn with tool calls; yield its faults."""
     from praison_compressor.praisonai import installed
     from praison_compressor.testing import Worker
     from tests.helpers import hosting
@@ -269,15 +266,8 @@ def _turn(provider: Any, made: Any, mode: Any, number: int) -> Iterator[str]:
 # ------------------------------------------------------------ what became of a copy
 
 
-class Outcome(NamedTuple):
-    """One word, and what is to be said of it."""
-
-    word: str
-    detail: str
-
-
-def outcome(copy: Copy) -> Outcome:
-    """Make the copy, let a process work on it, and read what that says."""
+def outcome(copy: Copy) -> tuple[str, str]:
+    """Make the copy and let a process work on it; return a word and its detail."""
     with tempfile.TemporaryDirectory() as folder:
         make(copy, Path(folder))
         path = os.pathsep.join([folder, str(ROOT)])
@@ -292,18 +282,16 @@ def outcome(copy: Copy) -> Outcome:
             timeout=600,  # what hangs ends; the machine may be busy
         )
     try:
-        told = json.loads(done.stdout.splitlines()[-1])
+        seen = json.loads(done.stdout.splitlines()[-1])
     except (IndexError, ValueError):
-        return Outcome(FAULT, (done.stderr.splitlines() or ["it said nothing"])[-1])
-    if told["moved"]:
-        return Outcome(FAULT if told["requests"] else REFUSED, told["moved"])
-    if told["faults"]:
-        return Outcome(FAULT, "; ".join(told["faults"][:3]))
-    parts = list(told["lacking"])
-    unsaid = [part for part in parts if not any(part in line for line in told["said"])]
-    if unsaid:
-        return Outcome(FAULT, f"silent about {unsaid}")
-    return Outcome(WITHOUT, ", ".join(parts)) if parts else Outcome(WORKS, "")
+        return FAULT, (done.stderr.splitlines() or ["no output"])[-1]
+    if seen["moved"]:
+        return (FAULT if seen["requests"] else REFUSED), seen["moved"]
+    parts = list(seen["lacking"])
+    unsaid = [part for part in parts if not any(part in line for line in seen["said"])]
+    if seen["faults"] or unsaid:
+        return FAULT, "; ".join([*seen["faults"][:3], *(f"silent about {part}" for part in unsaid)])
+    return (WITHOUT if parts else WORKS), ", ".join(parts)
 
 
 def main() -> None:
@@ -314,16 +302,11 @@ def main() -> None:
 
     given = options(__doc__, only="", at_once=2)
     made = [copy for copy in copies() if given.only in f"{copy.name} {copy.done}"]
-    words: Counter[str] = Counter()
-
-    def rows() -> Iterator[tuple[str, ...]]:
-        with ThreadPoolExecutor(given.at_once) as pool:
-            for copy, found in zip(made, pool.map(outcome, made), strict=True):
-                words[found.word] += 1
-                print(*copy[:2], *found, sep=" | ", file=sys.stderr, flush=True)
-                yield (copy.name, copy.done, found.word, found.detail)
-
-    show("copies of the host", ("name", "done to it", "outcome", "of what"), rows())
+    with ThreadPoolExecutor(given.at_once) as pool:
+        found = list(pool.map(outcome, made))
+    rows = [(*copy[:2], *each) for copy, each in zip(made, found, strict=True)]
+    show("copies of the host", ("name", "done to it", "outcome", "of what"), rows)
+    words = Counter(word for word, _ in found)
     print(f"{len(made)} copies: " + ", ".join(f"{count} {word}" for word, count in words.items()))
 
 

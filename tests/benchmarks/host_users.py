@@ -3,26 +3,21 @@
     python -m tests.benchmarks.host_users [--only NAME]        # the MCP row needs `mcp<2`
 
 One real run each, against the strict provider: requests sent, refused, over the window, calls and
-results without each other; which agents were compressed, and the summarizer's calls. The host
-prints what goes wrong in it; the last column has the error that reached the caller, if one did.
+results without each other; which agents were compressed, and the summarizer's calls. The last
+column has the error that reached the caller, if one did.
 """
 
 from __future__ import annotations
 
-import contextlib
-import io
-import logging
 import sys
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 from praisonaiagents import Agent, AgentTeam, ExecutionConfig, Task, handoff
 from praisonaiagents.workflows import Workflow
 
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
-from tests.benchmarks.common import options, show
-from tests.benchmarks.host_matrix import unpaired
+from praison_compressor.testing import LocalProvider, Worker
+from tests.benchmarks.common import faults, hush, options, show
 from tests.helpers import hosting
 from tests.helpers.hosting import OPENAI, look_up, of_agent, turn
 
@@ -71,13 +66,10 @@ def talks_with(**options: object) -> Callable[[Run], None]:
 
 def team(run: Run) -> None:
     members = [run.agent(name, asks=False) for name in ("Ann", "Ben")]
-    tasks = [
-        Task(description=turn(n), expected_output="A note.", agent=a) for n, a in enumerate(members)
-    ]
+    tasks = [Task(description=turn(1), expected_output="A note.", agent=each) for each in members]
     run.host.answer_with(WORKS)
-    AgentTeam(
-        agents=members, tasks=tasks, output="silent", context=hosting.context(run.host)
-    ).start()
+    ours = hosting.context(run.host)
+    AgentTeam(agents=members, tasks=tasks, output="silent", context=ours).start()
 
 
 def workflow(run: Run) -> None:
@@ -184,41 +176,25 @@ WHO: dict[str, Callable[[Run], None]] = {
 
 
 def ran(name: str) -> tuple[object, ...]:
-    """The values of `COLUMNS` for one of them."""
+    """Return the values of `COLUMNS` for one part of the host."""
     error = ""
     with hosting.by_itself() as provider:
         run = Run(provider)
-        provider.route("aux", Summarizer())
         try:
             WHO[name](run)
         except (Exception, SystemExit) as problem:
             error = f"{type(problem).__name__}: {problem}"[:60]
         sent = of_agent(provider)
         states = [(made.name, made.context_compressor) for made in run.made]
-        return (
-            name,
-            len(sent),
-            sum(record.status != 200 for record in sent),
-            sum(record.over_window for record in sent),
-            sum(map(unpaired, sent)),
-            ", ".join(f"{who}: {ours.context_status if ours else 'no'}" for who, ours in states),
-            len(provider.for_model("aux")),
-            error,
-        )
+        compressed = [f"{who}: {ours.context_status if ours else 'no'}" for who, ours in states]
+        summaries = len(provider.for_model("aux"))
+        return (name, len(sent), *faults(sent), ", ".join(compressed), summaries, error)
 
 
 def main() -> None:
     given = options(__doc__, only=tuple(WHO))
-    logging.disable(logging.ERROR)
-    warnings.simplefilter("ignore")
-
-    def rows() -> Iterator[tuple[object, ...]]:
-        for name in [given.only] if given.only else WHO:
-            with contextlib.redirect_stdout(io.StringIO()):  # the host prints its errors
-                row = ran(name)
-            yield row
-
-    show("through the host", COLUMNS, rows())
+    hush()
+    show("through the host", COLUMNS, map(ran, [given.only] if given.only else WHO))
 
 
 if __name__ == "__main__":

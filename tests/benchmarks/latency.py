@@ -1,4 +1,4 @@
-"""Measure the time and memory of compression: cold start, turns that wait, quiet turns.
+"""Measure the time of compression: cold start, turns that wait, quiet turns.
 
     python -m tests.benchmarks.latency [--summarizer-seconds 20] [--samples 20] [--rounds 15]
 
@@ -12,15 +12,22 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import itertools
+import os
+import random
 import statistics
 import time
-import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import tiktoken
+from tiktoken_ext import openai_public
+
 from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import Message
-from tests.benchmarks.common import best, options, published, show, transcript
+from praison_compressor.tokens.models import litellm_folder
+from tests.benchmarks.common import options, show, words
+from tests.helpers.transcripts import step
 
 MODEL = "gpt-4o"
 WINDOW = 128_000
@@ -46,9 +53,33 @@ def compressor(window: int = WINDOW, wait: float = 0, **given: Any) -> Any:
     return ContextCompressor(config, summarizer=model, tokens=TokenCounter(MODEL))
 
 
+def transcript(turns: int) -> list[Message]:
+    """Return four messages a turn: a question, a call, its result, an answer."""
+    chance = random.Random(1)
+    messages: list[Message] = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": words(chance, 60)})
+        messages += step(f"call_{turn}", words(chance, 130), path=f"src/f{turn}.py")
+        messages.append({"role": "assistant", "content": words(chance, 60)})
+    return messages
+
+
+def best(function: Callable[[], Any], runs: int) -> float:
+    """Return the milliseconds of the fastest run: the work itself."""
+    times = []
+    for _ in range(runs):
+        start = time.perf_counter()
+        function()
+        times.append(time.perf_counter() - start)
+    return min(times) * 1e3
+
+
 def encoded(messages: list[Message]) -> Callable[[], None]:
     """Return a function that tokenizes every text once, by tiktoken."""
-    encode = published("o200k_base").encode_ordinary
+    folder = litellm_folder()
+    assert folder is not None
+    os.environ["TIKTOKEN_CACHE_DIR"] = str(folder / "litellm_core_utils" / "tokenizers")
+    encode = tiktoken.Encoding(**openai_public.o200k_base()).encode_ordinary
 
     def run() -> None:
         for message in messages:
@@ -61,49 +92,31 @@ def encoded(messages: list[Message]) -> Callable[[], None]:
 # ---------------------------------------------------------------- one turn
 
 
-class Quiet:
-    """Quiet turns of a transcript that was read before: one message is new in each."""
+def quiet_turn(turns: int) -> Callable[[], float]:
+    """Return a function that returns the milliseconds of a turn with one new message."""
+    messages, ours = transcript(turns), compressor(window=100_000_000)
+    ours.compress_sync(messages)
+    numbers = itertools.count()
 
-    def __init__(self, turns: int) -> None:
-        self.messages = transcript(turns)
-        self._ours = compressor(window=100_000_000)
-        self._ours.compress_sync(self.messages)
-        self._new = ({"role": "user", "content": f"one new message {n}"} for n in range(10**6))
+    def turn() -> None:
+        messages.append({"role": "user", "content": f"one new message {next(numbers)}"})
+        ours.compress_sync(messages, extends=False)
+        messages.pop()
 
-    def ours(self) -> float:
-        """Return the milliseconds of a turn; the agent's own list grows by one message."""
-        return best(self._turn, 9)
-
-    def host(self) -> float:
-        """Return the milliseconds of the host's own estimate."""
-        from praisonaiagents.context.tokens import estimate_messages_tokens
-
-        return best(lambda: estimate_messages_tokens(self.messages), 3)
-
-    def _turn(self) -> None:
-        self.messages.append(next(self._new))
-        self._ours.compress_sync(self.messages, extends=False)
-        self.messages.pop()
+    return lambda: best(turn, 9)
 
 
 def quiet(rounds: int) -> Iterator[Row]:
     """Yield quiet turns; both sizes are measured in each round, since a machine's speed varies."""
-    small, large = Quiet(500), Quiet(5_000)
-    times = [(small.ours(), large.ours(), small.host(), large.host()) for _ in range(rounds)]
-    growth = statistics.median(ten / one for one, ten, *_ in times)
-    ours, host = (statistics.median(each[n] for each in times) for n in (0, 2))
-    recount = statistics.median(best(encoded(small.messages), 1) for _ in range(5))
-    tokens = TokenCounter(MODEL).messages(small.messages)
-    what = f"quiet turn, {len(small.messages):,} messages, {tokens:,} tokens"
-    yield what, f"{ours:.2f} ms", "", ""
-    yield "... host's estimate", f"{host:.2f} ms", ">= ours", ours <= host
-    yield "... exact recount", f"{recount / ours:.0f} x ours", ">= 50 x", recount >= 50 * ours
+    small, large = quiet_turn(500), quiet_turn(5_000)
+    times = [(small(), large()) for _ in range(rounds)]
+    recount = statistics.median(best(encoded(transcript(500)), 1) for _ in range(5))
+    ours = statistics.median(one for one, _ in times)
+    figure = f"{ours:.2f} ms, a recount {recount / ours:.0f} x"
+    yield "quiet turn, 2,000 messages", figure, ">= 50 x", recount >= 50 * ours
     # The best of each is the work itself; slower ones waited for memory.
-    one, ten, host_one, host_ten = (min(each) for each in zip(*times, strict=True))
-    figure = f"{ten / one:.1f} x (median {growth:.1f})"
-    what = f"... of ten times the messages, best of {rounds}"
-    yield what, figure, "<= 10 x", ten <= 10 * one
-    yield "... host's estimate of them", f"{host_ten / host_one:.1f} x", "", ""
+    one, ten = (min(each) for each in zip(*times, strict=True))
+    yield "... of ten times the messages", f"{ten / one:.1f} x", "<= 10 x", ten <= 10 * one
 
 
 def first(messages: list[Message]) -> float:
@@ -130,26 +143,6 @@ def cold(messages: list[Message], rounds: int) -> Iterator[Row]:
     figure = f"{took / floor:.2f} x, {took:.0f} ms (median {median:.2f} x)"
     what = f"cold start with everything but the model, best of {rounds}"
     yield what, figure, f"<= {COLD} x", took <= COLD * floor
-
-
-def held(turns: int) -> tuple[float, float]:
-    """Return the bytes held after a quiet turn, and the bytes of the transcript's text."""
-    messages = transcript(turns)
-    tracemalloc.start()
-    ours = compressor(window=100_000_000)
-    ours.compress_sync(messages)
-    gc.collect()
-    kept, _ = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    text = sum(len(str(value)) for message in messages for value in message.values())
-    return kept, text
-
-
-def memory() -> Iterator[Row]:
-    """Yield the memory of a conversation, and of one ten times as long."""
-    (small, text), (large, more) = held(500), held(5_000)
-    figure = f"{small / text:.2f} x, then {large / more:.2f} x the text"
-    yield "memory, 2,000 and 20,000 messages", figure, "linear", large <= 11 * small
 
 
 # ---------------------------------------------------------------- waiting
@@ -192,9 +185,8 @@ def main() -> None:
         yield from waiting(given.samples, given.summarizer_seconds)
         yield from cold(transcript(500), given.rounds)
         yield from quiet(given.rounds)
-        yield from memory()
 
-    show("Time and memory", ("measure", "figure", "to reach", "reached"), rows())
+    show("Time", ("measure", "figure", "to reach", "reached"), rows())
 
 
 if __name__ == "__main__":

@@ -13,12 +13,9 @@ the provider refused.
 from __future__ import annotations
 
 import contextlib
-import io
 import itertools
-import logging
 import random
 import time
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,8 +23,8 @@ from typing import Any
 from praison_compressor.ledger.segments import in_force
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import text_of
-from praison_compressor.testing import Asked, LocalProvider, Summarizer, Worker
-from tests.benchmarks.common import options, show
+from praison_compressor.testing import Asked, LocalProvider, Worker
+from tests.benchmarks.common import hush, options, show
 from tests.helpers import hosting
 from tests.helpers.restarting import KEPT, SESSION, Numbered, Running, program
 from tests.helpers.talks import archived
@@ -36,7 +33,7 @@ WINDOW = 12_000
 PATIENCE_SECONDS = 60
 MODES = ("chat", "achat", "stream", "iter_stream")
 COLUMNS = ("kills", "turns", "calls, no kill", "calls", "twice", "lost", "results lost")
-COLUMNS += ("doubled", "refused")
+COLUMNS += ("doubled", "refused", "took")
 
 
 @dataclass
@@ -49,7 +46,7 @@ class Life:
 
 
 def live(provider: LocalProvider, kind: tuple[str, str, str], kills: int, turns: int) -> Life:
-    """Ask in so many turns; kill the program that often, evenly."""
+    """Ask in all turns; kill the program at even distances."""
     ran, life, chance = program(provider, *kind, window=WINDOW), Life(), random.Random(7)
     every = turns // kills if kills else turns
     running = Running(ran, "fork")
@@ -69,7 +66,7 @@ def live(provider: LocalProvider, kind: tuple[str, str, str], kills: int, turns:
 
 
 def _represented() -> list[tuple[str, ...]]:
-    """The runs of all summaries in the ledger, oldest first."""
+    """Return the runs of all summaries in the ledger, oldest first."""
     store = open_store("sqlite:///restarts.db")
     entries = store.open("default", SESSION).entries
     store.close()
@@ -77,33 +74,39 @@ def _represented() -> list[tuple[str, ...]]:
 
 
 def _again(before: list[tuple[str, ...]], after: list[tuple[str, ...]]) -> int:
-    """How many new runs have messages of an old one, without being a fold of it."""
+    """Count new runs that have messages of an old one without being its fold."""
     new = after[len(before) :]
     return sum(bool({*run} & {*old}) and not {*old} <= {*run} for run in new for old in before)
 
 
 def lost(provider: LocalProvider, life: Life) -> tuple[int, int]:
-    """How many answered questions, and results of their turns, neither the last request nor the
-    archive has, word for word."""
+    """Count answered questions, and their turns' results, that request and archive lack."""
     sent = hosting.of_agent(provider)
-    last = sent[-1]
+    kept = list(sent[-1].messages)
     store = open_store("sqlite:///restarts.db")
     with contextlib.suppress(LookupError):
-        kept = [*last.messages, *archived(store, SESSION, "default")]
+        kept += archived(store, SESSION, "default")
     store.close()
-    texts = {text_of(message) for message in kept}
+    texts = {part for message in kept for part in _parts(message)}
     questions = {hosting.turn(number, words=40) for number in life.answered[:-1]}
     results = {
         text
         for record in sent
-        if record.status == 200 and _newest(record) in questions
+        if record.status == 200 and _of_user(record)[-1] in questions
         for text in _results(record)
     }
     return len(questions - texts), len(results - texts)
 
 
-def _newest(record: Any) -> str:
-    return [text_of(m) for m in record.messages if m["role"] == "user"][-1]
+def _parts(message: Any) -> set[str]:
+    """Return the texts of a message: Anthropic's endpoint gets one user's messages as one."""
+    content = message.get("content")
+    parts = content if isinstance(content, list) else []
+    return {text_of(message), *(text_of({**message, "content": [part]}) for part in parts)}
+
+
+def _of_user(record: Any) -> list[str]:
+    return [text_of(m) for m in record.messages if m["role"] == "user"]
 
 
 def _results(record: Any) -> list[str]:
@@ -111,11 +114,8 @@ def _results(record: Any) -> list[str]:
 
 
 def doubled(provider: LocalProvider) -> int:
-    """How many questions and results stand twice in one request."""
-    each = [
-        [*_results(record), *(text_of(m) for m in record.messages if m["role"] == "user")]
-        for record in hosting.of_agent(provider)
-    ]
+    """Count questions and results that stand twice in one request."""
+    each = [[*_results(record), *_of_user(record)] for record in hosting.of_agent(provider)]
     return sum(len(texts) - len(set(texts)) for texts in each)
 
 
@@ -125,25 +125,21 @@ def _answer(asked: Asked) -> str:
 
 
 def ran(kind: tuple[str, str, str], kills: int) -> tuple[object, ...]:
-    """The values of `COLUMNS`."""
-    figures: list[Any] = []
+    """Return the values of `COLUMNS` for one kind of program."""
+    start, calls = time.perf_counter(), []
     for count in (0, kills):
         worker = Worker(1, arguments=Numbered(), answer=_answer)
         with hosting.by_itself(worker, WINDOW) as provider:
-            provider.set_window(WINDOW)
-            provider.route("aux", Summarizer(r"L-\d+"))
             life = live(provider, kind, count, 2 * kills)
-            calls = len(provider.for_model("aux"))
-            missing = lost(provider, life)
-        figures = [life.kills, len(life.answered), *figures[-1:], calls]
-        more = (life.twice, *missing, doubled(provider), len(provider.refused))
-    return (*figures, *more)
+            calls.append(len(provider.for_model("aux")))
+            found = (life.twice, *lost(provider, life), doubled(provider), len(provider.refused))
+    took = f"{time.perf_counter() - start:.0f} s"
+    return (life.kills, len(life.answered), *calls, *found, took)
 
 
 def main() -> None:
     given = options(__doc__, path=hosting.EVERY_PATH, mode=MODES, kept=KEPT, kills=20)
-    logging.disable(logging.CRITICAL)
-    warnings.simplefilter("ignore")
+    hush()
 
     def rows() -> Iterator[tuple[object, ...]]:
         for kind in itertools.product(
@@ -151,12 +147,9 @@ def main() -> None:
             [given.mode] if given.mode else MODES,
             [given.kept] if given.kept else KEPT,
         ):
-            start = time.perf_counter()
-            with contextlib.redirect_stdout(io.StringIO()):  # the host prints its errors
-                figures = ran(kind, given.kills)
-            yield (*kind, *figures, f"{time.perf_counter() - start:.0f} s")
+            yield (*kind, *ran(kind, given.kills))
 
-    show("programs killed and run again", ("path", "mode", "kept by", *COLUMNS, "took"), rows())
+    show("programs killed and run again", ("path", "mode", "kept by", *COLUMNS), rows())
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A host that keeps only the newest messages: what a conversation costs, and what its cache keeps.
+"""A host that keeps only the newest messages: calls of the summarizer, and what the cache keeps.
 
     python -m tests.benchmarks.sliding [--turns 150] [--window 8000|32000|128000] [--way NAME]
 
@@ -12,55 +12,50 @@ prefix outside compressions.
 from __future__ import annotations
 
 import asyncio
-import itertools
-import logging
 import random
 import statistics
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from praisonai_bot.bots._session import BotSessionManager
 
-from praison_compressor.testing import Summarizer, Worker
-from tests.benchmarks.common import options, show, words
+from praison_compressor.testing import Asked, Worker
+from tests.benchmarks.common import faults, hush, options, show, words
 from tests.helpers import hosting
 
 WINDOWS = (8_000, 32_000, 128_000)
-QUESTION_WORDS, ANSWER_WORDS = 110, 110
 MOST_CALLS, LEAST_PREFIX = 1.2, 0.85
+COLUMNS = ("window", "list", "calls", "at most", "prefix", f"< {LEAST_PREFIX}", "faults", "tokens")
+COLUMNS += ("holds",)
 
 Turn = Callable[[Any, str, int], None]
 """Sends the prompt of a turn to an agent, and drops what the host drops."""
 
 
-def kept(most: int | None, compaction: int | None = None) -> Turn:
-    """A host that keeps the newest messages; at one turn it compacts."""
+def kept(most: int = 0, compaction: int | None = None) -> Turn:
+    """Return a host that keeps the newest messages (0: all); at one turn it compacts."""
+    summary = {"role": "user", "content": "[Summary by the host] Ledgers were looked after."}
 
     def turn(made: Any, prompt: str, number: int) -> None:
         made.chat(prompt)
         history = made.chat_history
         if number == compaction:
-            summary = {
-                "role": "user",
-                "content": "[Summary by the host] Ledgers were looked after.",
-            }
             history = [summary, *history[-20:]]
-        made.chat_history = history[-most:] if most else history
+        made.chat_history = history[-most:]
 
     return turn
 
 
 def by_bots(most: int) -> Turn:
-    """The host's bots, which keep each conversation's newest messages."""
+    """Return the host's bots, which keep each conversation's newest messages."""
     manager = BotSessionManager(platform="telegram", max_history=most)
     return lambda made, prompt, number: asyncio.run(manager.chat(made, "ann", prompt)) and None
 
 
 def ways(turns: int) -> dict[str, Turn]:
-    """What hosts do with the front of a list."""
+    """Return what hosts do with the front of a list."""
     return {
-        "whole": kept(None),
+        "whole": kept(),
         "last 100": kept(100),
         "last 40": kept(40),
         "last 100, bots": by_bots(100),
@@ -69,37 +64,28 @@ def ways(turns: int) -> dict[str, Turn]:
     }
 
 
-def conversation(turns: int) -> list[str]:
-    """The questions, each of words of its own."""
-    chance = random.Random(3)
-    return [f"L-{n:03d}: {words(chance, QUESTION_WORDS)}" for n in range(turns)]
-
-
-def answering() -> Callable[[Any], str]:
-    """Answers in words of their own."""
-    return lambda asked: f"Noted. {words(random.Random(asked.number), ANSWER_WORDS)}"
+def answer(asked: Asked) -> str:
+    """Answer in words that no other answer has."""
+    return f"Noted. {words(random.Random(asked.number), 110)}"
 
 
 def figures(turn: Turn, prompts: Sequence[str], window: int) -> tuple[int, list[float], int, int]:
-    """Calls of the summarizer; prefix shares; requests refused or over the window; input tokens."""
-    with hosting.by_itself(Worker(answer=answering()), window) as provider:
-        provider.route("aux", Summarizer(r"L-\d+"))
-        provider.set_window(window)
-        made = hosting.agent(
-            provider, hosting.OPENAI, hosting.context(provider, context_window=window)
-        )
+    """Return the summarizer's calls, prefix shares, faulty requests and input tokens."""
+    with hosting.by_itself(Worker(answer=answer), window) as provider:
+        ours = hosting.context(provider, context_window=window)
+        made = hosting.agent(provider, hosting.OPENAI, ours)
         for number, prompt in enumerate(prompts):
             turn(made, prompt, number)
-        sent = hosting.of_agent(provider)
-        bad = sum(record.status != 200 or record.over_window for record in sent)
         tokens = sum(record.prompt_tokens for record in provider.requests)
         shares = hosting.prefix_shares(provider.requests)
+        bad = sum(faults(hosting.of_agent(provider)))
         return len(provider.for_model("aux")), shares, bad, tokens
 
 
 def rows(given: Any) -> Iterator[Sequence[object]]:
-    """A line for each window and way."""
-    prompts = conversation(given.turns)
+    """Yield a line for each window and way."""
+    chance = random.Random(3)
+    prompts = [f"L-{n:03d}: {words(chance, 110)}" for n in range(given.turns)]
     for window in [given.window] if given.window else WINDOWS:
         whole = 0
         for name, turn in ways(given.turns).items():
@@ -110,36 +96,15 @@ def rows(given: Any) -> Iterator[Sequence[object]]:
             median = statistics.median(shares)
             holds = calls <= MOST_CALLS * whole and median >= LEAST_PREFIX
             low = sum(share < LEAST_PREFIX for share in shares)
-            yield (
-                window,
-                name,
-                calls,
-                f"{MOST_CALLS * whole:.1f}",
-                f"{median:.3f}",
-                low,
-                bad,
-                tokens,
-                holds,
-            )
+            most = f"{MOST_CALLS * whole:.1f}"
+            yield (window, name, calls, most, f"{median:.3f}", low, bad, tokens, holds)
         yield ()
 
 
 def main() -> None:
     given = options(__doc__, turns=150, window=int, way=str)
-    logging.disable(logging.ERROR)
-    warnings.simplefilter("ignore")
-    columns = (
-        "window",
-        "list",
-        "calls",
-        "at most",
-        "prefix",
-        f"< {LEAST_PREFIX}",
-        "refused",
-        "tokens",
-        "holds",
-    )
-    show("a host that drops the front", columns, itertools.chain(rows(given)))
+    hush()
+    show("a host that drops the front", COLUMNS, rows(given))
 
 
 if __name__ == "__main__":

@@ -4,27 +4,25 @@
 
 Needs praisonai, praisonai-code and praisonai-bot beside us. One real run each against the strict
 provider, with the plugin on where a surface makes its agents itself: requests, refused, over the
-window; calls of the summarizer; who compressed (`ours`, `host`, `nobody`); how many searches of the
-archive for words of the conversation found them, and how many for another person's words did.
-Surfaces of praisonaiagents in code: `tests.benchmarks.host_users`.
+window, calls and results without each other; calls of the summarizer; who compressed (`ours`,
+`host`, `nobody`); how many searches of the archive for words of the conversation found them, and
+how many for another person's words did. Agents in code: `tests.benchmarks.host_users`.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import io
 import json
-import logging
 import os
 import pty
 import re
-import select
+import socket
 import subprocess
 import sys
+import threading
 import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,16 +30,22 @@ from praisonaiagents import Agent
 
 from praison_compressor.ledger.recall import SEARCH
 from praison_compressor.messages import text_of
-from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Summarizer
-from tests.benchmarks.common import options, show
+from praison_compressor.testing import Asked, Call, LocalProvider, Reply
+from tests.benchmarks.common import faults, hush, options, show
 from tests.helpers import hosting
 from tests.helpers.hosting import OPENAI, look_up, of_agent, turn
 
 ROOT = Path(__file__).parents[2]
 CALLS, TURNS = 5, 16
 """Of one tool in a turn (the host ends a turn after 8); turns of a talk. Each passes the window."""
-COLUMNS = ("surface", "requests", "refused", "over", "summaries", "compressed by", "recall", "note")
+COLUMNS = ("surface", "requests", "refused", "over", "unpaired", "summaries", "compressed by")
+COLUMNS += ("recall", "note")
 WORK, RECALL = "WORK", "RECALL"
+TALK = [*map(turn, range(TURNS)), f"{RECALL} ledger L-001"]
+BENS = [*(turn(number + 500) for number in range(TURNS)), f"{RECALL} ledger L-501"]
+STRANGE = f"{RECALL} ledger L-001, which is Ann's"
+LONG = f"{WORK} {RECALL} {turn(1)}"
+OUR_MARKS = ("<conversation-summary>", "[masked] ", 'read_conversation_archive("')
 HOST_MARKS = ("[Previous conversation summary]", "[Conversation summary", "Summary of conversation")
 
 TOOLS = f'''
@@ -65,7 +69,7 @@ roles:
     tools: [look_up]
     tasks:
       one:
-        description: "{WORK} {RECALL} {turn(1)}"
+        description: "{LONG}"
         expected_output: A note.
 """
 FLOW = f"""
@@ -79,33 +83,31 @@ agents:
     tools: [read_file]
 steps:
   - agent: keeper
-    action: "{WORK} {RECALL} {turn(1)}"
+    action: "{LONG}"
 """
 
 
 def answer(asked: Asked) -> Reply:
     """Work with the tool where the newest prompt asks for it, search where it asks, then answer."""
     names = [tool["function"]["name"] for tool in asked.tools]
-    last = max((i for i, m in enumerate(asked.messages) if m["role"] == "user"), default=0)
-    prompt = next((text_of(m) for m in asked.messages[last:] if m["role"] == "user"), "")
-    done = [m for m in asked.messages if m["role"] == "tool"]
-    parts = [int(found) for m in done for found in re.findall(r"END-(\d+)", text_of(m))]
-    nth = max(parts, default=-1) + 1
-    searched = any(SEARCH in str(m.get("tool_calls")) for m in asked.messages[last:])
-    works = any(WORK in text_of(m) for m in asked.messages if m["role"] == "user")
+    of_user = [i for i, m in enumerate(asked.messages) if m["role"] == "user"]
+    turn = asked.messages[of_user[-1] :]
+    prompt = text_of(turn[0])
+    nth = max(map(int, re.findall(r"END-(\d+)", _words(asked.messages, "tool"))), default=-1) + 1
     if WORK in prompt and nth < CALLS and {"look_up", "read_file"} & {*names}:
-        given = {"topic": f"topic-{nth}", "part": nth}
-        tool = Call("look_up", given) if "look_up" in names else _reading(nth)
-        return Reply(calls=(tool,))
+        if "look_up" in names:
+            return Reply(calls=(Call("look_up", {"topic": f"topic-{nth}", "part": nth}),))
+        return Reply(calls=(Call("read_file", {"filepath": f"part-{nth}.txt"}),))
+    searched = any(SEARCH in str(m.get("tool_calls")) for m in turn)
     if RECALL in prompt and SEARCH in names and not searched:
-        asked_for = "END-0" if works else prompt.removeprefix(RECALL).strip()
-        return Reply(calls=(Call(SEARCH, {"query": asked_for}),))
+        works = WORK in _words(asked.messages, "user")
+        query = "END-0" if works else prompt.removeprefix(RECALL).strip()
+        return Reply(calls=(Call(SEARCH, {"query": query}),))
     return Reply("Noted. " * 12)
 
 
-def _reading(nth: int) -> Call:
-    """A call of the host's own tool, where a surface takes no other."""
-    return Call("read_file", {"filepath": f"part-{nth}.txt"})
+def _words(messages: Sequence[Any], role: str) -> str:
+    return " ".join(text_of(message) for message in messages if message["role"] == role)
 
 
 # ---------------------------------------------------------------- commands
@@ -116,24 +118,19 @@ class Run:
 
     def __init__(self, host: LocalProvider, window: int) -> None:
         self.host = host
+        self.note = ""
         host.set_window(window)
         host.set_window(128_000, "aux")
-        self.note = ""
-        aux = {"auxiliary_model": "aux", "auxiliary_api_base": host.base_url}
-        ours = {
-            "context_window": window,
-            **aux,
-            "auxiliary_api_key": "sk-aux",
-        }
+        ours = {"auxiliary_model": "aux", "auxiliary_api_base": host.base_url}
+        ours |= {"auxiliary_api_key": "sk-aux", "context_window": window}
+        plugins = {"plugins": {"praison-compressor": ours}}
+        line = f"{hosting.WORDS * 3}\n"
+        files = {"tools.py": TOOLS, "agents.yaml": AGENTS, "flow.yaml": FLOW}
+        files |= {f"part-{nth}.txt": line * 90 + f"END-{nth}\n" for nth in range(CALLS)}
+        files[".praisonai/config.yaml"] = json.dumps(plugins)
         Path(".praisonai").mkdir()
-        Path(".praisonai/config.yaml").write_text(
-            json.dumps({"plugins": {"praison-compressor": ours}}), "utf-8"
-        )
-        for name, text in {"tools.py": TOOLS, "agents.yaml": AGENTS, "flow.yaml": FLOW}.items():
+        for name, text in files.items():
             Path(name).write_text(text, "utf-8")
-        for nth in range(CALLS):
-            line = f"{hosting.WORDS * 3}\n"
-            Path(f"part-{nth}.txt").write_text(line * 90 + f"END-{nth}\n", "utf-8")
         self.environment = {
             **os.environ,
             "PYTHONPATH": str(ROOT),
@@ -144,7 +141,12 @@ class Run:
             "TERM": "dumb",
         }
 
-    def command(self, *words: str, patience: float = 200) -> None:
+    def agent(self, **more: Any) -> Agent:
+        """Return an agent that asks for us."""
+        given = {"tools": [look_up], **more}
+        return hosting.agent(self.host, OPENAI, hosting.context(self.host), **given)
+
+    def command(self, *words: str) -> None:
         """Run a command of `praisonai` to its end."""
         done = subprocess.run(
             [sys.executable, "-m", "praisonai", *words],
@@ -152,7 +154,7 @@ class Run:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=patience,
+            timeout=200,
             check=False,
         )
         if done.returncode:
@@ -161,66 +163,52 @@ class Run:
     def at_a_terminal(self, *words: str, prompts: Sequence[str]) -> None:
         """Type prompts into a Python program at a terminal, each after the last answer."""
         leader, follower = pty.openpty()
-        command = [sys.executable, *words]
+        shown = bytearray()
+        threading.Thread(target=_read, args=(leader, shown), daemon=True).start()
         given = {"stdin": follower, "stdout": follower, "stderr": follower}
         environment = {**self.environment, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
-        with subprocess.Popen(command, env=environment, **given, close_fds=True) as process:  # type: ignore[call-overload]
-            shown = _drained(leader, 12).decode(errors="replace")
+        with subprocess.Popen([sys.executable, *words], env=environment, **given) as process:  # type: ignore[call-overload]
+            time.sleep(12)
             for prompt in prompts:
                 before = len(self.host.requests)
                 os.write(leader, prompt.encode() + b"\r")
-                self._answered(leader, before, 0 if prompt.startswith("/") else 30)
+                settled(self.host, before, 0 if prompt.startswith("/") else 30)
                 if process.poll() is not None:
                     break
             if not self.host.requests:
-                self.note = " ".join(shown.split())[-110:]
+                self.note = " ".join(shown.decode(errors="replace").split())[-110:]
             process.kill()
         os.close(follower)
         os.close(leader)
 
-    def _answered(self, leader: int, before: int, patience: float) -> None:
-        """Wait until a request after those was answered and none is on its way."""
-        end = time.monotonic() + patience
-        while time.monotonic() < end and len(self.host.requests) == before:
-            _drained(leader, 0.2)
-        quiet, end = 0.0, time.monotonic() + 60
-        while quiet < 1.0 and time.monotonic() < end:
-            open_now = any(r.ended_at is None for r in self.host.requests)
-            count = len(self.host.requests)
-            _drained(leader, 0.25)
-            still = not open_now and len(self.host.requests) == count
-            quiet = quiet + 0.25 if still else 0.0
 
-    # ------------------------------------------------------------ agents in code
-
-    def agent(self, **more: Any) -> Agent:
-        """An agent that asks for us."""
-        given = {"tools": [look_up], **more}
-        return hosting.agent(self.host, OPENAI, hosting.context(self.host), **given)
+def _read(leader: int, shown: bytearray) -> None:
+    """Read what a terminal shows until it is closed."""
+    with contextlib.suppress(OSError):
+        while data := os.read(leader, 65_536):
+            shown += data
 
 
-def _drained(leader: int, seconds: float) -> bytes:
-    """Read what a terminal shows for so long."""
-    end, shown = time.monotonic() + seconds, b""
-    while (left := end - time.monotonic()) > 0:
-        if select.select([leader], [], [], min(left, 0.2))[0]:
-            with contextlib.suppress(OSError):
-                shown += os.read(leader, 65_536)
-    return shown
-
-
-TALK = [*map(turn, range(TURNS)), f"{RECALL} ledger L-001"]
-BENS = [*(turn(number + 500) for number in range(TURNS)), f"{RECALL} ledger L-501"]
-LONG = f"{WORK} {RECALL} {turn(1)}"
+def settled(host: LocalProvider, before: int, patience: float = 30) -> None:
+    """Wait until a request after those came and none is open for a second."""
+    end = time.monotonic() + patience
+    while len(host.requests) == before and time.monotonic() < end:
+        time.sleep(0.1)
+    quiet, end = 0, time.monotonic() + 60
+    while quiet < 10 and time.monotonic() < end:
+        count = len(host.requests)
+        time.sleep(0.1)
+        is_open = any(record.ended_at is None for record in host.requests)
+        quiet = 0 if is_open or len(host.requests) != count else quiet + 1
 
 
 def command(*words: str) -> Callable[[Run], None]:
-    """A command that works past its window in one turn."""
+    """Return a command that works past its window in one turn."""
     return lambda run: run.command(*words)
 
 
 def terminal(*words: str) -> Callable[[Run], None]:
-    """A program that is talked to past its window at a terminal."""
+    """Return a program that a person talks to past its window at a terminal."""
     return lambda run: run.at_a_terminal(*words, prompts=[*TALK, "/status", "/exit"])
 
 
@@ -237,7 +225,7 @@ main()
 
 
 def bot(platform: str) -> Callable[[Run], None]:
-    """Two people talk to one agent through the session manager of a kind of bot."""
+    """Return two people's talk with one agent through the session manager of a kind of bot."""
 
     def talk(run: Run) -> None:
         from praisonai_bot.bots._session import build_session_manager
@@ -250,7 +238,7 @@ def bot(platform: str) -> Callable[[Run], None]:
             for hers, his in zip(TALK, BENS, strict=True):
                 await manager.chat(made, "ann", hers)
                 await manager.chat(made, "ben", his)
-            await manager.chat(made, "ben", f"{RECALL} ledger L-001, which is Ann's")
+            await manager.chat(made, "ben", STRANGE)
 
         asyncio.run(both())
 
@@ -262,39 +250,26 @@ def gateway(run: Run) -> None:
     import websockets
     from praisonai_bot.gateway.server import WebSocketGateway
 
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    made = WebSocketGateway(host="127.0.0.1", port=port)
+    made.register_agent(run.agent(), "ada")
+
     async def talk() -> None:
-        made = WebSocketGateway(host="127.0.0.1", port=0 or _free_port())
-        made.register_agent(run.agent(), "ada")
         serving = asyncio.create_task(made.start())
         await asyncio.sleep(2)
-        async with websockets.connect(
-            f"ws://127.0.0.1:{made._port}/ws?token={made.config.auth_token}"
-        ) as line:
+        url = f"ws://127.0.0.1:{port}/ws?token={made.config.auth_token}"
+        async with websockets.connect(url) as line:
             await line.send(json.dumps({"type": "join", "agent_id": "ada"}))
             for said in TALK:
                 before = len(run.host.requests)
                 await line.send(json.dumps({"type": "message", "content": said}))
-                await asyncio.wait_for(_replied(run.host, before), 60)
+                await asyncio.to_thread(settled, run.host, before)
         await made.stop()
         serving.cancel()
 
     asyncio.run(talk())
-
-
-def _free_port() -> int:
-    import socket
-
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
-
-
-async def _replied(host: LocalProvider, before: int) -> None:
-    quiet = 0
-    while quiet < 5:
-        await asyncio.sleep(0.1)
-        is_open = any(record.ended_at is None for record in host.requests)
-        quiet = 0 if is_open or len(host.requests) == before else quiet + 1
 
 
 def room(run: Run) -> None:
@@ -302,8 +277,8 @@ def room(run: Run) -> None:
     from praisonai_bot.bots._room import GatewayRoom, RoomConfig
     from praisonai_bot.bots._session import BotSessionManager
 
-    members = {"ann": run.agent(name="ann"), "ben": run.agent(name="ben")}
-    made, manager = GatewayRoom(RoomConfig("books", ["ann", "ben"]), members), BotSessionManager()
+    members = {name: run.agent(name=name) for name in ("ann", "ben")}
+    made, manager = GatewayRoom(RoomConfig("books", [*members]), members), BotSessionManager()
 
     async def talk() -> None:
         for said in TALK:
@@ -320,107 +295,86 @@ def invoked(run: Run) -> None:
     for hers, his in zip(TALK, BENS, strict=True):
         api.resolve_session_agent("ada", "ann").chat(hers)
         api.resolve_session_agent("ada", "ben").chat(his)
-    api.resolve_session_agent("ada", "ben").chat(f"{RECALL} ledger L-001, which is Ann's")
+    api.resolve_session_agent("ada", "ben").chat(STRANGE)
 
 
-ONE_TURN: dict[str, Callable[[Run], None]] = {
+BOTS = "telegram discord slack whatsapp signal email agentmail linear webhook local".split()
+WINDOWS = {
+    "praisonai PROMPT": 32_000,
+    "praisonai code PROMPT": 32_000,
+    "praisonai run PROMPT": 32_000,
+    "praisonai agents.yaml": 32_000,
+    "praisonai run agents.yaml": 32_000,
+    "praisonai workflow run": 12_000,
+}
+"""Tokens of a command's window, where it is not 6,000: most ask for answers of 16,384."""
+SURFACES: dict[str, Callable[[Run], None]] = {
     "praisonai PROMPT": command(LONG),
     "praisonai code PROMPT": command("code", "--tools", "tools.py", LONG),
     "praisonai run PROMPT": command("run", "--tools", "tools.py", LONG),
     "praisonai agents.yaml": command("agents.yaml"),
     "praisonai run agents.yaml": command("run", "agents.yaml"),
     "praisonai workflow run": command("workflow", "run", "flow.yaml"),
-}
-SURFACES: dict[str, Callable[[Run], None]] = {
-    **ONE_TURN,
     "praisonai chat": terminal("-m", "praisonai", "chat", "--model", "gpt-4o-mini"),
     "praisonai code": terminal("-m", "praisonai", "code", "--model", "gpt-4o-mini"),
     "praisonai-code code": terminal("-c", ALONE),
     "praisonai (terminal)": terminal("-m", "praisonai"),
     "HTTP API (/invoke)": invoked,
-    **{
-        f"bot: {platform}": bot(platform)
-        for platform in (
-            "telegram discord slack whatsapp signal email agentmail linear webhook local".split()
-        )
-    },
+    **{f"bot: {platform}": bot(platform) for platform in BOTS},
     "bot: room of agents": room,
     "gateway (websocket)": gateway,
 }
-
-WINDOWS = {**dict.fromkeys(ONE_TURN, 32_000), "praisonai workflow run": 12_000}
-"""Tokens, where a window is not of 6,000: most commands ask for answers of 16,384."""
 
 
 # ---------------------------------------------------------------- what is counted
 
 
 def compressed_by(sent: Sequence[Any]) -> str:
-    """Whose summaries or masks the requests carry."""
-    texts = [record.text for record in sent]
-    marks = ("<conversation-summary>", "[masked] ", 'read_conversation_archive("')
-    found = ["ours"] * any(mark in text for text in texts for mark in marks)
-    found += ["host"] * any(mark in text for text in texts for mark in HOST_MARKS)
+    """Return whose summaries or masks the requests carry."""
+    text = "\n".join(record.text for record in sent)
+    of = {"ours": OUR_MARKS, "host": HOST_MARKS}
+    found = [who for who, marks in of.items() if any(mark in text for mark in marks)]
     return " and ".join(found) or "nobody"
 
 
 def recalled(sent: Sequence[Any]) -> str:
-    """What the searches were answered."""
+    """Return how many searches for own and for another's words found them."""
+    messages = [message for record in sent for message in record.messages]
     calls = {
         call["id"]: call["function"]["arguments"]
-        for record in sent
-        for message in record.messages
+        for message in messages
         for call in message.get("tool_calls") or ()
         if call["function"]["name"] == SEARCH
     }
-    results = {
-        message["tool_call_id"]: text_of(message)
-        for record in sent
-        for message in record.messages
-        if message.get("tool_call_id") in calls
-    }
-    if not results:
-        return "-"
-    asked_others = {name for name in results if "Ann's" in calls[name]}
-    own = [bool(ORIGINAL.search(results[name])) for name in results.keys() - asked_others]
-    others = [bool(OF_ANN.search(results[name])) for name in asked_others]
-    said = f"own {sum(own)}/{len(own)}"
-    return f"{said}, others' {sum(others)}/{len(others)}" if others else said
-
-
-ORIGINAL = re.compile(r"Turn \d+: look after|the parser reads each line")
-OF_ANN = re.compile(r"Turn \d{1,2}: look after")
+    answers = {m["tool_call_id"]: text_of(m) for m in messages if m.get("tool_call_id") in calls}
+    own, others = [], []
+    for name, text in answers.items():
+        if "Ann's" in calls[name]:
+            others.append(bool(re.search(r"Turn \d{1,2}: look after", text)))
+        else:
+            own.append(bool(re.search(r"Turn \d+: look after|the parser reads each line", text)))
+    of_own = f"own {sum(own)}/{len(own)}" if answers else "-"
+    return f"{of_own}, others' {sum(others)}/{len(others)}" if others else of_own
 
 
 def ran(name: str) -> tuple[object, ...]:
-    """The values of `COLUMNS` for one surface."""
+    """Return the values of `COLUMNS` for one surface."""
     with hosting.by_itself(answer) as provider:
-        provider.route("aux", Summarizer(r"L-\d+"))
         run = Run(provider, WINDOWS.get(name, hosting.WINDOW))
         try:
             SURFACES[name](run)
         except (Exception, SystemExit) as problem:
             run.note = f"{type(problem).__name__}: {problem}"[:80]
-        sent = of_agent(provider)
-        refused = sum(record.status != 200 for record in sent)
-        over = sum(record.over_window for record in sent)
-        summaries = len(provider.for_model("aux"))
-        figures = (len(sent), refused, over, summaries, compressed_by(sent), recalled(sent))
+        sent, summaries = of_agent(provider), len(provider.for_model("aux"))
+        figures = (len(sent), *faults(sent), summaries, compressed_by(sent), recalled(sent))
         return (name, *figures, run.note)
 
 
 def main() -> None:
     given = options(__doc__, only=tuple(SURFACES))
-    logging.disable(logging.CRITICAL)
-    warnings.simplefilter("ignore")
-
-    def rows() -> Iterator[tuple[object, ...]]:
-        for name in [given.only] if given.only else SURFACES:
-            with contextlib.redirect_stdout(io.StringIO()):  # the host prints its errors
-                row = ran(name)
-            yield row
-
-    show("surfaces of the host", COLUMNS, rows())
+    hush()
+    rows = map(ran, [given.only] if given.only else SURFACES)
+    show("surfaces of the host", COLUMNS, rows)
 
 
 if __name__ == "__main__":

@@ -12,9 +12,11 @@ agent and a ledger of the same kind: what the calls of the summarizer are compar
 from __future__ import annotations
 
 import asyncio
+import io
 import itertools
 import logging
 import re
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -24,11 +26,10 @@ from typing import Any
 
 from praisonai_bot.bots._session import BotSessionManager
 
-from praison_compressor.cli.report import render
-from praison_compressor.cli.report.life import life_of_session
+from praison_compressor.cli.report import life_of_session, render
 from praison_compressor.ledger.recall import READ, SEARCH
 from praison_compressor.messages.display import in_words
-from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Summarizer
+from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from praison_compressor.tokens.counter import TokenCounter
 from tests.benchmarks.common import databases, options, show
 from tests.helpers import hosting
@@ -46,11 +47,6 @@ COLUMNS = (
     *("host", "store", "background", "requests", "tokens", "of another", "texts"),
     *("own found", "by recall", "calls", "calls alone"),
 )
-
-
-def mark_of(number: int) -> str:
-    """Return the mark that every sentence of a person bears."""
-    return f"P{number:03d}Q"
 
 
 def words_of(mark: str, turn: int) -> str:
@@ -79,10 +75,10 @@ def answered(asked: Asked) -> Any:
 # -------------------------------------------------------------- hosts of many people
 
 Say = Callable[[Sequence[tuple[str, str]]], list[str]]
-"""Sends the words of many people at once; returns what each was answered."""
+"""Sends the words of many people at once; returns their answers."""
 
 
-def by_bot(made: Any, host: LocalProvider) -> Say:
+def by_bot(made: Any) -> Say:
     """Return a sender through the host's session manager, on one event loop."""
     manager = BotSessionManager(platform="telegram", max_history=100)
     loop = asyncio.new_event_loop()
@@ -96,7 +92,7 @@ def by_bot(made: Any, host: LocalProvider) -> Say:
     return lambda said: loop.run_until_complete(every(said))
 
 
-def by_threads(made: Any, host: LocalProvider) -> Say:
+def by_threads(made: Any) -> Say:
     """Return a sender that swaps the agent's history itself, from many threads."""
     histories: dict[str, list[Any]] = {}
     lock, turns, own = threading.Lock(), itertools.count(), made.llm
@@ -127,7 +123,7 @@ HOSTS = {"bot": by_bot, "threads": by_threads}
 
 @dataclass
 class Found:
-    """What came of one run."""
+    """What one run sent and said."""
 
     texts: int = 0
     tokens: int = 0
@@ -140,7 +136,7 @@ class Found:
     examples: list[str] = field(default_factory=list)
 
     def read(self, text: str, mark: str | None = None) -> None:
-        """Count marks in a text that is for one person: the one named, or else the first in it."""
+        """Count others' marks in a text for the person of that mark, or of the text's first."""
         marks = Counter(MARK.findall(text))
         whose = mark if mark is not None else next(iter(marks), "")
         strange = sum(count for each, count in marks.items() if each != whose)
@@ -149,37 +145,38 @@ class Found:
         if strange and len(self.examples) < 5:
             self.examples.append(f"{whose}: {dict(marks)} in {text[:200]!r}")
 
-
-class Heard(logging.Handler):
-    """Keeps what is logged."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.DEBUG)
-        self.lines: list[str] = []
-
-    def emit(self, record: logging.LogRecord) -> None:
-        self.lines.append(self.format(record))
+    def read_request(self, record: Any) -> None:
+        """Count a request, and whether it holds what its person asked for."""
+        asked = in_words([m for m in record.messages if m.get("role") == "user"][-1])
+        mark = None if record.model == "aux" else MARK.findall(asked)[-1]
+        self.read(record.text, mark)
+        self.tokens += record.prompt_tokens
+        self.requests += record.model != "aux"
+        self.calls += record.model == "aux"
+        if WANTED in asked and record.messages[-1].get("role") == "tool":
+            wanted = f"{FIRST} {mark}-SEVEN"
+            self.recalled += any(wanted in in_words(m) for m in record.messages[-2:])
+            self.own += wanted in record.text and words_of(str(mark), 0) in record.text
 
 
 def measured(people: int, host_name: str, url: str | None, background: bool) -> Found:
-    """Let all people talk through one agent."""
-    heard, log = Heard(), logging.getLogger("praison_compressor")
+    """Let all people talk through one agent; read all that was sent, said, logged and reported."""
+    found, stream, log = Found(), io.StringIO(), logging.getLogger("praison_compressor")
+    heard = logging.StreamHandler(stream)
     log.addHandler(heard)
-    level, log.level = log.level, logging.DEBUG
-    try:
-        with hosting.by_itself(answered, window=hosting.WINDOW) as host:
-            host.route("aux", Summarizer(SAID))
-            host.set_window(hosting.WINDOW)
-            host.set_window(128_000, "aux")
-            made = agent(host, url, background)
-            said = talk(HOSTS[host_name](made, host), people, lambda: settle(made))
-            found = counted(host, said, heard.lines)
-            for life in reports(made):
-                found.read(life)
-            return found
-    finally:
-        log.removeHandler(heard)
-        log.level = level
+    log.setLevel(logging.DEBUG)
+    with hosting.by_itself(answered, hosting.WINDOW, SAID) as host:
+        made = agent(host, url, background)
+        for mark, said in talk(HOSTS[host_name](made), people, lambda: settle(made)):
+            found.read(str(said), mark)
+        for record in host.requests:
+            found.read_request(record)
+        for page in reports(made):
+            found.read(page)
+    log.removeHandler(heard)
+    for line in stream.getvalue().splitlines():
+        found.read(line, "")
+    return found
 
 
 def agent(host: LocalProvider, url: str | None, background: bool) -> Any:
@@ -195,34 +192,13 @@ def settle(made: Any) -> None:
 
 
 def talk(say: Say, people: int, settled: Callable[[], None]) -> Iterator[tuple[str, str]]:
-    """Yield each person's mark with what that person was answered."""
-    marks = [mark_of(number) for number in range(people)]
-    rounds = [lambda mark, n=n: words_of(mark, n) for n in range(ROUNDS)]
-    last = [lambda mark: f"{WANTED} {mark}", lambda mark: "/status", lambda mark: "/context"]
+    """Yield each person's mark with each answer."""
+    marks = [f"P{number:03d}Q" for number in range(people)]
+    rounds = [[words_of(mark, n) for mark in marks] for n in range(ROUNDS)]
+    last = [[f"{WANTED} {mark}" for mark in marks], ["/status"] * people, ["/context"] * people]
     for words in (*rounds, *last):
-        yield from zip(marks, say([(mark, words(mark)) for mark in marks]), strict=True)
+        yield from zip(marks, say([*zip(marks, words, strict=True)]), strict=True)
         settled()
-
-
-def counted(host: LocalProvider, said: Iterator[tuple[str, str]], lines: list[str]) -> Found:
-    """Read all that was sent and said."""
-    found = Found()
-    for mark, answer in said:
-        found.read(str(answer), mark)
-    for record in host.requests:
-        users = [m for m in record.messages if m.get("role") == "user"]
-        mark = None if record.model == "aux" else MARK.findall(in_words(users[-1]))[-1]
-        found.read(record.text, mark)
-        found.tokens += record.prompt_tokens
-        found.requests += record.model != "aux"
-        found.calls += record.model == "aux"
-        if WANTED in in_words(users[-1]) and record.messages[-1].get("role") == "tool":
-            wanted = f"{FIRST} {mark}-SEVEN"
-            found.recalled += any(wanted in in_words(m) for m in record.messages[-2:])
-            found.own += wanted in record.text and words_of(str(mark), 0) in record.text
-    for line in lines:
-        found.read(line, "")
-    return found
 
 
 def reports(made: Any) -> Iterator[str]:
@@ -234,12 +210,9 @@ def reports(made: Any) -> Iterator[str]:
 
 def alone(people: int, background: bool) -> int:
     """Return the summarizer's calls where each person has an agent of one's own."""
-    with hosting.by_itself(answered, window=hosting.WINDOW) as host:
-        host.route("aux", Summarizer(SAID))
-        host.set_window(hosting.WINDOW)
-        host.set_window(128_000, "aux")
+    with hosting.by_itself(answered, hosting.WINDOW, SAID) as host:
         for number in range(people):
-            made, mark = agent(host, None, background), mark_of(number)
+            made, mark = agent(host, None, background), f"P{number:03d}Q"
             own = made.llm
             for n in range(ROUNDS):
                 made.llm = OTHER_MODEL if n % people == number else own
@@ -251,7 +224,7 @@ def alone(people: int, background: bool) -> int:
 
 
 def rows(people: int, only: str) -> Iterator[Sequence[object]]:
-    """Yield a row for each host, store and way to summarize."""
+    """Yield a row for each host, store and way to summarize; leaks are printed as errors."""
     compared = (False, True) if only in ("", "memory") else ()
     calls: dict[bool, object] = {each: alone(people, each) for each in compared}
     for store, new_url in itertools.chain([("memory", lambda: None)], databases()):
@@ -259,8 +232,7 @@ def rows(people: int, only: str) -> Iterator[Sequence[object]]:
             if only and only not in (store, host_name):
                 continue
             found = measured(people, host_name, new_url(), background)
-            for example in found.examples:
-                print(example)
+            print(*found.examples, sep="\n", file=sys.stderr)
             yield (
                 *(host_name, store, background, found.requests, found.tokens),
                 *(found.of_another, found.texts, f"{found.own} of {people}", found.recalled),
@@ -269,7 +241,6 @@ def rows(people: int, only: str) -> Iterator[Sequence[object]]:
 
 
 def main() -> None:
-    """Print the table."""
     given = options(__doc__, people=100, only="")
     show(f"{given.people} people, one agent", COLUMNS, rows(given.people, given.only))
 

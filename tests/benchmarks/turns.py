@@ -1,25 +1,22 @@
-"""Recorded coding sessions as turns of a real agent: with the steps of earlier turns, and without.
+"""Replay recorded coding sessions as turns of a real agent, without and with `keep_tool_steps`.
 
-    python -m tests.benchmarks.turns --corpus FILE [--sessions 6] [--path P] [--window 128000]
+    python -m tests.benchmarks.turns --corpus FILE [--least 10000] [--path P] [--window 128000]
 
-Each recorded session of two or more turns with tool calls is replayed on each client path: the
-model answers what was recorded, the tool returns what was recorded. `keep_tool_steps` is on in one
-run and off in the other. Shown: of the earlier turns' results (words of at least 200 characters of
-each) the share that a turn's first request holds, word for word; recorded calls that repeat a call
-of an earlier turn, and for how many of them the earlier result stands in the request; input tokens,
-those that a prompt cache would serve, and calls of the summarizer; the price at three lists, cached
-input included. "short questions" is a conversation of independent questions with one large result
-each, which nobody needs again: there the kept steps only cost.
+Each recorded session of at least `--least` tokens with calls in two turns or more is replayed:
+model and tool return what was recorded. Columns: the share of earlier turns' results (of 200
+characters or more) that a turn's first request holds word for word; calls that repeat an earlier
+turn's call, and for how many of them the request holds the earlier result; input tokens, uncached
+ones, calls of the summarizer, refused requests, the price at three lists. "fitting" sessions never
+reach the trigger, "longer" ones do; "short questions" is a conversation of independent questions
+with one large result each.
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import logging
 import random
 import re
-import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,17 +25,19 @@ from typing import Any
 from praisonaiagents import ExecutionConfig
 
 from praison_compressor.messages import text_of, tool_calls_of
-from praison_compressor.testing import Asked, Call, Reply, Summarizer
+from praison_compressor.testing import Asked, Call, Reply
 from praison_compressor.tokens.models import cached_input_price, input_price
-from tests.benchmarks.common import options, recorded, show, words
+from tests.benchmarks.common import faults, hush, options, recorded, show, words
 from tests.helpers import hosting
 
-LONG = {"max_iter": 500, "max_tool_calls_per_turn": 5_000}
+LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
 PRICED = ("gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro")
-"""Models of three providers; their listed prices of fresh and cached input are taken."""
+"""Models of three providers, at their listed prices of fresh and cached input."""
 SHORT = "short questions"
-LONGEST = 60_000
-"""Tokens of a recorded session that is replayed."""
+FITS = 0.6
+"""Share of the window below which a session is never compressed."""
+COLUMNS = ("path", "sessions", "steps", "results in view", "repeated calls in view", "input")
+COLUMNS += ("uncached", "summaries", "refused", *(f"$ {name}" for name in PRICED))
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Turn:
 
 
 def turns_of(messages: Sequence[dict[str, Any]]) -> list[Turn]:
-    """The turns of a recorded session."""
+    """Return the turns of a recorded session."""
     found: list[Turn] = []
     starts = [i for i, m in enumerate(messages) if m["role"] == "user" and text_of(m).strip()]
     for start, end in itertools.pairwise([*starts, len(messages)]):
@@ -71,7 +70,7 @@ def turns_of(messages: Sequence[dict[str, Any]]) -> list[Turn]:
 
 
 def short_questions(turns: int = 20) -> list[Turn]:
-    """Questions that have nothing to do with each other."""
+    """Return questions that have nothing to do with each other."""
     chance = random.Random(5)
     return [
         Turn(
@@ -94,24 +93,27 @@ class Replay:
         turn, done = self.turns[self.number], self._done(asked)
         if not asked.tools or done >= len(turn.rounds):
             return Reply(turn.answer)
+        place = f"{self.number}_{done}"
+        calls = enumerate(turn.rounds[done])
         return Reply(
             calls=tuple(
                 Call(
                     "run",
-                    {"tool": name, "arguments": given, "place": f"{self.number}/{done}/{k}"},
-                    id=f"call_{self.number}_{done}_{k}_{asked.number}",
+                    {"tool": name, "arguments": given, "place": f"{place}_{k}"},
+                    id=f"call_{place}_{k}_{asked.number}",
                 )
-                for k, (name, given, _) in enumerate(turn.rounds[done])
+                for k, (name, given, _) in calls
             )
         )
 
     def _done(self, asked: Asked) -> int:
+        """Return how many rounds of the present turn the request holds."""
         for message in reversed(asked.messages):
             found = re.match(r"call_(\d+)_(\d+)_", str(message.get("tool_call_id") or ""))
             if found and int(found[1]) == self.number:
                 return int(found[2]) + 1
             if message.get("role") == "user":
-                return 0
+                break
         return 0
 
     def run(self, tool: str, arguments: str, place: str) -> str:
@@ -119,16 +121,16 @@ class Replay:
 
         Args:
             tool: its name
-            arguments: what it is given, as JSON
-            place: where it stands
+            arguments: its arguments, as JSON
+            place: its place in the recording
         """
-        turn, done, k = map(int, place.split("/"))
+        turn, done, k = map(int, place.split("_"))
         return self.turns[turn].rounds[done][k][2] or "(nothing)"
 
 
 @dataclass
 class Figures:
-    """What one run of a session came to."""
+    """The sums of some replays."""
 
     held: int = 0
     results: int = 0
@@ -139,80 +141,67 @@ class Figures:
     summaries: int = 0
     bad: int = 0
 
-    def add(self, other: Figures) -> None:
-        for name, value in vars(other).items():
-            setattr(self, name, getattr(self, name) + value)
-
     def price(self, model: str) -> float:
+        """Return the price of the input at a model's list."""
         fresh, cached = input_price(model) or 0.0, cached_input_price(model) or 0.0
         return (self.tokens - self.cached) * fresh + self.cached * cached
 
+    def compare(self, turn: Turn, before: dict[tuple[str, str], str], request: str) -> None:
+        """Count the earlier results that a turn's first request holds."""
+        text = re.sub(r"(\\n|[^A-Za-z0-9])+", " ", request)
+        samples = [found for found in map(sample, before.values()) if found]
+        self.results += len(samples)
+        self.held += sum(each in text for each in samples)
+        calls = ((name, given) for each in turn.rounds for name, given, _ in each)
+        again = [sample(before[call]) for call in calls if call in before]
+        self.repeated += sum(map(bool, again))
+        self.in_view += sum(bool(each) and each in text for each in again)
+
 
 def sample(result: str) -> str:
-    """Words by which a result is found again, in any escaping; "" for a short one."""
+    """Return words that find a result again, in any escaping; "" for a short one."""
     plain = re.sub(r"[^A-Za-z0-9]+", " ", result).strip()
     return plain[:200] if len(plain) >= 200 else ""
 
 
-def figures(path: str, turns: Sequence[Turn], window: int, *, keeps: bool) -> Figures:
-    """Replay a session."""
-    replay, found = Replay(turns), Figures()
-    with hosting.by_itself(replay, window) as provider:
-        provider.route("aux", Summarizer())
-        provider.set_window(window)
-        made = hosting.agent(
-            provider,
-            path,
-            hosting.context(provider, context_window=window, keep_tool_steps=keeps),
-            tools=[replay.run],
-            execution=ExecutionConfig(**LONG),
-        )
+def replay(path: str, turns: Sequence[Turn], window: int, total: Figures, *, keeps: bool) -> None:
+    """Replay a session; add its figures to the total."""
+    model = Replay(turns)
+    with hosting.by_itself(model, window) as provider:
+        ours = hosting.context(provider, context_window=window, keep_tool_steps=keeps)
+        made = hosting.agent(provider, path, ours, tools=[model.run], execution=LONG)
         before: dict[tuple[str, str], str] = {}
-        for number, turn in enumerate(turns):
-            replay.number, count = number, len(provider.requests)
+        for model.number, turn in enumerate(turns):
+            count = len(provider.requests)
             made.chat(turn.question)
             sent = [r for r in provider.requests[count:] if r.model != "aux"]
-            text = re.sub(r"(\\n|[^A-Za-z0-9])+", " ", sent[0].text) if sent else ""
-            samples = [s for s in map(sample, before.values()) if s]
-            found.results += len(samples)
-            found.held += sum(each in text for each in samples)
-            calls = [call for each in turn.rounds for call in each]
-            again = [before[name, given] for name, given, _ in calls if (name, given) in before]
-            found.repeated += sum(bool(sample(each)) for each in again)
-            found.in_view += sum(bool(sample(each)) and sample(each) in text for each in again)
-            before |= {(name, given): result for name, given, result in calls}
-        requests = provider.requests
-        found.tokens = sum(record.prompt_tokens for record in requests)
-        found.cached = sum(record.cached_tokens for record in requests)
-        found.summaries = len(provider.for_model("aux"))
-        found.bad = sum(r.status != 200 or r.over_window for r in hosting.of_agent(provider))
-    return found
+            total.compare(turn, before, sent[0].text if sent else "")
+            before |= {(name, given): r for each in turn.rounds for name, given, r in each}
+        total.tokens += sum(record.prompt_tokens for record in provider.requests)
+        total.cached += sum(record.cached_tokens for record in provider.requests)
+        total.summaries += len(provider.for_model("aux"))
+        total.bad += sum(faults(hosting.of_agent(provider)))
 
 
-def sessions(corpus: str | None, most: int) -> dict[str, list[list[Turn]]]:
-    """What is replayed: recorded sessions of several turns with calls, and short questions."""
-    found: list[list[Turn]] = []
-    for one in recorded(Path(corpus)) if corpus else ():
-        turns = turns_of(one["messages"])
-        if (
-            sum(bool(turn.rounds) for turn in turns) >= 2
-            and 15_000 <= one["meta"]["tokens_cl100k"] <= LONGEST
-        ):
-            found.append(turns)
-    chosen = {"recorded": found[:most]} if found else {}
-    return {**chosen, SHORT: [short_questions()]}
+def sessions(corpus: Path | None, least: int, window: int) -> dict[str, list[list[Turn]]]:
+    """Return recorded sessions with calls in several turns, and the short questions."""
+    chosen: dict[str, list[list[Turn]]] = {"fitting": [], "longer": [], SHORT: [short_questions()]}
+    for one in recorded(corpus) if corpus else ():
+        turns, tokens = turns_of(one["messages"]), one["meta"]["tokens_cl100k"]
+        if tokens >= least and sum(bool(turn.rounds) for turn in turns) >= 2:
+            chosen["fitting" if tokens < FITS * window else "longer"].append(turns)
+    return {kind: found for kind, found in chosen.items() if found}
 
 
 def rows(given: Any) -> Iterator[Sequence[object]]:
-    """Two lines for each path and kind of session: without the steps, and with."""
-    chosen = sessions(given.corpus, given.sessions)
-    for path, (kind, each) in itertools.product(
-        [given.path] if given.path else hosting.EVERY_PATH, chosen.items()
-    ):
+    """Yield two lines for each path and kind of session: without the steps, and with."""
+    chosen = sessions(given.corpus, given.least, given.window)
+    paths = [given.path] if given.path else hosting.EVERY_PATH
+    for path, (kind, each) in itertools.product(paths, chosen.items()):
         for keeps in (False, True):
             total = Figures()
             for turns in each:
-                total.add(figures(path, turns, given.window, keeps=keeps))
+                replay(path, turns, given.window, total, keeps=keeps)
             yield (
                 *(path, f"{kind} ({len(each)})", "kept" if keeps else "as the host"),
                 f"{100 * total.held / max(1, total.results):.0f} % of {total.results}",
@@ -224,12 +213,9 @@ def rows(given: Any) -> Iterator[Sequence[object]]:
 
 
 def main() -> None:
-    given = options(__doc__, corpus=str, sessions=6, path=hosting.EVERY_PATH, window=128_000)
-    logging.disable(logging.ERROR)
-    warnings.simplefilter("ignore")
-    columns = ("path", "sessions", "steps", "results in view", "repeated calls in view", "input")
-    columns += ("uncached", "summaries", "refused", *(f"$ {name}" for name in PRICED))
-    show("turns of recorded sessions", columns, rows(given))
+    given = options(__doc__, corpus=Path, least=10_000, path=hosting.EVERY_PATH, window=128_000)
+    hush()
+    show("turns of recorded sessions", COLUMNS, rows(given))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ from praisonaiagents import Agent
 from praison_compressor import install, uninstall
 from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.praisonai import CompressorContext
-from praison_compressor.testing import LocalProvider
+from praison_compressor.testing import LocalProvider, Summarizer
 from tests.helpers.provider import strict_provider
 
 WINDOW = 6_000
@@ -64,9 +64,14 @@ def at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvi
 
 
 @contextmanager
-def by_itself(answer: Any = None, window: int | None = None) -> Iterator[LocalProvider]:
-    """The same without a test: in a folder and with a provider of its own. With `window` the host
-    believes too that its models have that."""
+def by_itself(
+    answer: Any = None, window: int | None = None, facts: Any = r"L-\d+"
+) -> Iterator[LocalProvider]:
+    """Run the host in a folder and with a provider of its own, for a benchmark.
+
+    With `window` host and provider give the agents' models that window. The summarizer repeats
+    `facts`.
+    """
     import litellm
 
     for name in ("gpt-4o-mini", "gpt-local", "claude-sonnet-4-5") if window else ():
@@ -79,6 +84,8 @@ def by_itself(answer: Any = None, window: int | None = None) -> Iterator[LocalPr
         strict_provider(answer) as provider,
         at_home(patch, Path(folder), provider),
     ):
+        provider.set_window(window or WINDOW)
+        provider.route("aux", Summarizer(facts))
         yield provider
 
 

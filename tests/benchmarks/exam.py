@@ -1,0 +1,478 @@
+"""The exam: can a reader go on from a view? Questions on real sessions, read by a strong model.
+
+    python -m tests.benchmarks.exam make OUT [--share .25] [--rounds 1]
+    python -m tests.benchmarks.exam ask OUT/25/static-recall 3 search_conversation_archive query=...
+    python -m tests.benchmarks.exam mark OUT/25
+    python -m tests.benchmarks.exam table OUT/25
+
+`make` writes a folder a method: the views with their questions, and what a reader is to do; a
+reader with a fresh context answers into `answers.json` there. `mark` lays the answers side by side
+without names, for one marker, who writes `marks.json`. `table` prints what came of it. Readers
+and marker are people or strong models: this program calls none.
+"""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+import random
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from praison_compressor import (
+    BudgetTooSmall,
+    CompressorConfig,
+    ContextCompressor,
+    SummarizerUnavailable,
+    TokenCounter,
+)
+from praison_compressor.ledger.recall import TURN_TOKENS
+from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.messages import read, text_of, tool_calls_of
+from tests.benchmarks.common import recorded, show
+
+Message = dict[str, Any]
+MODEL = "gpt-4o"
+TOKENS = TokenCounter(MODEL)
+EXTRA_SHARE = 0.15
+"""Share of a session's tokens for a summary, where what no view may drop fills the budget."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One session, cut where an agent is about to go on."""
+
+    number: int
+    messages: Sequence[Message]
+    coming: Sequence[Message]
+    """What came next in the recorded session."""
+    questions: Sequence[dict[str, str]]
+
+    def budget(self, share: float, upto: int | None = None) -> int:
+        """Return the tokens of a view of the first messages: a share of theirs, where possible."""
+        messages = list(self.messages[:upto])
+        whole = TOKENS.messages(messages)
+        budget = int(share * whole)
+        try:
+            ContextCompressor(CompressorConfig(model=MODEL)).compress_sync(
+                messages, target_tokens=budget, force=True
+            )
+        except BudgetTooSmall as error:
+            return error.needed + int(EXTRA_SHARE * whole)
+        return budget
+
+
+def loaded(path: Path) -> Any:
+    """Return the JSON of a file."""
+    return json.loads(path.read_text(encoding="utf-8"))
+
+
+def cases(exam: Path, corpus: Path) -> list[Case]:
+    """Return the exam's sessions in its order."""
+    sessions = {each["id"]: each["messages"] for each in recorded(corpus)}
+    found = []
+    for number, asked in enumerate(loaded(exam), 1):
+        whole, cut = sessions[asked["id"]], asked["first_messages"]
+        found.append(Case(number, whole[:cut], whole[cut : cut + 12], asked["questions"]))
+    return found
+
+
+# -------------------------------------------------------------- the recall tools
+
+QUESTIONS = "calls.jsonl"
+
+
+def calls(log: Path) -> list[dict[str, Any]]:
+    """Return the calls of a log."""
+    return list(recorded(log)) if log.exists() else []
+
+
+def described() -> str:
+    """Return names, parameters and descriptions of the tools, as an agent is given them."""
+    ours = ContextCompressor(CompressorConfig(model=MODEL))
+    shown = []
+    for tool in ours.recall_tools():
+        parameters = ", ".join(map(str, inspect.signature(tool).parameters.values()))
+        shown.append(f"{tool.__name__}({parameters})\n{inspect.getdoc(tool)}")
+    return "\n\n".join(shown)
+
+
+def ask(folder: Path, number: str, tool: str, given: Sequence[str], log: str) -> str:
+    """Answer one call of a recall tool; log it with its tokens.
+
+    Going on is one turn, with one turn's budget; each question is a turn of its own.
+    """
+    arguments = dict(each.split("=", 1) for each in given)
+    left = None
+    if log != QUESTIONS:
+        left = TURN_TOKENS - sum(c["tokens"] for c in calls(folder / log) if c["session"] == number)
+    config = CompressorConfig(model=MODEL, recall=True)
+    ours = ContextCompressor(config, store=SqlStore(f"sqlite:///{folder / 'store.db'}"))
+    made = {each.__name__: each for each in ours.recall_tools(f"exam-{number}", turn_tokens=left)}
+    answer = made[tool](**arguments)
+    line = {"session": number, "tool": tool, "arguments": arguments, "tokens": TOKENS.text(answer)}
+    with (folder / log).open("a", encoding="utf-8") as file:
+        file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    return answer
+
+
+# -------------------------------------------------------------- views
+METHODS = ("static", "static-recall", "model", "model-recall", "masking", "plain", "plain-recall")
+ROUNDS_METHODS = METHODS[:4]
+STORED = ("static-recall", "model-recall", "plain-recall")
+"""Methods whose reader has the recall tools."""
+
+
+@dataclass
+class Summaries:
+    """A folder of requests for a summary and the answers that a strong model wrote to them.
+
+    The `n`th request of a session has one answer, whatever it says, so that the same texts serve
+    two versions of the package. With the tools another length is asked for than without them.
+    """
+
+    folder: Path
+    label: str
+    missing: int = 0
+
+    def path(self, case: Case, number: int, kind: str, *, recall: bool = False) -> Path:
+        name = f"{self.label}-{case.number}-{number}" + ("-recall" if recall else "")
+        return self.folder / f"{name}.{kind}.md"
+
+    def summarizer(self, case: Case, *, recall: bool) -> Any:
+        """Return an auxiliary model that answers from the folder."""
+        calls = 0
+
+        async def answer(messages: list[Message]) -> str:
+            nonlocal calls
+            calls += 1
+            written = self.path(case, calls, "answer", recall=recall)
+            if written.exists():
+                return written.read_text(encoding="utf-8")
+            asked = "\n\n".join(f"[{m['role']}]\n{text_of(m)}" for m in messages)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            request = self.path(case, calls, "request", recall=recall)
+            request.write_text(asked, encoding="utf-8")
+            self.missing += 1
+            raise SummarizerUnavailable(f"{written} is not written yet", kind="provider")
+
+        return answer
+
+
+def view_of(
+    method: str, case: Case, share: float, rounds: int, folder: Path, summaries: Summaries
+) -> list[Message]:
+    """Return the view of a case by a method; recall's store lies in `folder`."""
+    if method == "masking":
+        return masked(list(case.messages), case.budget(share))
+    if method == "plain":
+        answer = summaries.path(case, 1, "answer")
+        if not answer.exists():
+            return []
+        return plain(list(case.messages), answer.read_text(encoding="utf-8"), case.budget(share))
+    recall = method in STORED
+    config = CompressorConfig(model=MODEL, summary_max_retries=0, recall=recall or None)
+    store = SqlStore(f"sqlite:///{folder / 'store.db'}") if recall else None
+    asks = method.startswith("model")
+    summarizer = summaries.summarizer(case, recall=recall) if asks else None
+    ours = ContextCompressor(config, summarizer=summarizer, store=store)
+    view: list[Message] = []
+    for number in range(1, rounds + 1):
+        view = _compressed(ours, case, share, len(case.messages) * number // rounds)
+    if method == "plain-recall":  # our archive behind a view without references
+        return view_of("plain", case, share, rounds, folder, summaries)
+    return view
+
+
+def _compressed(ours: ContextCompressor, case: Case, share: float, cut: int) -> list[Message]:
+    messages, budget = list(case.messages[:cut]), case.budget(share, cut)
+    try:
+        return ours.compress_sync(
+            messages, session_id=f"exam-{case.number}", target_tokens=budget, force=True
+        ).messages
+    except BudgetTooSmall:
+        return ours.best_view(messages, target_tokens=budget)
+
+
+# -------------------------------------------------------------- peers
+
+
+def _parts(messages: list[Message]) -> tuple[list[Message], list[list[Message]]]:
+    """System and task; then the steps."""
+    end = next(i for i, m in enumerate(messages) if m["role"] == "user") + 1
+    steps = read(messages).steps
+    later = [messages[step.start : step.stop] for step in steps if step.start >= end]
+    return messages[:end], later
+
+
+def _newest(steps: Sequence[list[Message]], room: int) -> list[Message]:
+    kept: list[Message] = []
+    for step in reversed(steps):
+        size = TOKENS.messages(step)
+        if kept and size > room:
+            break
+        kept, room = [*step, *kept], room - size
+    return kept
+
+
+def masked(messages: list[Message], budget: int) -> list[Message]:
+    """Replace old tool outputs by a line each; then drop the oldest messages."""
+    shown = list(messages)
+    for index, message in enumerate(shown[:-1]):
+        if TOKENS.messages(shown) <= budget:
+            return shown
+        if message["role"] == "tool" and TOKENS.messages([message]) > 30:
+            lines = text_of(message).count("\n") + 1
+            shown[index] = {**message, "content": f"[{lines} lines of old tool output omitted]"}
+    head, steps = _parts(shown)
+    return [*head, *_newest(steps, budget - TOKENS.messages(head))]
+
+
+def plain(messages: list[Message], summary: str, budget: int) -> list[Message]:
+    """Return system, task, the model's summary as it wrote it, and the newest messages."""
+    head, steps = _parts(messages)
+    told = {"role": "user", "content": f"Summary of the conversation so far:\n{summary}"}
+    head = [*head, told]
+    return [*head, *_newest(steps, budget - TOKENS.messages(head))]
+
+
+# -------------------------------------------------------------- the readers' folders
+
+SEED = 20_261_123
+
+_ANSWER = """\
+You sit an exam. In this folder are {count} files, session-1.md to session-{count}.md. Each shows
+the context of an agent that is about to go on with its work, and then questions.
+
+Answer each question from the session's own text alone{tools}. Where it does not say, answer
+"not found". One or two sentences each, with exact names, numbers and paths; no guessing.
+Read nothing but this folder. Write your answers to answers.json in this folder:
+
+    {{"1": ["answer to question 1 of session 1", "... 2", ...], "2": [...], ...}}
+
+and check that it is valid JSON with {questions} answers a session.
+"""
+_CONTINUE = """\
+In this folder are {count} files, session-1.md to session-{count}.md. Each shows the context of an
+agent that is about to go on with its work (leave out the questions at its end). For each session
+you are that agent: write its next four steps, each with the tool and its exact arguments (for an
+edit the exact old and new text) or the exact words to the user; what is done already and must not
+be done again; and which rules bind you. Use only what the context says{tools}.
+Read nothing but this folder. Write to steps.json in this folder:
+
+    {{"1": {{"steps": ["...", "...", "...", "..."], "done": ["..."], "rules": ["..."]}}, ...}}
+"""
+_TOOLS = """, or what the agent's two
+recall tools return, as an economical agent would use them (each call costs). Call them so, from
+the folder {cwd}:
+
+    python -m tests.benchmarks.exam ask {folder} N TOOL NAME=VALUE ...{log}
+
+where N is the session's number. The tools:
+
+{described}
+"""
+_MARK = """\
+You mark an exam. Each file question-N.md here holds, for one session, its questions with their
+keys, and beside each the answers of several readers, whose names are hidden behind letters. Mark
+each answer: 1 right by the key, 0.5 partly and nothing wrong, 0 not found (or nothing of use),
+-1 a false belief (it says something untrue as if it knew). Write marks.json here:
+
+    {"1": [{"A": 1, "B": 0.5, ...}, ... one for each question], "2": [...], ...}
+"""
+_MARK_STEPS = """\
+Each file steps-N.md here holds a whole session up to a point, what really came next, and then how
+several readers, hidden behind letters, would have gone on. Mark each from 0 to 10, against an
+agent that had everything in view (10: as good as that). Take off for work done twice, ids or edit
+texts that are wrong or invented, rules broken, threads lost, false claims. A different but sound
+way is no fault. Write step-marks.json here: {"1": {"A": 8, "B": 9.5, ...}, "2": ...}, and what
+you took off to step-notes.md.
+"""
+
+
+def make(
+    out: Path, cases: Sequence[Case], share: float, rounds: int, methods: Sequence[str]
+) -> Summaries:
+    """Write each method's folder; the result counts the summaries that are still missing."""
+    label = f"{round(share * 100)}" + (f"x{rounds}" if rounds > 1 else "")
+    summaries = Summaries(out / "summaries", label)
+    for method in methods or (METHODS if rounds == 1 else ROUNDS_METHODS):
+        folder = out / label / method
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        sizes = {}
+        for case in cases:
+            view = view_of(method, case, share, rounds, folder, summaries)
+            sizes[str(case.number)] = TOKENS.messages(view)
+            asked = "\n".join(f"{n}. {each['q']}" for n, each in enumerate(case.questions, 1))
+            end = f"{'=' * 30} QUESTIONS (not part of the session)\n{asked}"
+            _write(folder / f"session-{case.number}.md", f"{printed(view)}\n\n{end}")
+        _write(folder / "sizes.json", json.dumps(sizes))
+        _instruct(folder, cases, recall=method in STORED)
+    return summaries
+
+
+def printed(messages: Sequence[Message]) -> str:
+    """Return messages as a reader sees them: index, role, content, calls."""
+    shown = []
+    for index, message in enumerate(messages):
+        lines = [f"=== [{index}] {message['role']}", text_of(message)]
+        lines += [f"-> calls {call.name}({call.arguments})" for call in tool_calls_of(message)]
+        shown.append("\n".join(line for line in lines if line))
+    return "\n\n".join(shown)
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8")
+
+
+def _instruct(folder: Path, cases: Sequence[Case], *, recall: bool) -> None:
+    counts = {"count": len(cases), "questions": len(cases[0].questions)}
+    given = {"cwd": Path.cwd(), "folder": folder, "described": described()}
+    for name, text, log in (
+        ("ANSWER.md", _ANSWER, ""),
+        ("CONTINUE.md", _CONTINUE, " --log steps-calls.jsonl"),
+    ):
+        tools = _TOOLS.format(**given, log=log) if recall else ""
+        _write(folder / name, text.format(**counts, tools=tools))
+
+
+# -------------------------------------------------------------- the marker's
+
+
+def mark(folder: Path, cases: Sequence[Case]) -> None:
+    """Lay the readers' answers and steps side by side, without their names."""
+    marking = folder / "marking"
+    marking.mkdir(exist_ok=True)
+    for kind, file, text, sheet in (
+        ("question", "answers.json", _MARK, _answer_sheet),
+        ("steps", "steps.json", _MARK_STEPS, _steps_sheet),
+    ):
+        given = {path.parent.name: loaded(path) for path in sorted(folder.glob(f"*/{file}"))}
+        if not given:
+            continue
+        letters = _letters(list(given))
+        _write(folder / f"letters-{file}", json.dumps(letters))
+        _write(marking / ("MARK.md" if kind == "question" else "MARK-STEPS.md"), text)
+        hidden = {letters[method]: answers for method, answers in given.items()}
+        for case in cases:
+            _write(marking / f"{kind}-{case.number}.md", sheet(case, hidden))
+
+
+def _letters(methods: list[str]) -> dict[str, str]:
+    letters = [chr(ord("A") + number) for number in range(len(methods))]
+    random.Random(SEED + len(methods)).shuffle(letters)
+    return dict(zip(methods, letters, strict=True))
+
+
+def _answer_sheet(case: Case, hidden: dict[str, Any]) -> str:
+    lines = []
+    for number, each in enumerate(case.questions):
+        lines += [f"\n## {number + 1}. {each['q']}", f"KEY: {each['answer']}"]
+        lines += [f"ACCEPT: {each['accept']}"]
+        for letter in sorted(hidden):
+            lines.append(f"- {letter}: {hidden[letter][str(case.number)][number]}")
+    return "\n".join(lines)
+
+
+def _steps_sheet(case: Case, hidden: dict[str, Any]) -> str:
+    parts = [printed(case.messages), "#### WHAT REALLY CAME NEXT", printed(case.coming)]
+    for letter in sorted(hidden):
+        steps = json.dumps(hidden[letter][str(case.number)], indent=1, ensure_ascii=False)
+        parts.append(f"#### READER {letter}\n{steps}")
+    return "\n\n".join(parts)
+
+
+# -------------------------------------------------------------- the tables
+SHARED = Path("../shared")
+
+
+KINDS = ("user", "state", "fact", "why", "newest")
+
+
+def table(folder: Path, cases: Sequence[Case]) -> None:
+    """Print the marks of a folder's exam and of its continuations."""
+    if (folder / "marking" / "marks.json").exists():
+        asked = Counter(each["kind"] for case in cases for each in case.questions)
+        kinds = (f"{kind} {asked[kind]}" for kind in KINDS)
+        sums = (f"of {asked.total()}", "%", "false", "calls", "tokens a question", "view tokens")
+        show(str(folder), ("view", *kinds, *sums), _answers(folder, cases))
+    if (folder / "marking" / "step-marks.json").exists():
+        columns = ("continued from", f"of {10 * len(cases)}", "calls, median", "tokens", "most")
+        show(str(folder), columns, _steps(folder, cases))
+
+
+def _answers(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
+    marks = loaded(folder / "marking" / "marks.json")
+    for method, letter in loaded(folder / "letters-answers.json").items():
+        marked = [
+            (question["kind"], given[letter])
+            for case in cases
+            for question, given in zip(case.questions, marks[str(case.number)], strict=True)
+        ]
+        kinds = [sum(mark for kind, mark in marked if kind == each) for each in KINDS]
+        asked = calls(folder / method / QUESTIONS)
+        yield (
+            method,
+            *(f"{mark:g}" for mark in kinds),
+            f"{sum(kinds):g}",
+            f"{100 * sum(kinds) / len(marked):.0f}",
+            sum(mark < 0 for _, mark in marked),
+            len(asked),
+            f"{sum(each['tokens'] for each in asked) / len(marked):.0f}",
+            sum(loaded(folder / method / "sizes.json").values()),
+        )
+
+
+def _steps(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
+    marks = loaded(folder / "marking" / "step-marks.json")
+    names = [str(case.number) for case in cases]
+    for method, letter in loaded(folder / "letters-steps.json").items():
+        made = calls(folder / method / "steps-calls.jsonl")
+        of_each = [[each["tokens"] for each in made if each["session"] == name] for name in names]
+        tokens = [sum(each) for each in of_each]
+        whole = sum(marks[name][letter] for name in names)
+        number = median(map(len, of_each))
+        yield method, f"{whole:g}", f"{number:g}", f"{median(tokens):,.0f}", max(tokens)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.benchmarks.exam")
+    parser.add_argument("--exam", type=Path, default=SHARED / "bench" / "exam" / "questions.json")
+    parser.add_argument("--corpus", type=Path, default=SHARED / "corpus" / "visible.jsonl")
+    commands = parser.add_subparsers(dest="command", required=True)
+    making = commands.add_parser("make", help="write the readers' folders")
+    making.add_argument("out", type=Path)
+    making.add_argument("--share", type=float, default=0.25)
+    making.add_argument("--rounds", type=int, default=1)
+    making.add_argument("--methods", nargs="*", default=())
+    for name in ("mark", "table"):
+        commands.add_parser(name).add_argument("folder", type=Path)
+    asking = commands.add_parser("ask", help="call a recall tool as a reader")
+    asking.add_argument("folder", type=Path)
+    asking.add_argument("session")
+    asking.add_argument("tool")
+    asking.add_argument("given", nargs="*", metavar="NAME=VALUE")
+    asking.add_argument("--log", default=QUESTIONS)
+    given = parser.parse_args()
+    if given.command == "ask":
+        print(ask(given.folder, given.session, given.tool, given.given, given.log))
+        return
+    asked = cases(given.exam, given.corpus)
+    if given.command == "make":
+        made = make(given.out.resolve(), asked, given.share, given.rounds, given.methods)
+        if made.missing:
+            print(f"{made.missing} summaries to write: answer each {made.folder}/*.request.md as")
+            print("*.answer.md beside it, and run this again")
+    else:
+        (mark if given.command == "mark" else table)(given.folder, asked)
+
+
+if __name__ == "__main__":
+    main()
