@@ -11,7 +11,7 @@ from itertools import accumulate, pairwise
 
 from ..quotes.telling import is_bad
 
-__all__ = ["condensed", "lines_of", "paths_of", "quiet", "within"]
+__all__ = ["condensed", "lines_of", "paths_of", "quiet", "says_nothing", "within"]
 
 LONG_LINE, WRAPPED = 400, 200
 """Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
