@@ -38,8 +38,10 @@ SHORT_TOKENS = 200
 """Messages up to this size are returned whole even when `about` is given."""
 LISTED, OUTLINED = 12, 24
 """Rows of the overview, and a segment's messages that it reads."""
-NEAR = 32
-"""Messages before and after a named one among which its calls and results are looked for."""
+NEAR, NEAR_FOUND = 32, 12
+"""Messages before and after a named or a found one, among which calls and results are paired."""
+COMPARED = 5_000
+"""Words of the archive that are compared with those of a query that finds nothing."""
 BESIDE = 4
 """Calls above take one part in four of an answer at most, and so do results below."""
 _NOTHING = "Nothing of this conversation has been archived."
@@ -131,8 +133,9 @@ class Recall:
         """Return a function that reads the messages around one of a segment."""
 
         def near(segment: int, ordinal: int) -> Around:
-            start = max(0, ordinal - NEAR)
-            entry, wanted = session.entries[segment - 1], slice(start, ordinal + NEAR + 1)
+            start = max(0, ordinal - NEAR_FOUND)
+            wanted = slice(start, ordinal + NEAR_FOUND + 1)
+            entry = session.entries[segment - 1]
             originals = self.store().originals(session, entry, wanted) or []
             return Around(segment, start, originals[wanted])
 
@@ -157,7 +160,7 @@ class Recall:
             for message in self.store().originals(session, entry) or ():
                 if message != DROPPED:
                     found.update(dict.fromkeys(words(in_words(message))))
-            if len(found) > 20_000:
+            if len(found) > COMPARED:
                 break
         return list(found)
 

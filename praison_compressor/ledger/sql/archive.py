@@ -331,7 +331,7 @@ NEAR = 8
 
 def _most(held: Mapping[int, frozenset[str]]) -> list[int]:
     """Return the messages with most words, the newest first."""
-    return sorted(held, key=lambda key: (-len(held[key]), -key))[:_RANKED]
+    return sorted(held, key=lambda key: (-len(held[key]), -key))[:_IN_PART]
 
 
 def _near(
@@ -350,6 +350,7 @@ def _near(
 
 
 _RANKED = 400  # candidates of a search that are read and ranked
+_IN_PART = 100  # ... where none has all words
 _GAP = 500
 
 # By whether the database is SQLite, and whether words are removed.
