@@ -18,7 +18,7 @@ from .passages import CONTEXT, WORTH, Passage, Term, passages, terms, wanted_in
 from .references import Reference, in_runs
 from .words import missing, words
 
-__all__ = ["COUNTED", "Answer", "Around", "Found", "answer_of", "ends_of"]
+__all__ = ["COUNTED", "Answer", "Around", "Found", "answer_of", "ends_of", "few_words"]
 
 COUNTED = 400
 """Matching messages that are counted at most."""
@@ -28,6 +28,8 @@ A_MESSAGE = 3
 """Most passages shown of one message."""
 ALIKE_NAMED = 6
 """References of older, similar messages at most."""
+WHOLE_CHARS, MOST_OF = 2_500, 0.5
+"""A message of at most that many characters is shown whole where a passage has that share of it."""
 LONE = 3
 """Factor for the lines around a match where only one document matches."""
 ALIKE = 0.8
@@ -147,12 +149,12 @@ def _rows(
     """Return messages with a few words; those with the same words share a row."""
     rows: dict[str, list[tuple[int, int]]] = {}
     for each in found:
-        said = f"{each.message.get('role')}: {_few_words(in_words(each.message), wanted)}"
+        said = f"{each.message.get('role')}: {few_words(in_words(each.message), wanted)}"
         rows.setdefault(said, []).append((each.segment, each.ordinal + 1))
     return [(places, said) for said, places in rows.items()]
 
 
-def _few_words(text: str, wanted: Sequence[Term]) -> str:
+def few_words(text: str, wanted: Sequence[Term]) -> str:
     """Return the words around the first match of the heaviest term."""
     folded = text.casefold()
     places = [folded.find(term.text) for term in sorted(wanted, key=lambda term: -term.weight)]
@@ -212,11 +214,19 @@ def _ranked(found: Sequence[Found], wanted: Sequence[Term], context: int) -> lis
     for each, text in zip(found, texts, strict=True):
         lines = lines_of(text)
         for passage in passages(lines, wanted, A_MESSAGE, rarity, context):
-            matches.append(_Match(each.segment, each.ordinal, passage, lines, each.message))
+            shown = _or_whole(passage, lines)
+            matches.append(_Match(each.segment, each.ordinal, shown, lines, each.message))
     least = WORTH * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
     matches.sort(key=lambda match: (match.passage.score, *match.age), reverse=True)
     return matches
+
+
+def _or_whole(passage: Passage, lines: Sequence[str]) -> Passage:
+    """Return a passage, or the whole of a short message that it is most of."""
+    chars, whole = sum(map(len, lines[passage.first - 1 : passage.last])), sum(map(len, lines))
+    is_most = whole <= WHOLE_CHARS and chars >= MOST_OF * whole
+    return Passage(1, len(lines), passage.score) if is_most else passage
 
 
 def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:

@@ -16,8 +16,9 @@ from ..errors import LedgerError
 from ..messages import Message, text_of
 from ..messages.display import call_in_words, excerpt, in_words
 from .fitting import LEAST_CHARS, OPENS, Fitting
-from .matches import COUNTED, Around, Found, answer_of, ends_of
+from .matches import COUNTED, Around, Found, answer_of, ends_of, few_words
 from .outlines import in_order, in_pairs, outline
+from .passages import terms
 from .references import HOW, Reference, parse
 from .segments import DROPPED, Entry, Session, Store
 from .words import hits, words
@@ -146,7 +147,11 @@ class Recall:
         said = f"Nothing archived of this conversation matches {_quoted(query)}."
         standing = self.store().search(session.namespace, query, session.id, 3)
         if seen := [hit for hit in standing if not hit.entry and hit.is_whole]:
-            shown = "; ".join(f"{h.message.get('role')}: {excerpt(h.snippet, 80)}" for h in seen)
+            wanted = terms(query)
+            shown = "; ".join(
+                f"{each.message.get('role')}: {few_words(in_words(each.message), wanted)}"
+                for each in seen
+            )
             return ends_of(f"{said} It is still in view: {shown}", room * 3)
         held = _similar(query, self._words(session))
         if held:
