@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -11,9 +12,13 @@ from praison_compressor.testing import Call, LocalProvider, Reply, Worker
 from tests.project.test_examples import example, texts
 
 
-@pytest.mark.parametrize("name", ["own_loop", "anthropic_loop", "responses_loop"])
+@pytest.mark.parametrize(
+    "module",
+    [example("own_loop"), example("anthropic_loop"), example("responses_loop")],
+    ids=lambda module: module.__name__,
+)
 def test_a_loop_finds_what_its_view_lacks(
-    name: str, provider: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    module: ModuleType, provider: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Both recall tools are described in the API's form, called, and answered in its form."""
     monkeypatch.setenv("OPENAI_BASE_URL", provider.base_url)
@@ -24,7 +29,7 @@ def test_a_loop_finds_what_its_view_lacks(
     )
     reading = Worker(calls=9, tool="read_file", arguments=lambda _, n: {"name": f"vol{n}.txt"})
     provider.answer_with(reading)
-    loop = example(name).Loop(texts(tmp_path / "texts"), config)
+    loop = module.Loop(texts(tmp_path / "texts"), config)
     loop.ask("What do these say of harbours?")
     search = Call("search_conversation_archive", {"query": "FACT-1000"})
     provider.answer_with([Reply(calls=(search,)), Reply("FACT-1000 is the permit of volume 0.")])
