@@ -192,7 +192,7 @@ class Fitting:
 def _wanted_lines(named: Reference, length: int) -> tuple[int, int]:
     """Return the first and last line that a reference names."""
     assert named.line is not None
-    if named.around:
-        return max(1, named.line - AROUND), min(length, named.line + AROUND)
     first = max(1, min(named.line, length))
+    if named.around:
+        return max(1, first - AROUND), min(length, first + AROUND)
     return first, min(length, max(first, named.last_line or length))

@@ -37,6 +37,8 @@ ALIKE = 0.8
 CALL_CHARS, RESULT_CHARS, ROW_CHARS = 80, 160, 60
 SAVED_CHARS = 40
 """A cut that saves fewer characters costs more than it saves."""
+LACKING, NAME_CHARS = 6, 40
+"""Parts of a query that no message has, at most, and characters of each."""
 RESULTS = 3
 """Most results shown of a message with several calls."""
 
@@ -120,7 +122,8 @@ def _count(query: str, found: Sequence[Found]) -> str:
     more = " or more" if len(found) >= COUNTED else ""
     if not found[0].is_whole:
         lacking = missing(query, [in_words(each.message) for each in found])
-        none = f" (none has {', '.join(lacking)})" if lacking else ""
+        shown = ", ".join(excerpt(chunk, NAME_CHARS) for chunk in lacking[:LACKING])
+        none = f" (none has {shown})" if lacking else ""
         return f"No archived message has all of it{none}; {_documents(found)}{more} have a part:"
     several = len(query.split()) > 1
     phrase = " ".join(query.casefold().split())

@@ -47,6 +47,7 @@ BESIDE = 4
 """Calls above take one part in four of an answer at most, and so do results below."""
 _NOTHING = "Nothing of this conversation has been archived."
 _QUOTED = 60  # characters
+_QUOTES = "\"'`“”"
 
 
 @dataclass
@@ -116,6 +117,7 @@ class Recall:
     def _search(self, session: Session, query: str, limit: int, room: int) -> str:
         if not words(query):
             return f'Nothing was asked: give a query, or {READ}("") for what is archived.'
+        query = query.strip().strip(_QUOTES)
         # Other messages stand in the view, the user's question among them.
         archived = self.store().search(
             session.namespace, query, session.id, COUNTED, archived_only=True

@@ -286,7 +286,7 @@ def test_no_answer_exceeds_what_was_asked_for() -> None:
     """No answer is larger than its budget or 1,000 tokens, and each states its cost."""
     long = [{"role": "tool", "tool_call_id": "c", "content": "needle " + "漢字 word " * 3_000}]
     search, read = holding(talk(200, "needle"), long)
-    endless = "nowhere " * 3_000
+    endless = "nowhere " * 3_000 + "x" * 30_000
     for tokens in (100, 300, 1_000, 10**9):
         asked = (search("needle", 60, tokens), *(read(r, "", tokens) for r in ("s1", "s2.1", "")))
         for answer in (*asked, search(endless, 5, tokens), read(endless, "needle", tokens)):
@@ -329,6 +329,7 @@ def test_a_long_message_is_read_to_its_end_or_by_its_lines() -> None:
     assert "\nline 940\n(" in read("s1.1:900-940")
     assert "line 922" in read("s1.1:922")
     assert "lines 910-934 of 1999" in read("s1.1:922")
+    assert "lines 1987-1999 of 1999" in read("s1.1:99999")
 
 
 @pytest.mark.parametrize(
@@ -404,7 +405,8 @@ def test_an_answer_says_how_many_match_and_lists_them() -> None:
     assert "40 archived messages match" in search("crate sealed", 3, 200)
     scattered = [{"role": "user", "content": f"No {n}. " + "crate! " * (n % 2)} for n in range(99)]
     assert re.search(r"s1\.\d+ and \d+ more\n", holding(scattered)[0]("crate", 3, 100))
-    assert "\n1 archived message matches, 1 with these very words\n" in search("Ship 7:")
+    for query in ("Ship 7:", '"Ship 7:"'):
+        assert "\n1 archived message matches, 1 with these very words\n" in search(query)
     assert "Nothing archived of this conversation matches 'barge'" in search("barge")
     answer = search("sealed barge")
     assert "No archived message has all of it (none has barge); 40 have a part:" in answer
