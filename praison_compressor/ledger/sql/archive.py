@@ -8,7 +8,7 @@ import hmac
 import json
 import secrets
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Row, Table, delete, insert, select, text
@@ -17,7 +17,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
 from ..segments import EVERY, FORGOTTEN, Entry, Segment, Usage
-from ..words import readable, words
+from ..words import goes_on, readable, words
 from .schema import links, messages
 
 
@@ -278,33 +278,79 @@ class MessageArchive:
             self.execute(text(_INDEXING[self.is_sqlite, remove]), rows)
 
     def holding(
-        self, namespace: str, asked: Sequence[str], among: Collection[int] | None, *, every: bool
-    ) -> list[int]:
-        """Return keys of messages with all or any words, newest first.
+        self,
+        namespace: str,
+        asked: Sequence[str],
+        linked: Mapping[int, Sequence[int]] | None,
+        *,
+        every: bool,
+    ) -> dict[int, Message]:
+        """Return messages with all or any words, the newest of many.
 
-        `among` limits the search to these keys. Without an index every key in reach is returned.
+        `linked` limits the search to the messages of these entries; words of neighbours count as a
+        message's own, because a call and its result are one document. Without an index every
+        message in reach is returned.
         """
         if self.packer.encrypts:
             everything = select(messages.c.key).where(messages.c.namespace == namespace)
-            return list(self.execute(everything).scalars() if among is None else among)
-        # Words are letters and digits only, so a quote cannot end early.
-        if self.is_sqlite:
-            query = (" AND " if every else " OR ").join(f'"{word}"' for word in asked)
+            keys = [key for keys in linked.values() for key in keys] if linked is not None else None
+            return self.get(self.execute(everything).scalars() if keys is None else keys)
+        if linked is not None:
+            held = self._with_each(asked, linked)
+            found = _near(held, linked, frozenset(asked)) if every else _most(held)
         else:
-            query = (" & " if every else " | ").join(f"'{word}'" for word in asked)
-        values = {"namespace": namespace, "query": query, "limit": _RANKED}
-        if among is not None:
-            values["limit"] = _NO_LIMIT  # a range of keys holds other sessions' messages too
-        found: set[int] = set()
-        for first, last in [(0, _NO_LIMIT)] if among is None else _ranges(sorted(among)):
-            statement = text(_FINDING[self.is_sqlite])
-            within = self.execute(statement, {**values, "first": first, "last": last})
-            found.update(within.scalars())
-        return sorted(found if among is None else found.intersection(among), reverse=True)[:_RANKED]
+            link = _LINKS[self.is_sqlite][every]
+            values = {"namespace": namespace, "query": link.join(map(self._quoted, asked))}
+            query = text(_FINDING[self.is_sqlite])
+            found = list(self.execute(query, {**values, "limit": _RANKED}).scalars())
+        return self.get(sorted(found, reverse=True)[:_RANKED])
+
+    def _quoted(self, word: str) -> str:
+        # Words are letters and digits only, so a quote cannot end early.
+        quote, more = ('"', "*") if self.is_sqlite else ("'", ":*")
+        return f"{quote}{word}{quote}{more if goes_on(word) else ''}"
+
+    def _with_each(
+        self, asked: Sequence[str], linked: Mapping[int, Sequence[int]]
+    ) -> dict[int, frozenset[str]]:
+        """Return the messages of these entries with any of the words, each with its words."""
+        among = {key for keys in linked.values() for key in keys}
+        query = text(_WITHIN[self.is_sqlite])
+        found: dict[int, frozenset[str]] = {}
+        for word in asked:
+            for first, last in _ranges(sorted(among)):
+                values = {"query": self._quoted(word), "first": first, "last": last}
+                for key in among.intersection(self.execute(query, values).scalars()):
+                    found[key] = found.get(key, frozenset()) | {word}
+        return found
+
+
+NEAR = 8
+"""Messages before and after a message among which its call or its results are looked for."""
+
+
+def _most(held: Mapping[int, frozenset[str]]) -> list[int]:
+    """Return the messages with most words, the newest first."""
+    return sorted(held, key=lambda key: (-len(held[key]), -key))[:_IN_PART]
+
+
+def _near(
+    held: Mapping[int, frozenset[str]],
+    linked: Mapping[int, Sequence[int]],
+    asked: frozenset[str],
+) -> list[int]:
+    """Return the messages that have all words together with their neighbours."""
+    none, found = frozenset[str](), set()
+    for keys in linked.values():
+        for place, key in enumerate(keys):
+            near = keys[max(0, place - NEAR) : place + NEAR + 1] if key in held else ()
+            if none.union(*(held.get(each, none) for each in near)) == asked:
+                found.add(key)
+    return list(found)
 
 
 _RANKED = 400  # candidates of a search that are read and ranked
-_NO_LIMIT = 2**62
+_IN_PART = 100  # ... where none has all words
 _GAP = 500
 
 # By whether the database is SQLite, and whether words are removed.
@@ -319,14 +365,19 @@ _INDEXING = {
 }
 _FOUND = (
     "SELECT m.key FROM compressor_search f {join} JOIN compressor_messages m ON m.key = f.{key} "
-    "WHERE m.namespace = :namespace AND {matches} "
-    "AND f.{key} BETWEEN :first AND :last ORDER BY m.key DESC LIMIT :limit"
+    "WHERE m.namespace = :namespace AND {matches} ORDER BY m.key DESC LIMIT :limit"
 )
-_FINDING = {
+_LINKS = {True: (" OR ", " AND "), False: (" | ", " & ")}
+_IN_RANGE = (
+    "SELECT {key} FROM compressor_search f WHERE {matches} AND {key} BETWEEN :first AND :last"
+)
+_BY_DIALECT = {
     # CROSS: else SQLite's planner may begin with the messages and ask FTS5 once for each.
-    True: _FOUND.format(join="CROSS", key="rowid", matches="f.compressor_search MATCH :query"),
-    False: _FOUND.format(join="", key="message_key", matches="f.words @@ CAST(:query AS tsquery)"),
+    True: {"join": "CROSS", "key": "rowid", "matches": "f.compressor_search MATCH :query"},
+    False: {"join": "", "key": "message_key", "matches": "f.words @@ CAST(:query AS tsquery)"},
 }
+_FINDING = {is_sqlite: _FOUND.format(**each) for is_sqlite, each in _BY_DIALECT.items()}
+_WITHIN = {is_sqlite: _IN_RANGE.format(**each) for is_sqlite, each in _BY_DIALECT.items()}
 
 
 def _ranges(keys: Sequence[int]) -> Iterator[tuple[int, int]]:
