@@ -56,15 +56,8 @@ class Section:
     """Positions of entries that are not among the lines."""
 
 
-class _Filled(NamedTuple):
-    """A section as it is printed; without text where no entry fits."""
-
-    text: str
-    tokens: int
-    left: tuple[Section, Sequence[Entry]]
-    """The section, and its entries that are left out."""
-
-
+_Filled = tuple[str, int, Sequence[Entry]]
+"""A section's text, "" where no entry fits; its tokens; the entries left out."""
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 TRIES = 4
 HEADING_TOKENS = 14
@@ -96,21 +89,21 @@ class Renderer:
         room = max(0, budget - NOTE_TOKENS * len(wanted))
         needs = [HEADING_TOKENS + sum(map(self._estimate, s.lines)) for s in wanted]
         rooms = shares(needs, [s.share for s in wanted], room)
-        filled, spare = dict[int, _Filled](), budget - sum(rooms) - NOTE_TOKENS * len(wanted)
+        filled: list[_Filled] = [("", 0, ())] * len(wanted)
+        spare = budget - sum(rooms) - NOTE_TOKENS * len(wanted)
         # What other sections leave goes to the first that is not complete: the user's words.
         for n in sorted(range(len(wanted)), key=lambda n: (rooms[n] < needs[n], -n)):
             given = rooms[n] + NOTE_TOKENS + (spare if rooms[n] < needs[n] else 0)
             filled[n] = self._fill(wanted[n], given)
-            spare += rooms[n] + NOTE_TOKENS - filled[n].tokens
-        for n, section in enumerate(wanted):
-            if filled[n].left[1] and spare > max(SPARE_TOKENS, SPARE_SHARE * budget):
-                again = self._fill(section, filled[n].tokens + spare)
-                spare += filled[n].tokens - again.tokens
-                filled[n] = again
-        parts = [filled[n] for n in range(len(wanted))]
-        texts = [one.text for one in parts if one.text]
-        texts += filter(None, [self._note([one.left for one in parts if not one.text])])
-        is_over = sum(one.tokens for one in parts) > budget
+            spare += rooms[n] + NOTE_TOKENS - filled[n][1]
+        for n, (_, tokens, left) in enumerate(filled):
+            if left and spare > max(SPARE_TOKENS, SPARE_SHARE * budget):
+                filled[n] = self._fill(wanted[n], tokens + spare)
+                spare += tokens - filled[n][1]
+        texts = [text for text, _, _ in filled if text]
+        gone = [(s, left) for s, (text, _, left) in zip(wanted, filled, strict=True) if not text]
+        texts += filter(None, [self._note(gone)])
+        is_over = sum(tokens for _, tokens, _ in filled) > budget
         while is_over and texts and self.count("\n".join(texts)) > budget:
             del texts[-1]  # Less than the counts of all sections fit.
         return "\n".join(texts)
@@ -131,11 +124,10 @@ class Renderer:
             text, left = self._printed(section, room - HEADING_TOKENS)
             tokens = self.count(text or self._note([(section, left)])) + 1
             if tokens <= room:
-                return _Filled(text, tokens, (section, left))
+                return text, tokens, left
             known = tokens / (len(text.encode("utf-8", "replace")) + 1)
             self.ratio = max(known, self.ratio * min(2.0, 1.02 * tokens / max(1, room)))
-        tokens = self.count(self._note([(section, section.lines)])) + 1
-        return _Filled("", tokens, (section, section.lines))
+        return "", self.count(self._note([(section, section.lines)])) + 1, section.lines
 
     def _printed(self, section: Section, room: int) -> tuple[str, Sequence[Entry]]:
         """Return a section's text of about `room` tokens, and the entries left out."""

@@ -39,16 +39,16 @@ class Said:
     """The position of the agent's question, where `how` has one."""
 
 
-def answering(at: int, text: str, asked_at: int, before: str) -> Said:
-    """Return a short text with the last question of the agent's text before it.
+def answering(at: int, text: str, how: str, asked_at: int, before: str) -> Said:
+    """Return a text; a short one with the last question of the agent's text before it.
 
-    >>> answering(3, "1", 2, "There are two.\\nWhich one?\\n1. a\\n2. b").how
+    >>> answering(3, "1", "", 2, "There are two.\\nWhich one?\\n1. a\\n2. b").how
     'answering "Which one?"'
     """
     lines = (line.strip(" *_") for line in reversed(before.splitlines()))
     asked = next((line for line in lines if line.endswith(_ASKS)), "")
-    if not asked or len(text.strip()) > ANSWER_CHARS:
-        return Said(at, text)
+    if how or not asked or len(text.strip()) > ANSWER_CHARS:
+        return Said(at, text, how)
     return Said(at, text, f'answering "{cut(asked, QUESTION_CHARS)}"', question_at=asked_at)
 
 
