@@ -3,8 +3,8 @@
     export OPENAI_API_KEY=...
     python examples/own_loop.py FOLDER "Which file prints the total?"
 
-It keeps its whole transcript and sends the view. Its ledger is a file: run it again, also after a
-crash, and it goes on where it was.
+It keeps its whole transcript and sends the view. Its ledger is a file beside the folder: run it
+again, also after a crash, and it continues.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ READ_FILE = {
 
 
 class Loop:
-    """An agent that reads the files of a folder."""
+    """Answer questions from the files of a folder."""
 
     def __init__(self, folder: Path, config: CompressorConfig) -> None:
         self.folder = folder
@@ -49,7 +49,7 @@ class Loop:
             self.messages = [{"role": "system", "content": f"Answer from these files: {names}"}]
 
     def ask(self, question: str) -> str:
-        """One turn: the model's answer, after as many tool calls as it wants."""
+        """Return the model's answer, after its tool calls."""
         self.messages.append({"role": "user", "content": question})
         while True:
             result = self.compressor.compress_sync(
@@ -78,7 +78,7 @@ class Loop:
                     self.messages.append({"role": "tool", "tool_call_id": call.id, "content": said})
 
     def read_file(self, name: str) -> str:
-        """The text of a file, or why there is none."""
+        """Return the text of a file, or an error in words."""
         path = self.folder / Path(name).name
         return path.read_text(encoding="utf-8") if path.is_file() else f"{name}: no such file"
 
@@ -91,7 +91,8 @@ def main() -> None:
     config = CompressorConfig(
         model="gpt-4o-mini",
         auxiliary_model="gpt-4o-mini",
-        store_url=f"sqlite:///{given.folder / 'ledger.db'}",
+        # Beside the folder: the model reads every file inside.
+        store_url=str(given.folder.resolve().with_suffix(".ledger.db")),
         recall=True,
     )
     print(Loop(given.folder, config).ask(given.question))

@@ -3,8 +3,8 @@
     export OPENAI_API_KEY=...
     python examples/research_agent.py FOLDER
 
-Its conversation grows over many turns. A second, cheaper model writes the summaries, told what
-matters in this domain; `subscribe` shows how an application can tell its user.
+Its conversation grows over many turns. A second, cheaper model writes the summaries;
+`summary_instructions` names what matters in this domain. `subscribe` reports each compression.
 """
 
 from __future__ import annotations

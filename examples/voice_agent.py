@@ -3,9 +3,9 @@
     python examples/voice_agent.py --url ws://localhost:8080/v1/realtime
 
 One line of standard input is one turn (a microphone would call `agent.asend_audio` instead). At
-12 items the oldest are summarized into a memory item and deleted from the server; when the line
-goes dead, the next connection is told the memory and the live window. Without `--url` the server
-is OpenAI's and the key is taken from OPENAI_API_KEY. `--auxiliary-model` writes the summaries;
+12 items the oldest are summarized into a memory item and deleted from the server. After a lost
+connection the next one gets the memory and the live window. Without `--url` the server is OpenAI's
+and the key is taken from OPENAI_API_KEY. `--auxiliary-model` writes the summaries;
 without one they are static.
 """
 
@@ -36,7 +36,7 @@ class Conversation:
             self.answered.set()
 
     async def say(self, text: str, listening: asyncio.Task[None]) -> bool:
-        """Whether an answer came before the connection ended."""
+        """Send a text; return whether an answer came before the connection ended."""
         self.answered.clear()
         if not await self.agent.asend_text(text):
             return False
@@ -46,7 +46,7 @@ class Conversation:
         return self.answered.is_set()
 
     async def hold(self, lines: list[str]) -> None:
-        """The whole conversation, over as many connections as it takes."""
+        """Hold the conversation; connect again after each lost connection."""
         while lines and await self.agent.aconnect():
             listening = asyncio.create_task(self.agent.receive_loop())
             while lines and await self.say(lines[0], listening):

@@ -3,13 +3,12 @@
 Its modules, from the command line inwards:
 
 - `app`: the list of commands, and the entry point
-- `options`: the options that commands share; the store that they name
 - `compressing`: compress, inspect
-- `report`: report: a session's life as one page of HTML
-- `demo`: demo: a real agent with a scripted model
+- `report`: report, with the page's HTML, style and script in `page/`
+- `demo`: demo; `harbour` holds its conversation
 - `doctor`: doctor
-- `sessions`: sessions, lineage, show, search
-- `archives`: restore, verify, forget
+- `stored`: sessions, lineage, show, search, restore, verify, forget
+- `parameters`: the parameters that commands share; the store that they name
 - `transcripts`: files with messages: read and written
 - `terminal`: what is printed: tables, JSON, errors and their exit codes
 """

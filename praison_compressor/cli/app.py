@@ -1,4 +1,4 @@
-"""List the commands of `praison-compressor`, and run them with the library's log on stderr."""
+"""List the commands of `praison-compressor`; run one, with the library's warnings on stderr."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from .archives import forget, restore, verify
 from .compressing import compress, inspect
 from .demo import demo
 from .doctor import doctor
 from .report import report
-from .sessions import lineage, search, sessions, show
+from .stored import forget, lineage, restore, search, sessions, show, verify
 from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, complain, errors_in_a_line
 
 NAME = "praison-compressor"
@@ -60,7 +59,7 @@ class _Command(TyperCommand):
 
 
 def build(*, rich: bool = False) -> typer.Typer:
-    """Make the application; `rich` draws its help in colour."""
+    """Return the application; `rich` colours its help."""
     app = typer.Typer(
         name=NAME,
         cls=_Group,
@@ -96,9 +95,9 @@ def _common(version: Annotated[bool, typer.Option("--version", **_VERSION)] = Fa
 
 @contextlib.contextmanager
 def _warnings_on_stderr() -> Iterator[None]:
-    """Print the library's warnings when the command is over, unless it failed.
+    """Print the library's warnings when the command ends, unless it failed.
 
-    The one line of an error has what the library warned of before it.
+    The one line of an error repeats what the library logged before the error.
     """
     logger = logging.getLogger("praison_compressor")
     handler = MemoryHandler(1_000)

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
+import typer
+
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
@@ -15,50 +17,48 @@ from ..ledger.memory import MemoryStore
 from ..messages import text_of, tool_calls_of
 from ..messages.display import excerpt, one_line
 from ..view.frame import is_framed, unframe
-from . import options as opt
+from . import parameters as par
 from .terminal import Piece, Table, answer, counted, money, number, titled
 from .transcripts import read_one, writable, write
 
-# ---------------------------------------------------------------- compress
-
 
 def compress(
-    file: opt.File,
-    out: opt.Out = None,
-    show: Annotated[bool, opt.flag("--show", "Print the summaries too.")] = False,
-    target: opt.Target = None,
-    force: opt.Force = False,
-    model: opt.Model = None,
-    window: opt.Window = None,
-    keep_tokens: opt.KeepTokens = None,
-    auxiliary_model: opt.AuxiliaryModel = None,
-    pin: opt.Pin = None,
-    settings: opt.Setting = None,
-    conversation: opt.Conversation = None,
-    session: opt.InSession = None,
-    store: opt.StoreUrl = None,
-    namespace: opt.Namespace = opt.DEFAULT,
-    as_json: opt.AsJson = False,
+    file: par.File,
+    out: par.Out = None,
+    show: Annotated[bool, typer.Option("--show", help="Print the summaries too.")] = False,
+    target: par.Target = None,
+    force: par.Force = False,
+    model: par.Model = None,
+    window: par.Window = None,
+    keep_tokens: par.KeepTokens = None,
+    auxiliary_model: par.AuxiliaryModel = None,
+    pin: par.Pin = None,
+    settings: par.Setting = None,
+    conversation: par.Conversation = None,
+    session: par.InSession = None,
+    store: par.StoreUrl = None,
+    namespace: par.Namespace = par.DEFAULT,
+    as_json: par.AsJson = False,
 ) -> None:
     """Compress a transcript.
 
-    Head and tail stay verbatim, the middle becomes a summary.
+    Head and tail stay verbatim, the middle becomes a summary. The file itself is never changed.
 
-    Reads a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a line
-    or one conversation a line. The file itself is never changed. `--set tool_policies=keep_none`
-    turns old tool outputs into one line each; where that is enough, no summary is written.
+    FILE holds a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a
+    line or one conversation a line. `--set tool_policies=keep_none` turns old tool outputs into
+    one line each; where that is enough, no summary is written.
 
     $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
     messages = read_one(file, conversation)
     if out is not None:
         writable(out, source=file)
-    config = opt.configured(
+    config = par.configured(
         store, namespace, settings, model, window, auxiliary_model, keep_tokens, pin
     )
     failures: list[str] = []
     compressor = ContextCompressor(
-        opt.with_window(config), on_event=lambda event: failures.extend(_failure(event))
+        par.with_window(config), on_event=lambda event: failures.extend(_failure(event))
     )
     result = compressor.compress_sync(
         messages, session_id=session, target_tokens=target, force=force
@@ -86,10 +86,7 @@ def compress(
         yield from _savings(result)
         yield from _place(session, result.session_id, config)
         if config.store_url is None and any(map(is_framed, messages)):
-            yield (
-                "The file holds a summary already. Without its store (--store) that summary is "
-                "text like any other."
-            )
+            yield "The file holds a summary. Without its store (--store) it is ordinary text."
         for segment in result.segments if show else ():
             yield from titled("summary", unframe(segment.rendered))
         if out not in (None, "-"):
@@ -129,7 +126,7 @@ def _parts_table(seen: Preview, view_messages: int) -> Table:
 
 
 def _method(result: CompressResult, model: str | None, *, asked: bool) -> str:
-    """Return how the view came about, in a sentence."""
+    """Return a sentence on how the view was made."""
     used = result.usage
     if result.summary_method is None and result.context_status == "masked":
         return "Method: masks; no summary was needed, no model was asked."
@@ -152,10 +149,10 @@ def _savings(result: CompressResult) -> Iterator[str]:
         yield f"Masked in the archive: {counted(result.masked_secrets, 'secret')}."
     if result.cost_saved:
         cached = result.cost_saved_cached
-        least = f"; {money(cached)} where its cache would have served them" if cached else ""
+        least = f", or {money(cached)} where the provider's cache serves them" if cached else ""
         yield (
-            f"Saved: {number(result.tokens_saved)} tokens, {money(result.cost_saved)} in this "
-            f"and every later request at the listed input price{least}."
+            f"Saved in this and every later request: {number(result.tokens_saved)} tokens, "
+            f"{money(result.cost_saved)} at the listed input price{least}."
         )
 
 
@@ -169,21 +166,23 @@ def _part_json(part: Part) -> dict[str, Any]:
 
 
 def inspect(
-    file: opt.File,
-    messages: Annotated[bool, opt.flag("--messages", "Print a line for each message.")] = False,
-    target: opt.Target = None,
-    force: opt.Force = False,
-    model: opt.Model = None,
-    window: opt.Window = None,
-    keep_tokens: opt.KeepTokens = None,
-    auxiliary_model: opt.AuxiliaryModel = None,
-    pin: opt.Pin = None,
-    settings: opt.Setting = None,
-    conversation: opt.Conversation = None,
-    session: opt.InSession = None,
-    store: opt.StoreUrl = None,
-    namespace: opt.Namespace = opt.DEFAULT,
-    as_json: opt.AsJson = False,
+    file: par.File,
+    messages: Annotated[
+        bool, typer.Option("--messages", help="Print a line for each message.")
+    ] = False,
+    target: par.Target = None,
+    force: par.Force = False,
+    model: par.Model = None,
+    window: par.Window = None,
+    keep_tokens: par.KeepTokens = None,
+    auxiliary_model: par.AuxiliaryModel = None,
+    pin: par.Pin = None,
+    settings: par.Setting = None,
+    conversation: par.Conversation = None,
+    session: par.InSession = None,
+    store: par.StoreUrl = None,
+    namespace: par.Namespace = par.DEFAULT,
+    as_json: par.AsJson = False,
 ) -> None:
     """Show what would be kept, masked and summarized, and why.
 
@@ -192,21 +191,21 @@ def inspect(
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
     transcript = read_one(file, conversation)
-    config = opt.configured(
+    config = par.configured(
         store, namespace, settings, model, window, auxiliary_model, keep_tokens, pin
     )
     is_assumed = config.model is None and config.context_window is None
     absent = _absent(config.store_url)
-    # A look at a store that is not there yet does not make it.
-    compressor = ContextCompressor(opt.with_window(config), store=MemoryStore() if absent else None)
+    # `inspect` does not create a missing store.
+    compressor = ContextCompressor(par.with_window(config), store=MemoryStore() if absent else None)
     seen = compressor.preview(transcript, session_id=session, target_tokens=target, force=force)
     tokens = compressor.tokens
     fates, columns = list(_fates(seen)), ("index", "role", "fate", "tokens")
+    names = ("limits", "budget", "tokens", "would_compress", "repaired")
     value = {
         "file": file,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
-        **{name: getattr(seen, name) for name in ("limits", "budget", "tokens")},
-        **{name: getattr(seen, name) for name in ("would_compress", "repaired")},
+        **{name: getattr(seen, name) for name in names},
         "parts": list(map(_part_json, seen.parts)),
         "messages": [dict(zip(columns, fate, strict=False)) for fate in fates],
     }
@@ -229,12 +228,12 @@ def _absent(url: str | None) -> str | None:
     """Return the place of a missing store, or None."""
     if url is None:
         return None
-    with opt.ledger(url, new=True) as store:
+    with par.ledger(url, new=True) as store:
         return None if store.is_there() else store.place
 
 
 def _fates(seen: Preview) -> Iterator[tuple[int, str, str, int, str]]:
-    """Yield of each message its index, role, fate, tokens and beginning."""
+    """Yield index, role, fate, tokens and beginning of each message."""
     for index, fate in seen.fates():
         message = seen.messages[index]
         calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
@@ -251,7 +250,7 @@ def _budget_line(seen: Preview, *, assumed: bool) -> str:
     budget = seen.budget
     if budget.limit == budget.trigger:
         return f"Target {number(budget.target + seen.opening)} tokens, whatever the window."
-    source = "assumed; --model or --window says otherwise" if assumed else seen.limits.source
+    source = "assumed; set --model or --window" if assumed else seen.limits.source
     return (
         f"Window {number(seen.limits.window)} tokens ({source}), "
         f"{number(budget.limit)} of them usable: compress above {number(budget.trigger)}, "

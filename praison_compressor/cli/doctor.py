@@ -1,4 +1,4 @@
-"""`doctor`: try each part of an installation, and say what to do about what fails."""
+"""`doctor`: try each part of an installation, and name a remedy for what fails."""
 
 from __future__ import annotations
 
@@ -21,17 +21,19 @@ from ..errors import CompressorError
 from ..messages.display import one_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
-from . import options as opt
+from . import parameters as par
 from .terminal import FOUND_FAULT, Line, answer, counted, number, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
 
 STYLES = {OK: "green", NOTE: "yellow", FAIL: "red"}
 
+UPGRADE = "pip install --upgrade praison-compressor"
+
 
 @dataclass(frozen=True)
 class Check:
-    """What was found of one part of the installation."""
+    """The state of one part of the installation."""
 
     state: str
     """ "ok", "note" (works, but worth knowing) or "fail"."""
@@ -40,25 +42,25 @@ class Check:
 
 
 def doctor(
-    model: opt.Model = None,
-    window: opt.Window = None,
-    auxiliary_model: opt.AuxiliaryModel = None,
-    settings: opt.Setting = None,
-    store: opt.StoreUrl = None,
-    namespace: opt.Namespace = opt.DEFAULT,
-    as_json: opt.AsJson = False,
+    model: par.Model = None,
+    window: par.Window = None,
+    auxiliary_model: par.AuxiliaryModel = None,
+    settings: par.Setting = None,
+    store: par.StoreUrl = None,
+    namespace: par.Namespace = par.DEFAULT,
+    as_json: par.AsJson = False,
 ) -> None:
     """Check the host, its configuration, the window, the store, the models.
 
-    Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does and checks the options that
-    an agent gets by them; those given here count first. Says which agents are compressed and from
-    how many tokens on, and has one outgrow its window against a local server.
-    Exit code 1 when something that is configured does not work.
+    Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does. Options given here count
+    before those of the files. An agent outgrows its window against a local server, to show which
+    agents are compressed and from how many tokens on. Exit code 1 when something that is
+    configured does not work.
 
     $ praison-compressor doctor --window 32k
     """
-    given = opt.configured(store, namespace, settings, model, window, auxiliary_model)
-    with unlogged():  # the line of a check has what it found
+    given = par.configured(store, namespace, settings, model, window, auxiliary_model)
+    with unlogged():  # each check's line says the same
         config, sources = _in_force(given)
         checks = {"options": sources} | {name: check(config) for name, check in CHECKS.items()}
     works = all(check.state != FAIL for check in checks.values())
@@ -86,8 +88,8 @@ def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
     options = {name: value for name, value in vars(given).items() if value != plain[name]}
     sources = dict.fromkeys(options, "the command line")
     with contextlib.suppress(ImportError, AttributeError):  # the check of the plugin reports it
-        options, files = _of_host(options)
-        sources |= files
+        for name, (value, file) in _of_host(options).items():
+            options[name], sources[name] = value, file
     config = CompressorConfig(**options).with_environment()
     for name, variable in (("store_url", STORE_VARIABLE), ("store_key", KEY_VARIABLE)):
         if getattr(config, name) is not None:
@@ -99,19 +101,21 @@ def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
     return config, Check(OK, found or "the defaults")
 
 
-def _of_host(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Add the options of the host's files; return each one's file."""
+def _of_host(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
+    """Return the usable options of the host's files, each with its file."""
     from ..praisonai.options import usable
     from ..praisonai.plugin import IN_FILES, asked, file_of
 
     asks = asked()
-    more = dict(asks.options) if asks.on else {}
-    places: dict[str, tuple[str, ...]] = {name: (*IN_FILES, name) for name in more}
+    found = {}
+    if asks.on:
+        found = {name: (value, file_of(*IN_FILES, name)) for name, value in asks.options.items()}
     if asks.model:
-        more["model"], places["model"] = asks.model, ("defaults", "model")
-    new = {name: more[name] for name in places if name not in options}
-    merged, _ = usable({**options, **new})  # the check of the plugin reports what is wrong
-    return merged, {name: file_of(*places[name]) for name in new if name in merged}
+        found["model"] = asks.model, file_of("defaults", "model")
+    new = {name: each for name, each in found.items() if name not in options}
+    # The check of the plugin reports unusable ones.
+    kept, _ = usable({**options, **{name: value for name, (value, _) in new.items()}})
+    return {name: each for name, each in new.items() if name in kept}
 
 
 # ---------------------------------------------------------------- package, host, plugin
@@ -138,11 +142,10 @@ def _host(config: CompressorConfig) -> Check:
     except PackageNotFoundError:
         return Check(FAIL, "praisonaiagents is not installed", "pip install praisonaiagents")
     except (CompressorError, ImportError) as error:
-        return Check(FAIL, str(error), "pip install --upgrade praison-compressor")
+        return Check(FAIL, str(error), UPGRADE)
     if made.lacking:
         parts = "; ".join(f"{part} ({reason})" for part, reason in made.lacking.items())
-        remedy = "the rest works; pip install --upgrade praison-compressor"
-        return Check(NOTE, f"{found}: left out: {parts}", remedy)
+        return Check(NOTE, f"{found}: left out: {parts}", f"the rest works; {UPGRADE}")
     return Check(OK, f"{found}: all {count} places that are replaced are there")
 
 
@@ -155,8 +158,8 @@ def _plugin(config: CompressorConfig) -> Check:
     except (ImportError, AttributeError) as error:
         return Check(FAIL, f"the host's configuration cannot be read: {error}")
     names = os.environ.get("PRAISONAI_PLUGINS")
-    read = f"PRAISONAI_PLUGINS={names}" if names else "no PRAISONAI_PLUGINS"
-    read = ", ".join([read, *(asks.files or ["no .praisonai/config.yaml"])])
+    sources = [f"PRAISONAI_PLUGINS={names}" if names else "no PRAISONAI_PLUGINS"]
+    read = ", ".join([*sources, *(asks.files or ["no .praisonai/config.yaml"])])
     if asks.faults:
         return Check(FAIL, f"{'; '.join(asks.faults)} ({read})")
     if not entry_points(group="praisonai.plugins", name=NAME):
@@ -180,14 +183,7 @@ def _agents(config: CompressorConfig) -> Check:
         tried, is_on = _tried(config), asked().on
     except (ImportError, AttributeError, ValueError) as error:
         return Check(FAIL, f"no agent could be tried: {one_line(str(error))}")
-    who = "every Agent() that names no other strategy is compressed"
-    if not tried["plain"]:
-        who = "an Agent() is compressed where it asks, by context=CompressorContext()"
-    found = (
-        f"{who}: by {tried['model']} above {number(tried['trigger'])} tokens, of a window of "
-        f"{number(tried['window'])} ({tried['source']}). Tried: a conversation of "
-        f"{number(tried['tokens'])} was sent as {number(tried['sent'])}. {_steps(config)}"
-    )
+    found = _said(tried, keeps_steps=config.keep_tool_steps)
     if tried["sent"] >= tried["tokens"] or tried["sent"] > tried["window"]:
         return Check(FAIL, found, "report it, with this output")
     if tried["plain"]:
@@ -200,22 +196,29 @@ def _agents(config: CompressorConfig) -> Check:
     return Check(NOTE, found, "PRAISONAI_PLUGINS=praison-compressor adds every other")
 
 
-def _steps(config: CompressorConfig) -> str:
-    """Return what becomes of tool steps when a turn ends."""
-    if config.keep_tool_steps:
-        return "Tool steps are kept between turns"
-    return "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
+def _said(tried: Mapping[str, Any], *, keeps_steps: bool) -> str:
+    """Return the result of a trial in words."""
+    who = "every Agent() that names no other strategy is compressed"
+    if not tried["plain"]:
+        who = "an Agent() is compressed where it asks, by context=CompressorContext()"
+    steps = "Tool steps are kept between turns"
+    if not keeps_steps:
+        steps = "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
+    window, trigger = number(tried["window"]), number(tried["trigger"])
+    return (
+        f"{who}: by {tried['model']} above {trigger} tokens, of a window of {window} "
+        f"({tried['source']}). Tried: a conversation of {number(tried['tokens'])} was sent as "
+        f"{number(tried['sent'])}. {steps}"
+    )
 
 
 def _tried(config: CompressorConfig) -> Any:
-    """Run `trial` in a process of its own.
-
-    The host reads its configuration once in each process.
+    """Run `trial` in a process of its own: the host reads its configuration once a process.
 
     Raises:
         ValueError: the process failed; with its last line.
     """
-    from .demo.agent import OFFLINE
+    from .harbour import OFFLINE
 
     code = "from praison_compressor.cli.doctor import trial; trial()"
     given = json.dumps([config.model, config.context_window])
@@ -231,13 +234,19 @@ def _tried(config: CompressorConfig) -> Any:
 
 ORDERS = "You keep the books."
 
+NOWHERE_ELSE = {
+    **dict.fromkeys(("auxiliary_model", "auxiliary_api_base", "auxiliary_api_key", "store_url")),
+    "fallback_models": (),
+}
+"""Options that keep a trial in its own process."""
+
 
 def trial() -> None:
     """Have an agent outgrow its window; print the result as JSON.
 
-    The command line has its model and its window as JSON; null means the configured one. The agent
-    is as the host's configuration makes it, but for what would reach out of this process:
-    addresses, keys, memory, the store, the model that writes summaries.
+    The command line has model and window as JSON; null means the configured one. The agent is as
+    the host's configuration makes it, without what would reach out of this process: addresses,
+    keys, memory, the store, the model that writes summaries.
     """
     from praisonaiagents import Agent
     from praisonaiagents.config import loader
@@ -276,26 +285,19 @@ def trial() -> None:
     print(json.dumps({**found, "sent": sent[-1] if sent else tokens}))
 
 
-NOWHERE_ELSE = {
-    **dict.fromkeys(("auxiliary_model", "auxiliary_api_base", "auxiliary_api_key", "store_url")),
-    "fallback_models": (),
-}
-"""Options that keep a trial in its own process."""
-
-
 def _longer_than(window: int) -> list[dict[str, str]]:
     """Return a conversation of somewhat more tokens."""
     talk = []
     for book in range(40):
         rows = " ".join(f"row {n} holds {n * 7} boxes," for n in range(window // 320 + 1))
-        talk += [
-            {"role": "user", "content": f"Ledger {book}: {rows}"},
-            {"role": "assistant", "content": "Noted."},
-        ]
+        talk.append({"role": "user", "content": f"Ledger {book}: {rows}"})
+        talk.append({"role": "assistant", "content": "Noted."})
     return talk
 
 
 # ---------------------------------------------------------------- tokens, store, summaries
+
+_NAME_IT = "--model names it"
 
 
 def _tokens(config: CompressorConfig) -> Check:
@@ -311,9 +313,6 @@ def _tokens(config: CompressorConfig) -> Check:
     return Check(NOTE, f"{model}: {tokens.source}", corrected if config.model else _NAME_IT)
 
 
-_NAME_IT = "--model names it"
-
-
 def _window(config: CompressorConfig) -> Check:
     limits = model_limits(config.model, config.context_window)
     found = f"{number(limits.window)} tokens ({limits.source})"
@@ -325,14 +324,14 @@ def _window(config: CompressorConfig) -> Check:
 def _store(config: CompressorConfig) -> Check:
     before = "" if config.store_url else "memory; of an agent whose host keeps its session: "
     try:
-        with opt.ledger(config.store_url, new=True) as store:
+        with par.ledger(config.store_url, new=True) as store:
             other = "" if config.store_url else " (--store URL for another)"
             found = f"{store.place}, not made yet{other}"
             if store.is_there():  # looking must not create the file
                 count = counted(len(store.sessions(config.namespace)), "session")
                 found = f"{store.place}: {count} in namespace {config.namespace!r}"
     except (CompressorError, ImportError) as error:
-        remedy = "mend it, move the file away, or start the database"
+        remedy = "repair it, move the file away, or start the database"
         return Check(FAIL, before + one_line(str(error)), remedy)
     return Check(OK, before + found)
 

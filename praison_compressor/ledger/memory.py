@@ -61,7 +61,7 @@ def _messages(entry: Entry) -> list[Message]:
 
 
 @dataclass(frozen=True)
-class _Kept:
+class _MemorySession:
     """One session in memory, replaced whole: a fork may happen any time."""
 
     session: Session
@@ -77,7 +77,7 @@ class _Kept:
         return self.epochs[: ids.index(epoch_id) + 1]
 
 
-def _as_it_was(kept: _Kept, length: int | None = None) -> list[Message] | None:
+def _as_it_was(kept: _MemorySession, length: int | None = None) -> list[Message] | None:
     """Return the recorded transcript, of `length` messages, or None."""
     if kept.outline is None:
         return None
@@ -94,7 +94,7 @@ class MemoryStore:
 
     def __init__(self) -> None:
         self._lock = renewed(threading.RLock())
-        self._sessions: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._sessions: OrderedDict[tuple[str, str], _MemorySession] = OrderedDict()
         # Namespace -> content digest -> original, oldest first.
         self._archives: defaultdict[str, WeakValueDictionary[str, _Original]]
         self._archives = defaultdict(WeakValueDictionary)
@@ -115,7 +115,7 @@ class MemoryStore:
                 return Session(namespace, session_id, session_id, None)
             return self._put(kept or self._new(namespace, session_id, parent_session_id))
 
-    def _find(self, namespace: str, name: str) -> _Kept | None:
+    def _find(self, namespace: str, name: str) -> _MemorySession | None:
         """Return the session with this id, or that opened this epoch."""
         kept = self._sessions.get((namespace, name))
         if kept is not None:
@@ -126,24 +126,24 @@ class MemoryStore:
                 return other
         return None
 
-    def _new(self, namespace: str, session_id: str, parent_id: str | None) -> _Kept:
+    def _new(self, namespace: str, session_id: str, parent_id: str | None) -> _MemorySession:
         root = Epoch(session_id, parent_id, session_id, time.time())
         session = Session(namespace, session_id, session_id, parent_id)
         base = None if parent_id is None else self._find(namespace, parent_id)
         if base is None or parent_id is None:
-            return _Kept(session, (root,))
+            return _MemorySession(session, (root,))
         above = base.epochs_to(parent_id)
         later = {epoch.id for epoch in base.epochs[len(above) :]}
         entries = tuple(entry for entry in base.session.entries if entry.epoch not in later)
         head = entries[-1].hash if entries else GENESIS
         session = replace(session, head_hash=head, entries=entries)
         if not later:
-            return _Kept(session, (*above, root), base.outline)
+            return _MemorySession(session, (*above, root), base.outline)
         length = entries[-1].segment.transcript_length if entries else 0
         whole = _as_it_was(base, length)
-        return _Kept(session, (*above, root), None if whole is None else tuple(whole))
+        return _MemorySession(session, (*above, root), None if whole is None else tuple(whole))
 
-    def _put(self, kept: _Kept) -> Session:
+    def _put(self, kept: _MemorySession) -> Session:
         """Keep the session; drop the least used ones above the limit."""
         session = kept.session
         self._sessions[session.namespace, session.id] = kept
@@ -183,7 +183,7 @@ class MemoryStore:
             )
             undoes = any(segment.kind == "undo" for segment, _ in segments)
             opened = Epoch(epoch, session.tip, session.id, time.time(), undoes)
-            return self._put(_Kept(after, (*kept.epochs, opened), whole))
+            return self._put(_MemorySession(after, (*kept.epochs, opened), whole))
 
     def _archived(self, namespace: str, originals: Sequence[Message]) -> tuple[_Original, ...]:
         """Archive the originals; a dropped one is archived again."""
@@ -257,7 +257,7 @@ class MemoryStore:
         with self._lock:
             return list(self._required(namespace, session_id).epochs_to(session_id))
 
-    def _required(self, namespace: str, session_id: str) -> _Kept:
+    def _required(self, namespace: str, session_id: str) -> _MemorySession:
         kept = self._find(namespace, session_id)
         if kept is None:
             raise SessionNotFound(f"no session {session_id!r} in namespace {namespace!r}")

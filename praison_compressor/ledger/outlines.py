@@ -7,9 +7,17 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from ..messages import Message, ToolCall, is_result, result_text, steps, text_of, tool_calls_of
-from ..messages.calls import argument_values, arguments_of, command_of
+from ..messages.calls import (
+    ACTS,
+    LISTS,
+    argument_values,
+    arguments_of,
+    changed_by,
+    command_of,
+    kind_of,
+    paths_in,
+)
 from ..messages.display import excerpt
-from ..messages.paths import ACTS, LISTS, changed_by, kind_of, paths_in
 from ..quotes import telling_line
 from ..quotes.telling import is_bad
 

@@ -8,13 +8,11 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 
 - `shapes`: one message's text, calls and plain copy
 - `digests`: canonical and content digests; the cache of messages
-- `cleaning`: repair of one message
-- `parsing`: calls paired with results; a list as a `Transcript`
+- `parsing`: messages repaired, calls paired with results: a list as a `Transcript`
 - `responses`: items of OpenAI's Responses API as messages, and back
-- `calls`: what a call asks, and its result
-- `paths`: the files that a call names
+- `calls`: what a call asks: arguments, command line, files; and its result
 - `excerpts`: texts made shorter
-- `completing`: what a host left out of a request, put back in its place
+- `completing`: what a host left out of a request, restored
 - `secrets`: keys and passwords masked
 - `display`: a message as text for a person
 - `forks`: locks and lazy values that work in a forked process

@@ -129,7 +129,7 @@ SHAPES = (_PRIVATE_KEY, *_BY_ISSUER, *_BY_NAME)
 
 # -------------------------------------------------------------- redact
 
-_TELLING = re.compile(f"[acepst]{NAMES}$", re.IGNORECASE)
+_SECRET_NAME = re.compile(f"[acepst]{NAMES}$", re.IGNORECASE)
 
 _IMAGE = re.compile(r"data:[\w.+-]+/[\w.+;=-]{1,80};base64,")
 
@@ -189,7 +189,7 @@ class Redactor:
         # Names and ids pair calls with results. Images are not searched.
         if not isinstance(value, str) or key in _STRUCTURE or _IMAGE.match(value):
             return value
-        if _TELLING.search(key) and not value.startswith("[secret:"):
+        if _SECRET_NAME.search(key) and not value.startswith("[secret:"):
             # In `{"password": "..."}` the key names the secret.
             return self._masked(f"{key}={value}").partition("=")[2]
         return self._masked(value)

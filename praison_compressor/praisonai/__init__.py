@@ -2,21 +2,21 @@
 
 The modules, in the order in which a turn passes them:
 
-- `context`, `plugin`, `install`: switch it on
+- `install`, `plugin`: switch it on, for a process, for one agent, or by the host's configuration
 - `seams`: lists what is replaced in the host and what is read of it, and probes it
 - `options`: reads what an agent asks for by `context=`
 - `agents`: knows which agents asked; keeps the host's own management out of their turns
-- `commands`: answers slash commands; every other prompt begins a turn
-- `restarts`: restores an agent's conversation after a restart
+- `prompts`: answers a command, or begins a turn; restores the conversation after a restart
 - `wire`, `requests`, `cache_marks`, `answers`: carry each request out and its answer back
-- `agent_compressor`: `agent.context_compressor`, the view of each request and a user's commands
-- `whose`, `conversations`: find whose conversation a request carries, and remember it
+- `sending`: the view of each request; learns from answers and refusals
+- `whose`, `conversations`: decide whose conversation a request carries, and remember it
 - `journal`: completes requests with the tool steps that the host drops, and records them
 - `engines`: make one `ContextCompressor` per model, with the agent's own model as summarizer
-- `sessions`: opens the ledger and forgets a part of it
-- `settings`, `recall`: change the agent's settings and its tools while it is ours
+- `ledgers`: open an agent's ledger, select what recall reads of it, forget a part of it
+- `agent_compressor`, `commands`: `agent.context_compressor` and its slash commands
+- `settings`: the agent's settings and tools while it is ours
 - `surfaces`: serves the terminal, the bots' saved histories and the gateway's idle loop
-- `notices`: reports to hooks, stream, display and status
+- `notices`: reports compressions to hooks, stream and display
 - `realtime`: voice conversations
 """
 
@@ -25,8 +25,7 @@ from __future__ import annotations
 from ..errors import HostMoved
 
 try:
-    from .context import CompressorContext
-    from .install import Installation, install, installed, uninstall
+    from .install import CompressorContext, Installation, install, installed, uninstall
 except ImportError as error:
     if not (error.name or "").startswith("praisonaiagents."):
         raise

@@ -12,16 +12,10 @@ from typing import Any
 
 from ..messages.forks import renewed
 from . import options
-from .agent_compressor import AgentCompressor, model_of
-from .conversations import name, running, unnamed
+from .agent_compressor import AgentCompressor
+from .conversations import current
 
 log = logging.getLogger(__name__)
-
-
-def current() -> Any:
-    """Return the compressor of the agent whose turn is running here, or None."""
-    turn = running()
-    return None if turn is None else turn.owner
 
 
 # ------------------------------------------------------------ who asked
@@ -75,7 +69,7 @@ class Agents:
             del self._made[agent]
             made = None
         if made is None and asked is not None:
-            config = asked.config(model_of(agent), self.defaults)
+            config = asked.config(_model_of(agent), self.defaults)
             made = self._made[agent] = AgentCompressor(agent, asked, config)
         return made
 
@@ -86,6 +80,12 @@ class Agents:
             for made in list(self._made.values()):
                 made.leave()
             self._made.clear()
+
+
+def _model_of(agent: Any) -> str | None:
+    """Return the agent's own model, by the host's name for it."""
+    model = getattr(agent, "llm", None)
+    return model if isinstance(model, str) else None
 
 
 # ------------------------------------------------------------ replaced in the host
@@ -147,37 +147,6 @@ def unmanaged(original: Any, agents: Agents) -> Any:
         return messages.of(args, kwargs), None
 
     return _apply_context_management
-
-
-def bot_chat(original: Any, agents: Agents) -> Any:
-    """Replace a bot's `chat`: the conversation that the bot names ends with the turn."""
-
-    @functools.wraps(original)
-    async def chat(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with unnamed():
-            return await original(self, *args, **kwargs)
-
-    return chat
-
-
-ANSWERING = "_praison_compressor_agent"
-"""Where a bot's session manager keeps the agent of its newest turn, as a weak reference."""
-
-
-def bot_session_start(original: Any, agents: Agents) -> Any:
-    """Replace the start of a bot's turn: the bot's key names the conversation.
-
-    Only there the bot knows person, chat and thread.
-    """
-
-    @functools.wraps(original)
-    def _maybe_fire_session_start(self: Any, agent: Any, user_id: str, **route: str) -> Any:
-        bound = getattr(self, "_max_history", 0)
-        name(agent, self._session_key(user_id, **route), bound if isinstance(bound, int) else 0)
-        vars(self)[ANSWERING] = weakref.ref(agent)
-        return original(self, agent, user_id, **route)
-
-    return _maybe_fire_session_start
 
 
 def in_loop_compaction(original: object, agents: Agents) -> property:

@@ -1,4 +1,4 @@
-"""The tool calls of a model's answer, whole or in the pieces of a stream.
+"""Read the usage and the tool calls of a model's answer, whole or in the pieces of a stream.
 
 A turn may be stopped while a tool runs. No later request of the turn then carries the call, and the
 agent would not know that it was made.
@@ -17,6 +17,23 @@ def field_of(holder: Any, name: str) -> Any:
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
+def prompt_tokens(answer: Any) -> int | None:
+    """Return the prompt tokens that an answer or a piece of one reports, or None.
+
+    Chat completions call them prompt tokens, responses input tokens; the last event of a response
+    carries the whole response, and so does what the host makes of such a stream.
+    """
+    if isinstance(answer, tuple):  # text, calls, response
+        answer = answer[-1] if answer else None
+    # litellm keeps what a provider sent unasked, as Anthropic does, beside the chunk.
+    for holder in (answer, field_of(answer, "response"), field_of(answer, "_hidden_params")):
+        usage = field_of(holder, "usage")
+        found = field_of(usage, "prompt_tokens") or field_of(usage, "input_tokens")
+        if isinstance(found, int) and found > 0:
+            return found
+    return None
+
+
 def calls_in(answer: Any) -> Message | None:
     """Return the assistant's message of a whole answer, if it makes calls."""
     if isinstance(answer, tuple):  # the host's text, calls, response
@@ -31,7 +48,7 @@ def calls_in(answer: Any) -> Message | None:
     return _message(field_of(message, "content"), field_of(message, "tool_calls") or ())
 
 
-class Pieces:
+class CallPieces:
     """Collects the calls of an answer from the pieces of its stream."""
 
     def __init__(self) -> None:
@@ -52,7 +69,7 @@ class Pieces:
 
     @property
     def message(self) -> Message | None:
-        """The assistant's message so far, if it makes calls."""
+        """Return the assistant's message so far, if it makes calls."""
         return self._items or _message("".join(self._text), list(self._calls.values()))
 
     def _add(self, part: Any) -> None:

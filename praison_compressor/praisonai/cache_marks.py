@@ -26,7 +26,7 @@ _MARKABLE = frozenset({"text", "image_url", "image", "document", "file"})
 
 
 def takes_marks(provider: str | None, model: str) -> bool:
-    """Whether requests go to an API that takes marks; `provider`: where litellm sends them.
+    """Return whether the API of litellm's `provider` takes marks.
 
     A name alone says nothing: an OpenAI-compatible endpoint that serves `claude-local` refuses
     the key.
@@ -84,7 +84,7 @@ def _can_carry(message: Message) -> bool:
 
 
 def _with_mark(message: Message) -> Message:
-    """Where litellm looks for it: beside a text, beside any result, else on the last part."""
+    """Return the message with a mark where litellm looks for it."""
     mark = {"type": "ephemeral"}
     content = message["content"]
     if isinstance(content, str) or is_result(message):
@@ -93,7 +93,7 @@ def _with_mark(message: Message) -> Message:
 
 
 def _marks_in(value: Any) -> int:
-    """How many marks stand anywhere in messages or tools."""
+    """Count the marks in messages or tools."""
     if isinstance(value, Mapping):
         inner = [item for key, item in value.items() if key != "cache_control"]
         return (value.get("cache_control") is not None) + _marks_in(inner)

@@ -1,4 +1,4 @@
-"""Answer slash commands without a request; begin a turn for every other prompt.
+"""Answer slash commands without a request to the agent's model.
 
 The commands: `/status`, `/context`, `/compact [focus]`, `/pin TEXT`, `/undo`, `/new`, `/resume ID`.
 """
@@ -6,21 +6,20 @@ The commands: `/status`, `/context`, `/compact [focus]`, `/pin TEXT`, `/undo`, `
 from __future__ import annotations
 
 import asyncio
-import functools
-from collections.abc import Callable, Generator
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..compressor.preview import ContextUse, Preview
+from ..compressor.result import CompressResult
 from ..config import nearest
 from ..errors import CompressorError
-from ..summaries.threads import run
+from ..ledger.segments import Segment
 from .agent_compressor import AgentCompressor
-from .agents import Agents, Argument
-from .conversations import Turn, during, each_step_during
-from .notices import compacted, filled, pinned, undone
-from .restarts import begin
+from .conversations import short
+from .journal import KeptSteps
 
-MISSPELLED = "no command"  # nobody can type it: a name ends at a blank
+MISSPELLED, PREVIEW = "no command", "compact preview"
+"""Names that nobody can type: the name of a command ends at a blank."""
 
 AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
     "status": lambda ours, said: f"Last request: {ours.status()}",
@@ -31,6 +30,7 @@ AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
     "resume": lambda ours, said: (
         f"Session {ours.resume(said)}" if said else "Which session? /resume ID"
     ),
+    PREVIEW: lambda ours, said: previewed(ours.preview(), ours.kept()),
     MISSPELLED: lambda ours, said: said,
 }
 """The answer to a command and the words behind it; `compact` waits for a model."""
@@ -42,7 +42,7 @@ MEANT = {name: name for name in ("status", "context", "compact", "resume")} | {
 
 
 def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
-    """Return the command in a prompt and its argument; None for words to a model or a skill."""
+    """Return a prompt's command and argument, or None for other words."""
     if not isinstance(prompt, str) or not prompt.startswith("/"):
         return None
     name, _, argument = prompt[1:].strip().partition(" ")
@@ -54,13 +54,15 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
     meant = nearest(name, MEANT) if name.isalpha() and not argument else None
     if meant is None:
         return None
-    told = f"No command /{name}; did you mean /{MEANT[meant]}? Nothing was sent to the model."
-    return MISSPELLED, told
+    answer = f"No command /{name}; did you mean /{MEANT[meant]}? Nothing was sent to the model."
+    return MISSPELLED, answer
 
 
 async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
     """Return the agent's answer to a command."""
     try:
+        if (name, argument) == ("compact", "preview"):
+            name = PREVIEW
         if name in AT_ONCE:  # it reads the store
             return await asyncio.to_thread(AT_ONCE[name], compressor, argument)
         result = await compressor.acompress(argument or None)
@@ -71,73 +73,67 @@ async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
     return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
 
 
-# ------------------------------------------------------------ replaced in the host
+# ------------------------------------------------------------ answers in words
 
 
-def chat(original: Any, agents: Agents) -> Any:
-    """Replace `chat`: run a turn, or answer a command."""
-    prompt = Argument(original, "prompt")
-
-    @functools.wraps(original)
-    def chat(self: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
-        if compressor is not None and command is not None:
-            return run(answer(compressor, *command))
-        with _turn(compressor) as turn, during(turn):
-            said = original(self, *args, **kwargs)
-        if compressor is not None:
-            compressor.settle(turn)
-        return said
-
-    return chat
-
-
-def achat(original: Any, agents: Agents) -> Any:
-    """Replace `achat`: the same on the event loop."""
-    prompt = Argument(original, "prompt")
-
-    @functools.wraps(original)
-    async def achat(self: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
-        if compressor is not None and command is not None:
-            return await answer(compressor, *command)
-        await asyncio.to_thread(begin, self, compressor)
-        with _turn(compressor) as turn, during(turn):
-            said = await original(self, *args, **kwargs)
-        if compressor is not None:
-            await asyncio.to_thread(compressor.settle, turn)
-        return said
-
-    return achat
+def filled(use: ContextUse, earlier: KeptSteps) -> str:
+    """Return the answer to `/context`: the window's parts, then its largest messages."""
+    notes = {name: f"{n} message{'s' * (n != 1)}" for name, n in use.messages.items()}
+    notes |= {"free": f"compressed above {short(use.trigger)}", "reserve": "for the answer"}
+    share = round(100 * use.used / use.window)
+    lines = [f"{short(use.used)} of {short(use.window)} ({share} %), {use.model}"]
+    for name, tokens in use.parts.items():
+        lines.append(f"{name:<14} {short(tokens):>6}  {notes.get(name, '')}".rstrip())
+    if earlier.steps:
+        lines.append(f"{earlier}, before compression")
+    if use.largest:
+        lines.append("largest messages sent word for word:")
+    for one in use.largest:
+        index = "-" if one.index is None else one.index
+        lines.append(f"{f'[{index}]':<6} {short(one.tokens):>6}  {one.role} {one.tool}".rstrip())
+    return "\n".join(lines)
 
 
-def start_stream(original: Any, agents: Agents) -> Any:
-    """Replace `_start_stream`: the same as a stream; a command's answer is one piece."""
-    prompt = Argument(original, "prompt")
-
-    @functools.wraps(original)
-    def _start_stream(self: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
-        if compressor is not None and command is not None:
-            return _said(compressor, *command)
-        return _streamed(compressor, original(self, *args, **kwargs))
-
-    return _start_stream
-
-
-def _said(compressor: AgentCompressor, name: str, argument: str) -> Generator[str, None, None]:
-    yield run(answer(compressor, name, argument))
+def previewed(preview: Preview, earlier: KeptSteps) -> str:
+    """Return the answer to `/compact preview`: a line for each part of the view."""
+    lines = ["Nothing to compress yet."]
+    if preview.would_compress:
+        before = sum(part.tokens_before for part in preview.parts)
+        after = sum(part.tokens_after for part in preview.parts)
+        lines = [f"/compact would send {short(before)} as {short(after)}:"]
+    for part in preview.parts:
+        sizes = f"{short(part.tokens_before)} → {short(part.tokens_after)}"
+        lines.append(f"{part.name:<10} {part.messages:>4} messages  {sizes:<14} {part.why}")
+    return "\n".join([*lines, *([str(earlier)] if earlier.steps else [])])
 
 
-def _streamed(
-    compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
-) -> Generator[Any, Any, Any]:
-    with _turn(compressor) as turn:
-        said = yield from each_step_during(turn, stream)
-    if compressor is not None:
-        compressor.settle(turn)
-    return said
+def compacted(result: CompressResult) -> str:
+    """Return the answer to `/compact`: what became of the messages."""
+    by = [text.model or "a model" for text in result.written if text.method == "model"]
+    how = f"by {by[0]}" if by else "without a model"
+    done = [f"{result.newly_summarized} messages summarized {how}"] if result.written else []
+    done += [f"{result.newly_masked} outputs masked"] if result.newly_masked else []
+    kept = len(result.messages) - len(result.segments) - result.masked
+    return f"{', '.join(done)}; {kept} messages kept verbatim. /undo takes it back."
 
 
-def _turn(compressor: AgentCompressor | None) -> AbstractContextManager[Turn]:
-    return nullcontext(Turn(None)) if compressor is None else compressor.turn()
+def pinned(texts: Sequence[str]) -> str:
+    """Return the answer to `/pin`: the texts that every view keeps."""
+    if not texts:
+        return "Nothing is pinned. /pin TEXT keeps a text word for word."
+    return "\n".join(["Pinned, and kept word for word by each compression:", *texts])
+
+
+def undone(segments: Sequence[Segment], use: ContextUse) -> str:
+    """Return the answer to `/undo`: what was taken back."""
+    if not segments:
+        return "Nothing to take back."
+    messages = sum(len(segment.run) for segment in segments)
+    tokens = sum(segment.source_tokens for segment in segments)
+    then = "Nothing is compressed by itself until the window is full; /compact does it at once."
+    if use.parts["free"] < 0:
+        then = "They do not fit the window: the next message is answered from a compressed view."
+    return (
+        f"Taken back: {messages} messages ({short(tokens)}) are sent again in the place of "
+        f"{short(sum(segment.tokens for segment in segments))}. {then}"
+    )

@@ -1,17 +1,8 @@
-"""Find the conversation that a request carries: one agent may serve many people.
-
-A conversation is known by its messages; an id that the host gives wins. Where the messages of a
-request leave it open, the request begins another conversation: recall then reads nothing, and
-nobody reads another person's words.
-"""
+"""What one conversation leaves to its next request, and the turn that is running here."""
 
 from __future__ import annotations
 
-import secrets
-import threading
-import weakref
-from collections import OrderedDict
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -20,27 +11,14 @@ from typing import Any
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..ledger.segments import Entry
-from ..messages import Message, is_system, text_of
+from ..messages import Message, is_system
 from ..messages.digests import Seen
-from ..messages.forks import renewed
-from .journal import Journal, Kept
-from .sessions import Stored, new_session_id
-
-REMEMBERED = 256
-"""Conversations of one agent that are remembered, the newest ones."""
+from ..tokens.models import model_limits
+from .journal import Journal, KeptSteps, kept_of
+from .ledgers import place_of
 
 CARRIED = 50_000
 """Messages of one conversation that are remembered by their digests."""
-
-JOURNALED_TOKENS = 8_000_000
-"""Tokens of all transcripts that an agent's conversations carried and that are remembered; a store
-on disk has the others too."""
-
-IDENTIFYING_CHARS = 40
-"""Shorter messages ("hi", "yes, go on") are said in many conversations."""
-
-
-# ------------------------------------------------------------ one conversation
 
 
 @dataclass(eq=False)
@@ -77,25 +55,68 @@ class Conversation:
     """Digest -> length of `left` when the turn that first carried the message began."""
     journal: Journal = field(init=False, repr=False)
     """What its requests have carried, the tool steps that the host drops among it."""
-    kept: Kept = field(default_factory=Kept)
+    kept: KeptSteps = field(default_factory=KeptSteps)
     """What of earlier turns' steps stood in its last request."""
     taken_back: set[str] = field(default_factory=set)
     """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
 
-    def remember(self, result: CompressResult, overhead_tokens: int, model: str | None) -> None:
-        """Take the result of its newest request."""
+    def remember(
+        self,
+        result: CompressResult,
+        engine: ContextCompressor,
+        overhead_tokens: int = 0,
+        model: str | None = None,
+        back: Sequence[Message] | None = None,
+    ) -> None:
+        """Take the result of its newest request to a model.
+
+        `back`: the messages that the host had left out; None: the journal knows them.
+        """
         self.result, self.overhead_tokens, self.model = result, overhead_tokens, model
         self.tool_tokens = overhead_tokens or self.tool_tokens
+        self.kept = kept_of(self.journal.back if back is None else back, engine, result.messages)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return the options of a compression that are the conversation's."""
+        pins = {"pinned": self.pinned} if self.pinned else {}
+        return {"session_id": self.session_id, **pins}
+
+    def status(self, engine: ContextCompressor) -> Status:
+        """Return the status of the last request, empty before the first."""
+        config, result = engine.config, self.result
+        window = model_limits(config.model, config.context_window).window
+        store, session = place_of(engine.store), self.session_id
+        if result is None:
+            return Status(session, session, "full", config.model, window, 0, store=store)
+        count = engine.tokens.message
+        system = sum(count(message) for message in result.messages if is_system(message))
+        summaries = sum(segment.tokens for segment in result.segments)
+        return Status(
+            session_id=session,
+            epoch=result.session_id,
+            context_status=result.context_status,
+            model=config.model,
+            window=window,
+            tokens_before=result.tokens_before + self.overhead_tokens,
+            system_tokens=system,
+            summary_tokens=summaries,
+            kept_tokens=max(0, result.tokens_after - system - summaries),
+            tool_tokens=self.overhead_tokens,
+            summaries=len(result.segments),
+            store=store,
+            earlier=self.kept,
+        )
 
     def __post_init__(self) -> None:
         self.journal = Journal(self.session_id)
 
     def reads(self, entry: Entry) -> bool:
-        """Return whether recall may read a ledger entry: nothing in it was taken back."""
+        """Return whether recall may read an entry: no message was taken back."""
         return self.taken_back.isdisjoint(entry.segment.run)
 
     def aligned(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Return where `sent` begins in `left`, and how much of `left` it goes on from."""
+        """Return the place of `sent` in `left`, and the length kept of `left`."""
         places = {digest: at for at, digest in enumerate(sent)}
         for end in range(len(self.left), 0, -1):
             at = places.get(self.left[end - 1])
@@ -114,7 +135,7 @@ class Conversation:
         return sent[at + 1 - common : at + 1] == self.left[len(self.left) - common :]
 
     def carry(self, sent: Sequence[str], begun: int) -> None:
-        """Take the messages of a request; `begun` is the length of `left` at its turn's start."""
+        """Remember a request's messages; `begun`: length of `left` at the turn's start."""
         for each in sent:
             self.carried.setdefault(each, begun)
         while len(self.carried) > CARRIED:
@@ -122,7 +143,7 @@ class Conversation:
         self.taken_back.difference_update(sent)
 
     def rewind(self, length: int, sent: Sequence[str]) -> None:
-        """Take back what came after the first `length` messages, but for those of `sent`."""
+        """Take back what follows the first `length` messages and is not in `sent`."""
         gone = {digest for digest, mark in self.carried.items() if mark >= length}
         gone = (gone | set(self.left[length:])) - set(sent)
         self.taken_back |= gone
@@ -130,6 +151,66 @@ class Conversation:
         self.left = self.left[:length]
         for each in gone:
             self.carried.pop(each, None)
+
+
+# ------------------------------------------------------------ its status
+
+
+@dataclass(frozen=True)
+class Status:
+    """The last request of a conversation, in tokens of the model that it asked."""
+
+    session_id: str
+    epoch: str
+    """The newest; the session's id itself before the first compression."""
+    context_status: str
+    model: str | None
+    window: int
+    tokens_before: int
+    """Of the whole conversation, tool schemas included."""
+    system_tokens: int = 0
+    summary_tokens: int = 0
+    kept_tokens: int = 0
+    tool_tokens: int = 0
+    summaries: int = 0
+    store: str = "memory"
+    """Where the ledger is."""
+    earlier: KeptSteps = field(default_factory=KeptSteps)
+    """Steps of earlier turns among the kept tokens, which the host had dropped."""
+
+    @property
+    def tokens(self) -> int:
+        """Return the tokens that were sent."""
+        return self.system_tokens + self.summary_tokens + self.kept_tokens + self.tool_tokens
+
+    @property
+    def used(self) -> float:
+        """Return the share of the window."""
+        return self.tokens / self.window
+
+    def __str__(self) -> str:
+        return f"{self.parts} ({self.context_status}){self.of_earlier}"
+
+    @property
+    def parts(self) -> str:
+        """Return the tokens of each part, their sum and their share, in words."""
+        return (
+            f"{short(self.tokens)} (system {short(self.system_tokens)}, "
+            f"summary {short(self.summary_tokens)}, kept {short(self.kept_tokens)}, "
+            f"tools {short(self.tool_tokens)}) · {round(100 * self.used)} % of {short(self.window)}"
+        )
+
+    @property
+    def of_earlier(self) -> str:
+        """Return words for the kept steps of earlier turns, "" without any."""
+        return f"; {self.earlier}" if self.earlier.steps else ""
+
+
+def short(tokens: int) -> str:
+    """`980`, `9.1k`, `157k`."""
+    if tokens < 1_000:  # below 0 too
+        return str(tokens)
+    return f"{tokens / 1_000:.1f}k" if tokens < 10_000 else f"{tokens / 1_000:.0f}k"
 
 
 # ------------------------------------------------------------ the running turn
@@ -174,7 +255,7 @@ def during(turn: Turn | None) -> Iterator[None]:
 
 
 def each_step_during(turn: Turn, stream: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Yield from a stream, with the turn set around each step and never between two.
+    """Yield from a stream; set the turn only during each step.
 
     A generator runs in the context of the caller that asks for its next item. Set once at the
     stream's start, the turn would leak into the caller, and two interleaved streams would swap
@@ -193,254 +274,12 @@ def each_step_during(turn: Turn, stream: Generator[Any, Any, Any]) -> Generator[
             stream.close()
 
 
-# ------------------------------------------------------------ the host's id
-
-_named: ContextVar[tuple[weakref.ref[Any], str, int] | None] = ContextVar(
-    "praison_compressor_host_key", default=None
-)
-
-
-def named_by_host(agent: Any) -> str | None:
-    """Return the key under which the host's bots keep the conversation that calls this agent."""
-    named = _named.get()
-    return named[1] if named is not None and named[0]() is agent else None
-
-
-@contextmanager
-def unnamed() -> Iterator[None]:
-    """Run a block in which the host has named no conversation yet."""
-    token = _named.set(None)
-    try:
-        yield
-    finally:
-        _named.reset(token)
-
-
-def bound_by_host(agent: Any) -> int:
-    """Return the number of messages to which the bot that calls this agent bounds its lists."""
-    named = _named.get()
-    return named[2] if named is not None and named[0]() is agent else 0
-
-
-def name(agent: Any, key: str, bound: int = 0) -> None:
-    """Record in this context the host's key for the agent's conversation, and its list's bound."""
-    _named.set((weakref.ref(agent), key, bound))
-
-
-# ------------------------------------------------------------ all conversations of an agent
-
-
-class Conversations:
-    """The newest conversations of one agent; thread-safe."""
-
-    def __init__(self, stored: Callable[[str], Iterable[Stored]]) -> None:
-        """Take the reader of stored sessions under a host's id, newest first."""
-        self._stored = stored
-        self._lock = renewed(threading.RLock())
-        self._known: OrderedDict[str, Conversation] = OrderedDict()
-        self._owners: dict[str, str | None] = {}
-        """Identifying digest -> session id; None where two conversations have the message."""
-
-    def named(self, session_id: str) -> Conversation | None:
-        """Return the conversation of a ledger's session, if it is remembered."""
-        return self._known.get(session_id)
-
-    def of(self, turn: Turn, key: str | None, seen: Sequence[Seen]) -> Conversation:
-        """Return the conversation that a request carries, and remember the request."""
-        sent = said(seen)
-        with self._lock:
-            found = turn.conversation
-            if found is None:
-                before = said(without_question(seen))
-                found = self._find(key, before, turn.history) or self._begin(key, before, sent)
-                self._enter(turn, found, sent)
-            found.carry(sent, turn.begun)
-            found.transcript = tuple(each.plain for each in seen)
-            return self._keep(found)
-
-    def at_rest(
-        self, key: str | None, seen: Sequence[Seen], history: list[Any] | None
-    ) -> Conversation:
-        """Return the conversation that a history is of between two turns."""
-        with self._lock:
-            found = self._find(key, said(seen), history) or self._unused(key)
-            if found is None:
-                # Whether a stored session of that name goes on, the first request decides.
-                free = another_id(key) if key is None or self._under(key) else key
-                found = Conversation(free, key)
-            return self._keep(found)
-
-    def end(self, turn: Turn, seen: Sequence[Seen], history: list[Any] | None) -> None:
-        """Remember the host's history after a turn, where it is still that turn's."""
-        found, now = turn.conversation, said(seen)
-        if found is None:
-            return
-        with self._lock:
-            if now[: len(turn.before)] != turn.before:
-                found.history = None  # another conversation's by now, or cut
-                return
-            added = [each for each in seen if not is_system(each.plain)][len(turn.before) :]
-            # Two people may begin with one page: their first question identifies nobody.
-            self._claim(found, added if turn.begun else added[1:])
-            found.left = (*found.left[: max(0, turn.offset)], *now)
-            self._hold(found, history)
-
-    def begin(self, key: str | None) -> Conversation:
-        """Begin a conversation that has no message yet."""
-        with self._lock:
-            return self._keep(Conversation(another_id(key), key))
-
-    def adopt(
-        self, key: str | None, session_id: str, seen: Sequence[Seen], history: list[Any] | None
-    ) -> Conversation:
-        """Take a stored session's messages as a conversation to go on with."""
-        with self._lock:
-            found = Conversation(session_id, key, left=said(seen))
-            found.carry(found.left, 0)
-            self._claim(found, seen)
-            self._hold(found, history)
-            return self._keep(found)
-
-    def bound_journals(self) -> None:
-        """Drop what the oldest conversations carried, until the rest fits."""
-        with self._lock:
-            left = JOURNALED_TOKENS
-            for found in reversed(self._known.values()):
-                left -= found.journal.tokens
-                if left < 0:
-                    found.journal = Journal(found.session_id)
-
-    def settle(self, engine: ContextCompressor) -> int:
-        """Record what is new of each conversation; return how many the store has."""
-        with self._lock:
-            known = list(self._known.values())
-        for found in known:
-            found.journal.settle(engine)
-        return sum(found.journal.is_recorded for found in known)
-
-    # -------------------------------------------------------- by messages
-
-    def _find(
-        self, key: str | None, before: tuple[str, ...], history: list[Any] | None
-    ) -> Conversation | None:
-        """Return the conversation that goes on with these messages, a new question left out."""
-        pool = self._under(key)
-        for each in pool if history is not None else ():
-            if each.left and each.history is history and before[: len(each.left)] == each.left:
-                return each
-        if key is not None:
-            return _of_one_host_id(pool, before)
-        hits = {each: self._hits(each, before) for each in pool}
-        some = [each for each in pool if hits[each]]
-        return _only_best([c for c in some if c.goes_on(before)], hits) or _only_best(some, hits)
-
-    def _under(self, key: str | None) -> list[Conversation]:
-        return [each for each in reversed(self._known.values()) if each.key == key]
-
-    def _hits(self, each: Conversation, before: Iterable[str]) -> int:
-        """Return how many of the messages only this conversation is known to have."""
-        return sum(self._owners.get(digest) == each.session_id for digest in each.own & {*before})
-
-    def _begin(self, key: str | None, before: Sequence[str], sent: Sequence[str]) -> Conversation:
-        """Begin another conversation, or go on with a stored one under the host's id."""
-        for each in sent:  # what others have said too identifies nobody from now on
-            if each in self._owners:
-                self._owners[each] = None
-        blank = self._unused(key)
-        if blank is not None and blank.session_id != key:
-            return blank
-        if blank is not None:  # named, before any request could say whether it goes on
-            del self._known[blank.session_id]
-        is_first = key is not None and not self._under(key)
-        stored = self._stored(key) if is_first and key is not None else ()
-        found = next((one.id for one in stored if one.carries(before)), None)
-        pins = () if blank is None else blank.pinned
-        left = () if found is None else tuple(before)
-        return Conversation(found or self._free_id(key), key, left=left, pinned=pins)
-
-    def _unused(self, key: str | None) -> Conversation | None:
-        return next((each for each in self._under(key) if not each.carried), None)
-
-    def _free_id(self, key: str | None) -> str:
-        """Return the host's id while no conversation has it, else another id."""
-        if key is None or key in self._known or any(one.id == key for one in self._stored(key)):
-            return another_id(key)
-        return key
-
-    # -------------------------------------------------------- remembering
-
-    def _enter(self, turn: Turn, found: Conversation, sent: Sequence[str]) -> None:
-        """Make a turn that conversation's; take back what its first request no longer has."""
-        turn.conversation = found
-        turn.offset, turn.begun = found.aligned(sent)
-        if turn.begun < len(found.left):
-            found.rewind(turn.begun, sent)
-        self._hold(found, turn.history)
-
-    def _hold(self, found: Conversation, history: list[Any] | None) -> None:
-        """Note the host's list as this conversation's, and as no other's."""
-        for each in self._known.values():
-            if each.history is history:
-                each.history = None
-        found.history = history
-
-    def _claim(self, found: Conversation, seen: Iterable[Seen]) -> None:
-        """Note which long messages this conversation's own turns added."""
-        for each in seen:
-            if len(text_of(each.plain)) < IDENTIFYING_CHARS:
-                continue
-            owner = self._owners.setdefault(each.digest, found.session_id)
-            if owner != found.session_id:
-                self._owners[each.digest] = None
-            found.own.add(each.digest)
-
-    def _keep(self, found: Conversation) -> Conversation:
-        self._known[found.session_id] = found
-        self._known.move_to_end(found.session_id)
-        while len(self._known) > REMEMBERED:
-            _, gone = self._known.popitem(last=False)
-            for each in gone.own:
-                if self._owners.get(each) == gone.session_id:
-                    del self._owners[each]
-        return found
-
-
-def another_id(key: str | None) -> str:
-    """Return a random session id, below the host's id where there is one."""
-    return new_session_id() if key is None else f"{key}~{secrets.token_hex(8)}"
-
-
-def is_under(session_id: str, key: str | None) -> bool:
-    """Return whether a session is one of those under a host's id; any is where none is given."""
-    return key is None or session_id == key or session_id.startswith(f"{key}~")
-
-
-def _of_one_host_id(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
-    """Return the conversation under one host id that shares more than its first message."""
-    full = next((each for each in pool if each.goes_on(before)), None)
-    if full is not None:
-        return full
-    shared = {each: len(set(each.left[1:]).intersection(before)) for each in pool}
-    return max(pool, key=shared.__getitem__) if any(shared.values()) else None
-
-
-def _only_best(found: Sequence[Conversation], hits: dict[Conversation, int]) -> Conversation | None:
-    """Return the conversation with most hits; None where two have as many."""
-    best = sorted(found, key=hits.__getitem__, reverse=True)[:2]
-    if not best or (len(best) == 2 and hits[best[0]] == hits[best[1]]):
-        return None
-    return best[0]
+def current() -> Any:
+    """Return the compressor of the agent whose turn is running here, or None."""
+    turn = running()
+    return None if turn is None else turn.owner
 
 
 def said(seen: Iterable[Seen]) -> tuple[str, ...]:
     """Return the digests of messages, without those of system messages."""
     return tuple(each.digest for each in seen if not is_system(each.plain))
-
-
-def without_question(seen: Sequence[Seen]) -> Sequence[Seen]:
-    """Return the messages without the user's newest one, which is no history yet.
-
-    The one before may be the user's too: its turn was stopped.
-    """
-    ends = bool(seen) and seen[-1].plain.get("role") == "user"
-    return seen[:-1] if ends else seen

@@ -22,9 +22,9 @@ from ..messages.forks import renewed
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Overflow, model_limits
+from .ledgers import StandIn, ledger_of, place_of
 from .notices import Notices
 from .requests import HostRequest, same_model
-from .sessions import StandIn, ledger_of, place_of
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ class Engines:
             tokens=tokens,
             on_event=self._notices,
             before_compression=self._notices.before_compression,
-            # What was paid in the background is owed to the agent's next result, whoever gives it.
+            # The agent's next result reports what the background paid, by whichever compressor.
             sessions=self._sessions,
         )
 
@@ -150,23 +150,23 @@ class Engines:
             return None
 
     def window(self, model: str | None) -> int:
-        """Tokens that the model takes, as far as we know."""
+        """Return the tokens that a model takes, as far as we know."""
         engine = self.of(model)
         return model_limits(engine.config.model, engine.config.context_window).window
 
     def overhead(self, request: HostRequest, window: int | None = None) -> int:
-        """Tokens that the request needs beside its messages and the usual answer."""
+        """Return the tokens that a request needs beside messages and the usual answer."""
         usual = self._reserve(request.model, window or self.window(request.model))
         return self.measured(request) + max(0, request.output_tokens - usual)
 
     def measured(self, request: HostRequest) -> int:
-        """Tokens of the request's tools and its answer's format: what is sent beside messages."""
+        """Return the tokens of a request's tools and of its answer's format."""
         counter = self.of(request.model).tokens
         tools = counter.tools(request.tools) if request.tools else 0
         return tools + (counter.text(request.schema) if request.schema else 0)
 
     def room(self, request: HostRequest) -> int:
-        """Tokens that the request's messages may take before it is refused."""
+        """Return the tokens that a request's messages may take."""
         window = self.window(request.model)
         return max(1, window - self._reserve(request.model, window) - self.overhead(request))
 
@@ -174,7 +174,7 @@ class Engines:
         return _reserved(self.of(model).config.output_reserve, window)
 
     def shrink(self, request: HostRequest, sent: Sequence[Message], refused: Overflow) -> int:
-        """Take a smaller window for the model from a refusal of `sent`; returns it."""
+        """Learn the model's smaller window from a refusal of `sent`; return it."""
         with self._lock:
             model, engine = request.model, self.of(request.model)
             window, reserve = self.window(model), engine.config.output_reserve
@@ -207,7 +207,7 @@ def _reserved(reserve: int | None, window: int) -> int:
 
 
 def bill(agent: Any, usage: Usage) -> None:
-    """Add what summaries cost to the agent's `cost_summary`, which its budget is held against."""
+    """Add what summaries cost to the agent's `cost_summary`, which bounds its budget."""
     sums = ("_cost_lock", "_total_cost", "_total_tokens_in", "_total_tokens_out")
     if usage == Usage() or not all(hasattr(agent, name) for name in sums):
         return

@@ -1,19 +1,23 @@
-"""Replace names of the host once per process (`install`); restore them (`uninstall`)."""
+"""Switch the compressor on: `install()` for a process, `CompressorContext` for one agent."""
 
 from __future__ import annotations
 
 import logging
 import threading
+import weakref
 from collections.abc import Iterable, Mapping
+from dataclasses import Field, dataclass, field, fields, make_dataclass
 from importlib.metadata import version
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..errors import HostMoved
+from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
+
+from ..config import CompressorConfig, check_store, no_such
+from ..errors import ConfigError
 from ..messages.forks import renewed
 from . import seams
 from .agents import Agents
-
-__all__ = ["HostMoved", "Installation", "install", "installed", "uninstall"]
+from .options import HOSTS, OURS, options_in
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +47,7 @@ class Installation:
         self.agents.before_turn = self._reach
         self._reach()
 
-    def _replace(self, places: Iterable[seams.Place]) -> None:
+    def _replace(self, places: Iterable[seams.Seam]) -> None:
         for row, owner, before in places:
             after = row.by(before, self.agents)
             setattr(owner, row.name, after)
@@ -108,7 +112,7 @@ def install(defaults: Mapping[str, Any] | None = None) -> Installation:
 
 
 def installation(defaults: Mapping[str, Any] | None) -> Installation:
-    """Return the installation of this process, made if there is none, with these defaults."""
+    """Return the installation of this process with these defaults; make it once."""
     global _installation
     with _lock:
         done = _installation = _installation or Installation()
@@ -118,7 +122,7 @@ def installation(defaults: Mapping[str, Any] | None) -> Installation:
 
 
 def uninstall() -> None:
-    """Put the host back exactly as it was; agents that compressed go back to its own ways."""
+    """Restore every replaced name of the host, and the agents' settings."""
     global _installation
     with _lock:
         if _installation is not None:
@@ -129,3 +133,77 @@ def uninstall() -> None:
 def installed() -> Installation | None:
     """Return the installation of this process, if there is one."""
     return _installation
+
+
+# ------------------------------------------------------------ one agent
+
+
+def _fields() -> list[tuple[str, Any, Field[Any]]]:
+    """Return our options that the host's configuration lacks, as `make_dataclass` takes them."""
+    return [
+        (
+            option.name,
+            option.type,
+            field(
+                default=option.default,
+                default_factory=option.default_factory,
+                repr=option.repr,
+                metadata=option.metadata,
+            ),
+        )
+        for option in fields(CompressorConfig)
+        if option.name in OURS - HOSTS
+    ]
+
+
+if TYPE_CHECKING:
+
+    @dataclass
+    class _Options(CompressorConfig, ContextConfig):  # type: ignore[misc]  # ours are frozen
+        """The fields as type checkers and editors see them."""
+
+else:
+    _Options = make_dataclass("_Options", _fields(), bases=(ContextConfig,))
+
+
+@dataclass
+class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
+    """Hold the host's context configuration and our options: `Agent(context=CompressorContext())`.
+
+    Every field of the host keeps its meaning; `compact_threshold` is our `trigger_ratio` and wins
+    over it, and `output_reserve` and `keep_recent_turns` count only where they differ from the
+    host's default. The other options are those of `CompressorConfig`, which describes them, but for
+    `model`: the agent has one. Constructing a `CompressorContext` installs the compressor.
+
+    Raises:
+        ConfigError: there is no option of that name, or its value cannot work.
+    """
+
+    strategy: OptimizerStrategy = OptimizerStrategy.SUMMARIZE
+    llm_summarize: bool = True
+    """False: no summary by the agent's own model; it is static unless `auxiliary_model` is named.
+    The host's own default is False, and there it says nothing."""
+    session_id: str | None = None
+    """The name under which the store keeps one agent's conversation, for the next run of the
+    program. An id of the host goes before it. None: a random one."""
+    _owner: weakref.ref[Any] | None = field(default=None, init=False, repr=False, compare=False)
+    """The agent whose conversation has that name: clones and the members of a team have others."""
+
+    def __new__(cls, *args: Any, **given: Any) -> CompressorContext:
+        """Return a new configuration; an unknown option is a ConfigError with the nearest name."""
+        known = {item.name for item in fields(cls)}
+        for name in given.keys() - known:
+            raise ConfigError(no_such("option", name, known))
+        return object.__new__(cls)
+
+    def session_for(self, agent: Any) -> str | None:
+        """Return `session_id` for the first agent that asks, None for others."""
+        owner = None if self._owner is None else self._owner()
+        if owner is None:
+            self._owner, owner = weakref.ref(agent), agent
+        return self.session_id if owner is agent else None
+
+    def __post_init__(self) -> None:
+        CompressorConfig.from_mapping(options_in(self))
+        check_store(self.store_url)
+        install()

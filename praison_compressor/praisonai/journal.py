@@ -1,4 +1,4 @@
-"""What a conversation has carried: completes each request with it, and records it in the store.
+"""Complete each request with what its conversation has carried, and record it in the store.
 
 The host's own lists stay as they are. A store on disk gets each request's new messages before the
 request is sent, so that a process that is killed loses no result that the model was shown.
@@ -35,7 +35,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptSteps:
     """Steps of earlier turns that a request carries although the host dropped them."""
 
     steps: int = 0
@@ -46,10 +46,14 @@ class Kept:
         return f"kept from earlier turns: {steps}, {self.tokens:,} tokens"
 
 
-def kept_of(messages: Sequence[Message], engine: ContextCompressor) -> Kept:
-    """Return how many steps these messages make, and their size."""
-    calls = sum(makes_calls(message) for message in messages)
-    return Kept(calls, sum(map(engine.tokens.message, messages)))
+def kept_of(
+    back: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
+) -> KeptSteps:
+    """Count the restored messages, of a view only those that are verbatim in it."""
+    if view is not None:
+        there = {id(message) for message in view}
+        back = [message for message in back if id(message) in there]
+    return KeptSteps(sum(map(makes_calls, back)), sum(map(engine.tokens.message, back)))
 
 
 class Journal:
@@ -73,7 +77,7 @@ class Journal:
 
     @property
     def is_recorded(self) -> bool:
-        """Whether the store has all of it."""
+        """Return whether the store has the whole transcript."""
         carried = self._carried
         return (
             bool(self._recorded)
@@ -101,17 +105,16 @@ class Journal:
         return done.messages
 
     def at_rest(self, given: Sequence[Message], engine: ContextCompressor) -> Completed:
-        """Return the messages between two turns with what the host left out; record nothing."""
+        """Return the messages with what the host left out; record nothing."""
         session = self._session(engine)
         with self._lock:
             carried = self._known(given, engine, session)
         return completed(carried, given, engine.tokens.cache)
 
-    def kept(self, view: Sequence[Message], engine: ContextCompressor) -> Kept:
-        """Count the restored steps that are verbatim in the view."""
-        back = () if self._back is None else self._back.back
-        there = {id(message) for message in view}
-        return kept_of([message for message in back if id(message) in there], engine)
+    @property
+    def back(self) -> Sequence[Message]:
+        """Return the messages of the last request that the host had left out."""
+        return () if self._back is None else self._back.back
 
     def of_another_model(self) -> frozenset[int]:
         """Return the ids of those messages that came back and another model wrote."""
@@ -120,7 +123,7 @@ class Journal:
     # ------------------------------------------------------------ the running turn
 
     def call(self, message: Message, engine: ContextCompressor) -> None:
-        """Add the calls that the model made now: the turn may be stopped before they return."""
+        """Add the calls of an answer: the turn may stop before their results."""
         with self._lock:
             if self._carried is not None:
                 self._carried = called(self._carried, engine.tokens.cache(message))
@@ -175,7 +178,7 @@ class Journal:
         return found
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:
-        """Write the messages that the store has not; a store that is down holds up no turn."""
+        """Write the messages that the store lacks; a failing store ends no turn."""
         if session is None or self._carried is None or not isinstance(engine.store, SqlStore):
             return
         record = self._carried.record
@@ -208,7 +211,7 @@ def _names(seen: Sequence[Seen]) -> tuple[str, ...]:
 def _unmasked(
     transcript: Sequence[Message], given: Sequence[Message], namespace: str
 ) -> list[Message]:
-    """Return a stored transcript with the host's own messages for those that were masked."""
+    """Return a stored transcript with the host's messages for masked ones."""
     masked = Redactor(namespace).messages(list(given)).messages
     pairs = zip(given, masked, strict=True)
     own = {digest(hidden): message for message, hidden in pairs if hidden != message}

@@ -34,7 +34,7 @@ class RequestedContext:
     options: Mapping[str, Any]
     """Options of `CompressorConfig` that differ from their defaults."""
     automatic: bool = True
-    """False: compress only when told to (the host's `auto_compact=False`)."""
+    """False: compress only on command (the host's `auto_compact=False`)."""
     own_model: bool = True
     """False: without an auxiliary model the summary is static (`llm_summarize: False`, written)."""
 
@@ -86,7 +86,7 @@ def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
 
 
 def names_none(param: Any) -> bool:
-    """Whether that `context=` leaves the strategy open; a configuration of the host's has one."""
+    """Return whether a `context=` names no strategy; a configuration of the host names one."""
     if isinstance(param, Mapping):
         return param.get("strategy") is None
     return param is None or param is True
@@ -113,7 +113,7 @@ def read(param: Any) -> RequestedContext | None:
 
 
 def wants(strategy: Any) -> bool:
-    """Whether that is the SUMMARIZE strategy, as the enum or as any string the host takes."""
+    """Return whether a strategy is SUMMARIZE, as the enum or as a string."""
     if isinstance(strategy, OptimizerStrategy):
         return strategy is SUMMARIZE
     return isinstance(strategy, str) and strategy.strip().lower() == SUMMARIZE.value

@@ -31,13 +31,13 @@ HOST_OPTIONS = frozenset({"allow_conversation", "enabled"})
 class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
     """Installs us while the host's plugin manager says that we are enabled.
 
-    The host initializes every plugin it finds, also where another one was asked for, and tells
-    none when it is disabled: so whether we are on is asked at each turn.
+    The host initializes every plugin that it finds, also where a configuration names another one.
+    No callback follows when a plugin is disabled: each turn asks whether ours is enabled.
     """
 
     @property
     def info(self) -> PluginInfo:
-        """What the host lists; no `plugin_type`, which hosts before 1.7.10 refuse."""
+        """Return what the host lists, without `plugin_type`: hosts before 1.7.10 refuse it."""
         from .. import __version__
 
         return PluginInfo(
@@ -75,7 +75,7 @@ def _install(defaults: dict[str, Any] | None) -> None:
 
 
 def is_enabled() -> bool:
-    """Whether the host's plugin manager has us enabled now."""
+    """Return whether the host's plugin manager has us enabled now."""
     return bool(get_plugin_manager().is_enabled(NAME))
 
 
@@ -87,7 +87,7 @@ plugin = CompressorPlugin
 
 
 @dataclass(frozen=True)
-class Asked:
+class HostConfiguration:
     """What `PRAISONAI_PLUGINS` and the host's configuration files ask of this plugin."""
 
     on: bool
@@ -101,10 +101,10 @@ class Asked:
     """What does nothing as it is written, and what was probably meant."""
 
 
-def asked() -> Asked:
+def asked() -> HostConfiguration:
     """Read the environment and the files as the host does.
 
-    Only a person who asks is told all of it: where the host loads no plugin, none of our code runs.
+    `doctor` shows all of it: where the host loads no plugin, no other code of ours runs.
     """
     paths = loader._discover_config_files()
     files = tuple(map(str, paths))
@@ -115,7 +115,7 @@ def asked() -> Asked:
     section = whole.get("plugins", {})
     if not isinstance(section, Mapping):
         faults.append(f"plugins: {section!r}: the host wants a mapping; {_WRITE}")
-        return Asked(False, {}, None, files, tuple(faults))
+        return HostConfiguration(False, {}, None, files, tuple(faults))
     if "plugins" not in whole:
         faults += [no_such("section", k, ["plugins"]) for k in whole if nearest(k, ["plugins"])]
     if not isinstance(section.get(NAME, {}), Mapping):
@@ -126,7 +126,7 @@ def asked() -> Asked:
     faults += [*_misspelled([*(names or ()), *section]), *wrong]
     on = loader.is_plugins_enabled() and (names is None or NAME in names)
     on = on and not get_plugin_manager().is_discovery_disabled()
-    return Asked(on, options, model, files, tuple(faults))
+    return HostConfiguration(on, options, model, files, tuple(faults))
 
 
 _WRITE = f"write `plugins: {{{NAME}: {{enabled: true}}}}`"

@@ -70,7 +70,7 @@ def _write_litellm(
     litellm = sys.modules.get("litellm")
     provider = provider_of(litellm, params) if litellm is not None else None
     takes = takes_marks(provider, model)
-    asks = not takes and _tells_streams(litellm, provider, model)
+    asks = not takes and _reports_streams(litellm, provider, model)
     # Claude's APIs refuse calls without tools: litellm would add a dummy tool, which gets called.
     if not params.get("tools") and (takes or str(provider).startswith("bedrock")):
         view = without_calls(view)
@@ -123,8 +123,8 @@ def _asking_usage(params: Mapping[str, Any]) -> dict[str, Any]:
     return {"extra_body": {**body, USAGE: {"include_usage": True}}}
 
 
-def _tells_streams(litellm: Any, provider: str | None, model: str) -> bool:
-    """Whether litellm's provider speaks OpenAI's protocol and takes that wish."""
+def _reports_streams(litellm: Any, provider: str | None, model: str) -> bool:
+    """Return whether litellm's provider reports a stream's usage on demand."""
     if provider not in ("openai", "azure", *getattr(litellm, "openai_compatible_providers", ())):
         return False
     return USAGE in (litellm.get_supported_openai_params(model, provider) or ())
@@ -168,7 +168,7 @@ def _schema(form: Any) -> str:
 
 
 def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
-    """Whether a request carries the agent's conversation, whole or a part of it.
+    """Return whether a request carries the agent's conversation or a part of it.
 
     It starts as the agent's history does, or has two of its messages wherever they stand. Memory
     extraction, guardrails, titles and planners have words of their own.
@@ -188,7 +188,8 @@ def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]
 
     With `memory={"history": True}` the newest messages of the stored session come first, and the
     agent's history, which has them too, after them (agent/chat_mixin.py:1049). The window moves on
-    every turn: each request would begin otherwise, and no summary would match.
+    every turn: each request would begin otherwise, and no summary would match. The host's summary
+    of what the window lacks goes with it: the agent's history has all of that.
     """
     history = list(getattr(agent, "chat_history", None) or ())
     users = [i for i, message in enumerate(history) if message.get("role") == "user"]
@@ -201,12 +202,18 @@ def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]
         # The window may begin amid a turn; what it shares with the history begins with one.
         is_turn = first == before.start or messages[first].get("role") == "user"
         if is_turn and _last_run(finished, list(messages[first:start])) is not None:
-            return [*messages[:first], *messages[start:]]
+            leading = (m for m in messages[:first] if not is_host_summary(m))
+            return [*leading, *messages[start:]]
     return messages
 
 
+def is_host_summary(message: Message) -> bool:
+    """Return whether the host's session store wrote the message for the turns that it cut."""
+    return is_system(message) and text_of(message).startswith("[Session Summary]\n")
+
+
 def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None:
-    """Where the run of messages stands last; None where it does not, or is empty."""
+    """Return the last place of a run of messages, or None."""
     size = len(run)
     places = range(len(messages) - size, -1, -1) if size else ()
     return next(
@@ -214,13 +221,13 @@ def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None
     )
 
 
-def conversation_now(agent: Any, sent: Sequence[Message]) -> HostRequest:
+def conversation_now(agent: Any, sent: Sequence[Message]) -> list[Message]:
     """Return the agent's conversation between two turns, with the system messages sent last.
 
     The host keeps no system messages in its history.
     """
     said = itertools.dropwhile(is_system, getattr(agent, "chat_history", None) or ())
-    return HostRequest([*itertools.takewhile(is_system, sent), *said])
+    return [*itertools.takewhile(is_system, sent), *said]
 
 
 def replace_conversation(agent: Any, messages: Sequence[Message]) -> None:
@@ -234,7 +241,7 @@ def replace_conversation(agent: Any, messages: Sequence[Message]) -> None:
 
 
 def same_model(one: str | None, other: str | None) -> bool:
-    """Whether two names mean one model; the host adds and drops provider prefixes."""
+    """Return whether two names mean one model: the host changes provider prefixes."""
     if one is None or other is None:
         return True
     return one.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1]

@@ -14,7 +14,7 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..errors import HostMoved
-from . import agents, commands, restarts, surfaces, wire
+from . import agents, prompts, surfaces, wire
 
 METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "free name"
 
@@ -70,10 +70,10 @@ SAVED = "the bots' own compaction of saved histories is off"
 
 REPLACED = (
     # Whose turn it is.
-    Replaced(_AGENT, "chat", commands.chat, takes="prompt"),
-    Replaced(_AGENT, "achat", commands.achat, COROUTINE, "prompt"),
-    Replaced(_AGENT, "_start_stream", commands.start_stream, takes="prompt"),
-    Replaced(_AGENT, "_init_session_store", restarts.init_session_store, without=RESTARTS),
+    Replaced(_AGENT, "chat", prompts.chat, takes="prompt"),
+    Replaced(_AGENT, "achat", prompts.achat, COROUTINE, "prompt"),
+    Replaced(_AGENT, "_start_stream", prompts.start_stream, takes="prompt"),
+    Replaced(_AGENT, "_init_session_store", prompts.init_session_store, without=RESTARTS),
     # What it sends. Below the host's own recovery from a refusal, which would drop messages.
     Replaced(_CLIENT, "sync_client", wire.client, PROPERTY),
     Replaced(_CLIENT, "async_client", wire.async_client, PROPERTY),
@@ -96,8 +96,8 @@ SURFACES = (
     Replaced(_TERMINAL, "_compact_context", surfaces.compact_context, METHOD, "manual", TYPED),
     Replaced(_TERMINAL, "_handle_command", surfaces.handle_command, METHOD, "command", TYPED),
     Replaced(_GATEWAY, "_idle_compaction_candidates", surfaces.idle_candidates, without=IDLE),
-    Replaced(_BOTS, "chat", agents.bot_chat, COROUTINE, "agent", BOTS),
-    Replaced(_BOTS, "_maybe_fire_session_start", agents.bot_session_start, METHOD, "agent", BOTS),
+    Replaced(_BOTS, "chat", surfaces.bot_chat, COROUTINE, "agent", BOTS),
+    Replaced(_BOTS, "_maybe_fire_session_start", surfaces.bot_session_start, METHOD, "agent", BOTS),
     Replaced(_BOTS, "_compaction_enabled", surfaces.compaction_enabled, NEW, without=SAVED),
 )
 """Of the host's other packages. Each is replaced once the host has imported its module: a plugin
@@ -127,7 +127,7 @@ as if it had not asked. So `install()` refuses."""
 ABSENT = object()
 
 
-class Place(NamedTuple):
+class Seam(NamedTuple):
     """Where a row is in the installed host."""
 
     row: Replaced
@@ -137,7 +137,7 @@ class Place(NamedTuple):
     """What it holds there; `ABSENT` if nothing."""
 
 
-def probe(rows: Sequence[Replaced] = REPLACED) -> tuple[list[Place], dict[str, str]]:
+def probe(rows: Sequence[Replaced] = REPLACED) -> tuple[list[Seam], dict[str, str]]:
     """Return the places to replace, and each part left out with the reason.
 
     Raises:
@@ -167,8 +167,8 @@ def arrived(row: Replaced) -> bool:
     return module is not None and not getattr(spec, "_initializing", False)
 
 
-def probe_surfaces(rows: Sequence[Replaced]) -> tuple[list[Place], dict[str, str]]:
-    """Return the places of imported modules, and each part that is left out with the reason."""
+def probe_surfaces(rows: Sequence[Replaced]) -> tuple[list[Seam], dict[str, str]]:
+    """Return the places of imported modules, and each left-out part with its reason."""
     places = [_place(row) for row in rows]
     lacking: dict[str, str] = {}
     for part, seam, wanted in _misfits(places):
@@ -176,16 +176,16 @@ def probe_surfaces(rows: Sequence[Replaced]) -> tuple[list[Place], dict[str, str
     return [place for place in places if place.row.without not in lacking], lacking
 
 
-def _place(row: Replaced) -> Place:
-    """vars(), not getattr(): a function must come back as the function, a property as itself."""
+def _place(row: Replaced) -> Seam:
+    """Return the place of a row: vars() gives a property as itself."""
     owner = _resolved(row.owner)
     for holder in getattr(owner, "__mro__", ()):
         if row.name in vars(holder):
-            return Place(row, holder, vars(holder)[row.name])
-    return Place(row, owner, ABSENT)
+            return Seam(row, holder, vars(holder)[row.name])
+    return Seam(row, owner, ABSENT)
 
 
-def _misfits(places: list[Place]) -> Iterator[tuple[str, str, str]]:
+def _misfits(places: list[Seam]) -> Iterator[tuple[str, str, str]]:
     for row, holder, before in places:
         if holder is None or not _fits(row, before):
             wanted = row.kind + (f" with a parameter {row.takes}" if row.takes.isalpha() else "")
@@ -226,7 +226,7 @@ def _unread() -> Iterator[tuple[str, str, str]]:
 
 
 def _resolved(path: str) -> Any:
-    """Return a module, class or method of the host; None where it is gone."""
+    """Return a module, class or method of the host, or None."""
     name = path[1:] if path.startswith("/") else f"praisonaiagents.{path}"
     try:
         return pkgutil.resolve_name(name)
@@ -235,7 +235,7 @@ def _resolved(path: str) -> Any:
 
 
 def _named_by(owner: Any) -> set[str]:
-    """Return the names and strings in the code of a function or of a constructor."""
+    """Return the names and strings in a function's or constructor's code."""
     makers = [vars(kind).get("__init__") for kind in getattr(owner, "__mro__", ())]
     found: set[str] = set()
     for maker in (owner, *makers):

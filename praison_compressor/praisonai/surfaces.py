@@ -15,8 +15,9 @@ from typing import Any
 from ..compressor.result import CompressResult
 from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
-from .agents import ANSWERING, Agents, Argument
+from .agents import Agents, Argument
 from .commands import answer
+from .whose import name, unnamed
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +41,7 @@ def _say(terminal: Any, words: str) -> None:
 
 
 def maybe_auto_compact(original: Any, agents: Agents) -> Any:
-    """Pass a history of ours through: its requests are compressed when they are sent."""
+    """Leave a history of ours whole: its requests are compressed on the wire."""
 
     @functools.wraps(original)
     def _maybe_auto_compact(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -120,8 +121,39 @@ def idle_candidates(original: Any, agents: Agents) -> Any:
     return _idle_compaction_candidates
 
 
+def bot_chat(original: Any, agents: Agents) -> Any:
+    """Replace a bot's `chat`: the conversation that the bot names ends with the turn."""
+
+    @functools.wraps(original)
+    async def chat(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with unnamed():
+            return await original(self, *args, **kwargs)
+
+    return chat
+
+
+ANSWERING = "_praison_compressor_agent"
+"""Where a bot's session manager keeps the agent of its newest turn, as a weak reference."""
+
+
+def bot_session_start(original: Any, agents: Agents) -> Any:
+    """Replace the start of a bot's turn: the bot's key names the conversation.
+
+    Only there the bot knows person, chat and thread.
+    """
+
+    @functools.wraps(original)
+    def _maybe_fire_session_start(self: Any, agent: Any, user_id: str, **route: str) -> Any:
+        bound = getattr(self, "_max_history", 0)
+        name(agent, self._session_key(user_id, **route), bound if isinstance(bound, int) else 0)
+        vars(self)[ANSWERING] = weakref.ref(agent)
+        return original(self, agent, user_id, **route)
+
+    return _maybe_fire_session_start
+
+
 def compaction_enabled(original: object, agents: Agents) -> property:
-    """Switch the compaction of saved histories off where an agent of ours answered last."""
+    """Switch a saved history's compaction off if an agent of ours answered."""
     name = "_compaction_enabled"
 
     def get(self: Any) -> Any:

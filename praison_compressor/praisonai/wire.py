@@ -13,10 +13,11 @@ from ..errors import NothingShorter
 from ..messages import Message
 from ..summaries.threads import run
 from ..tokens.models import overflow_of
-from .agent_compressor import AgentCompressor
-from .agents import Agents, Argument, current
-from .answers import Pieces, calls_in, field_of
+from .agents import Agents, Argument
+from .answers import CallPieces, calls_in, field_of, prompt_tokens
+from .conversations import current
 from .requests import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Shape
+from .sending import Sender
 
 ATTEMPTS = 8
 """One provider may have more than one thing to refuse: keys, the order of roles, then the length,
@@ -24,7 +25,7 @@ by which the window is halved where it says no numbers."""
 
 
 def is_in_vain(error: Exception, attempt: int, view: object, other: object) -> bool:
-    """Whether to raise the refusal of a view instead of sending the other one.
+    """Return whether to raise a refusal instead of sending the other view.
 
     Raises:
         NothingShorter: it was refused for its size, in vain.
@@ -36,70 +37,51 @@ def is_in_vain(error: Exception, attempt: int, view: object, other: object) -> b
     return ends
 
 
-def send(
-    compressor: AgentCompressor, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]
-) -> Any:
-    """Send the request as the view that fits; again, as a refusal of it wants, if it says how."""
-    params = compressor.offering(params)
+def send(sender: Sender, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]) -> Any:
+    """Send a request as its view; send another view after a refusal that says how."""
+    params = sender.offering(params)
     request = shape.read(params)
     if request is None:
         return go(dict(params))
-    view = run(compressor.view(request))
-    params = compressor.offering(params)
+    view = run(sender.view(request))
+    params = sender.offering(params)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            sent = shape.write(params, view, compressor.refused(request))
+            sent = shape.write(params, view, sender.refused(request))
             answer = go(sent)
             break
         except Exception as error:
-            other = run(compressor.other_view(request, view, error))
+            other = run(sender.other_view(request, view, error))
             if other is None or is_in_vain(error, attempt, view, other):
                 raise
             view = other
-    return _heard(answer, _Hearing(compressor, request, view, sent, params))
+    return _heard(answer, _Hearing(sender, request, view, sent, params))
 
 
 async def asend(
-    compressor: AgentCompressor, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]
+    sender: Sender, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]
 ) -> Any:
     """Send as `send` does, without blocking the event loop."""
-    params = compressor.offering(params)
+    params = sender.offering(params)
     request = shape.read(params)
     if request is None:
         return await go(dict(params))
-    view = await compressor.view(request)
-    params = compressor.offering(params)
+    view = await sender.view(request)
+    params = sender.offering(params)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            sent = shape.write(params, view, compressor.refused(request))
+            sent = shape.write(params, view, sender.refused(request))
             answer = await go(sent)
             break
         except Exception as error:
-            other = await compressor.other_view(request, view, error)
+            other = await sender.other_view(request, view, error)
             if other is None or is_in_vain(error, attempt, view, other):
                 raise
             view = other
-    return await _aheard(answer, _Hearing(compressor, request, view, sent, params))
+    return await _aheard(answer, _Hearing(sender, request, view, sent, params))
 
 
 # ------------------------------------------------------------ what an answer says
-
-
-def prompt_tokens(answer: Any) -> int | None:
-    """Return the prompt tokens that an answer or a piece of one reports, or None.
-
-    Chat completions call them prompt tokens, responses input tokens; the last event of a response
-    carries the whole response, and so does what the host makes of such a stream.
-    """
-    if isinstance(answer, tuple):  # text, calls, response
-        answer = answer[-1] if answer else None
-    # litellm keeps what a provider sent unasked, as Anthropic does, beside the chunk.
-    for holder in (answer, field_of(answer, "response"), field_of(answer, "_hidden_params")):
-        usage = field_of(holder, "usage")
-        found = field_of(usage, "prompt_tokens") or field_of(usage, "input_tokens")
-        if isinstance(found, int) and found > 0:
-            return found
-    return None
 
 
 class _Hearing:
@@ -107,16 +89,16 @@ class _Hearing:
 
     def __init__(
         self,
-        compressor: AgentCompressor,
+        sender: Sender,
         request: HostRequest,
         view: Sequence[Message],
         sent: Mapping[str, Any],
         params: Mapping[str, Any],
     ) -> None:
-        self._compressor, self._request, self._view = compressor, request, view
+        self._sender, self._request, self._view = sender, request, view
         self._hides_usage = sent.get("extra_body") != params.get("extra_body")
         self._is_counted = False
-        self._pieces = Pieces()
+        self._pieces = CallPieces()
 
     def whole(self, answer: Any) -> Message | None:
         """Learn the usage of an answer; return its message if it makes calls."""
@@ -134,7 +116,7 @@ class _Hearing:
         return not (self._hides_usage and field_of(piece, "choices") == [])
 
     def ended(self, stream: Any) -> Message | None:
-        """Learn what the stream kept to itself; return its message if it makes calls."""
+        """Learn from a stream's end; return its message if it makes calls."""
         # litellm keeps what comes after the last words to itself.
         for chunk in getattr(stream, "chunks", None) or ():
             self._learn(chunk)
@@ -142,17 +124,17 @@ class _Hearing:
 
     def called(self, made: Message | None) -> Coroutine[Any, Any, None]:
         """Report the calls to the agent's conversation."""
-        return self._compressor.called(self._request, made)
+        return self._sender.called(self._request, made)
 
     def _learn(self, said: Any) -> None:
         reported = None if self._is_counted else prompt_tokens(said)
         if reported is not None:
             self._is_counted = True
-            self._compressor.used(self._request, self._view, reported)
+            self._sender.used(self._request, self._view, reported)
 
 
 def _heard(answer: Any, hearing: _Hearing) -> Any:
-    """Return the answer, read now, or as it comes where it is a stream."""
+    """Read an answer now, a stream piece by piece; return it."""
     made = hearing.whole(answer)
     # A response that is whole can be iterated too, by its fields.
     if made is None and hasattr(answer, "__next__"):
@@ -204,39 +186,39 @@ class _AsyncPieces(_Watch):
 # ------------------------------------------------------------ replaced in the host
 
 
-Transmit = Callable[[AgentCompressor, Shape, Mapping[str, Any], Callable[..., Any]], Any]
+Transmit = Callable[[Sender, Shape, Mapping[str, Any], Callable[..., Any]], Any]
 """`send` or `asend`."""
 
 
 def _call_with_retry(transmit: Transmit, original: Any, agents: Agents) -> Any:
-    """Where the host's `LLM` calls litellm, in turns of ours."""
+    """Replace the host's call of litellm, in turns of ours."""
 
     @functools.wraps(original)
     def call_with_retry(self: Any, *args: Any, **params: Any) -> Any:
-        compressor = current()
-        if compressor is None:
+        sender = current()
+        if sender is None:
             return original(self, *args, **params)
         shape = RESPONSES if "input" in params else LITELLM_CHAT
-        return transmit(compressor, shape, params, lambda sent: original(self, *args, **sent))
+        return transmit(sender, shape, params, lambda sent: original(self, *args, **sent))
 
     return call_with_retry
 
 
 def _stream_responses(transmit: Transmit, original: Any, agents: Agents) -> Any:
-    """Streams of responses, which the host's `LLM` asks litellm for by another way."""
+    """Replace the host's call for a stream of responses, in turns of ours."""
     params = Argument(original, "params")
 
     @functools.wraps(original)
     def stream_responses(self: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor = current()
-        if compressor is None:
+        sender = current()
+        if sender is None:
             return original(self, *args, **kwargs)
 
         def go(sent: Mapping[str, Any]) -> Any:
             given, named = params.put(sent, args, kwargs)
             return original(self, *given, **named)
 
-        return transmit(compressor, RESPONSES, params.of(args, kwargs), go)
+        return transmit(sender, RESPONSES, params.of(args, kwargs), go)
 
     return stream_responses
 
@@ -255,8 +237,8 @@ def _client(transmit: Transmit, original: property, agents: Agents) -> property:
 
     def client(self: Any) -> Any:
         found = original.__get__(self, type(self))
-        compressor = current()
-        return found if compressor is None else Through(compressor, _SENDS, found, transmit)
+        sender = current()
+        return found if sender is None else Through(_SENDS, sender, found, transmit)
 
     return property(client, original.fset, original.fdel, original.__doc__)
 
@@ -277,7 +259,7 @@ class Through:
     The client is not changed: it may be shared with agents that did not ask, or be the caller's.
     """
 
-    __slots__ = ("_compressor", "_routes", "_target", "_transmit")
+    __slots__ = ("_routes", "_sender", "_target", "_transmit")
 
     def __init__(self, *parts: Any) -> None:
         for name, part in zip(self.__slots__, parts, strict=True):
@@ -288,9 +270,9 @@ class Through:
         if route is None:
             return found
         if isinstance(route, Mapping):
-            return Through(self._compressor, route, found, self._transmit)
+            return Through(route, self._sender, found, self._transmit)
         return lambda **params: self._transmit(
-            self._compressor, route, params, lambda sent: found(**sent)
+            self._sender, route, params, lambda sent: found(**sent)
         )
 
     def __setattr__(self, name: str, value: Any) -> None:

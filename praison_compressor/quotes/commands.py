@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple, TypeVar
 
-from ..messages.calls import AnsweredCall, command_of, exit_code, opened
+from ..messages.calls import ACTS, LISTS, AnsweredCall, command_of, exit_code, kind_of, opened
 from ..messages.excerpts import cut
-from ..messages.paths import ACTS, LISTS, kind_of
 from .passages import ROLE, call_line, without_notes
 from .rendering import TITLES, Entry, Section
 from .telling import telling_line

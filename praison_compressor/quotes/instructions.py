@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from fnmatch import fnmatchcase
 
 from ..messages import ToolCall
-from ..messages.calls import command_of
-from ..messages.paths import SHOWS, kind_of, paths_in
+from ..messages.calls import SHOWS, command_of, kind_of, paths_in
 from .rendering import TITLES, Entry, Section
 from .user import is_visible
 

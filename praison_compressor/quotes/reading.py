@@ -8,8 +8,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ..messages import Message, ToolCall, is_result, result_text, text_of
-from ..messages.calls import AnsweredCall, Pairing, call_text, command_of, key_of
-from ..messages.paths import ACTS, changed_by, kind_of
+from ..messages.calls import (
+    ACTS,
+    AnsweredCall,
+    Pairing,
+    call_text,
+    changed_by,
+    command_of,
+    key_of,
+    kind_of,
+)
 from . import commands, files, instructions, reports, user
 from .commands import Newest
 from .passages import (

@@ -12,9 +12,19 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..messages import ToolCall
-from ..messages.calls import command_of, exit_code, key_of, loaded, named_arguments, opened
+from ..messages.calls import (
+    ACTS,
+    LISTS,
+    SHOWS,
+    command_of,
+    exit_code,
+    key_of,
+    kind_of,
+    loaded,
+    named_arguments,
+    opened,
+)
 from ..messages.excerpts import cut
-from ..messages.paths import ACTS, LISTS, SHOWS, kind_of
 
 LINE_CHARS = 150
 WHOLE_CHARS = 200  # an output of at most this many characters is quoted whole

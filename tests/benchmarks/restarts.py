@@ -27,6 +27,7 @@ from praison_compressor.testing import Asked, LocalProvider, Worker
 from tests.benchmarks.common import hush, options, show
 from tests.helpers import hosting
 from tests.helpers.restarting import KEPT, SESSION, Numbered, Running, program
+from tests.helpers.talks import archived
 
 WINDOW = 12_000
 PATIENCE_SECONDS = 60
@@ -84,7 +85,7 @@ def lost(provider: LocalProvider, life: Life) -> tuple[int, int]:
     kept = list(sent[-1].messages)
     store = open_store("sqlite:///restarts.db")
     with contextlib.suppress(LookupError):
-        kept += store.archived("default", SESSION)
+        kept += archived(store, SESSION, "default")
     store.close()
     texts = {text for message in kept for text in _texts(message)}
     questions = {hosting.turn(number, words=40) for number in life.answered[:-1]}

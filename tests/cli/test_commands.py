@@ -241,14 +241,14 @@ def test_a_model_writes_the_summary_where_one_is_named(
 ) -> None:
     """Its text is in the view, its usage in the result. One that fails leaves a static summary and
     its reason: a view was made."""
-    told = "The agent read the ledgers with read_ledger: FACT-3 and FACT-4 balance."
-    options = (*SUMMARIZE, *writer(told))
+    summary = "The agent read the ledgers with read_ledger: FACT-3 and FACT-4 balance."
+    options = (*SUMMARIZE, *writer(summary))
     given = ("compress", file, "--window", 8_000, *options)
     done = run(*given, "--json")
     assert done.code == 0, done.err
     assert done.json["summary_method"] == "model"
     assert done.json["usage"]["prompt_tokens"] > 0
-    assert told in json.dumps(done.json["messages"])
+    assert summary in json.dumps(done.json["messages"])
     provider.answer_with(lambda asked: Failure(401, "Incorrect API key provided."))
     failed = run(*given)
     assert failed.code == 0

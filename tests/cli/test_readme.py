@@ -57,14 +57,6 @@ def test_the_readmes_picture_is_what_the_demo_prints(run: Run, tmp_path: Path) -
     assert list(tmp_path.rglob("*.py")) == []
 
 
-def test_the_readme_is_read_in_one_go() -> None:
-    """At most 150 lines, with the two commands that install, show and test."""
-    text = README.read_text(encoding="utf-8")
-    assert len(text.splitlines()) <= 150
-    assert "pip install -e . && praison-compressor demo" in text
-    assert "pip install -e '.[test]' && python -m pytest" in text
-
-
 def test_every_measured_figure_has_its_command() -> None:
     """A figure whose benchmark is gone is not claimed any more."""
     rows = re.findall(r"\| `(\w+)[^`|]*` \|$", (DOCS / "measured.md").read_text("utf-8"), re.M)
@@ -111,19 +103,6 @@ def test_the_documentations_examples_run(
             exec(compile(code, f"documentation, block {number}", "exec"), {})
     assert provider.refused == []
     assert bool(capsys.readouterr().out.strip()) == ("print(" in code)
-
-
-def test_what_the_library_example_prints_is_told_whole(capsys: pytest.CaptureFixture[str]) -> None:
-    """No order without its pier, no shipment without its order; the archive has the others."""
-    (code,) = (block for block in python_blocks() if "ORD-" in block)
-    exec(compile(code, "README.md", "exec"), {})
-    summary, _, searched = capsys.readouterr().out.partition("</conversation-summary>")
-    told = [line for line in summary.splitlines() if re.search(r"ORD-|SH-|pier", line)]
-    whole = re.compile(r"(ORD-\d+: \d desks to pier \d+|Booked ORD-\d+ as shipment SH-\d+)\.$")
-    assert len(told) > 40
-    assert [line for line in told if not whole.search(line)] == []
-    assert "ORD-4123" not in summary
-    assert "ORD-4123: 2 desks to pier 7." in searched
 
 
 @pytest.mark.parametrize("page", [README, *sorted(DOCS.glob("*.md"))], ids=lambda page: page.stem)

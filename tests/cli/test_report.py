@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.cli.report import render
-from praison_compressor.cli.report.life import Life, life_of_session, life_of_transcript
+from praison_compressor.cli.report import Life, life_of_session, life_of_transcript, render
 from praison_compressor.ledger.sql.store import open_store
 from tests.cli.conftest import SESSION
 from tests.cli.test_commands import transcript
@@ -116,16 +115,6 @@ def test_a_life_lived_again_shows_growth_and_cuts() -> None:
     assert all(f"at request {life.requests_of[card.epoch]}" in text for card in life.cards)
 
 
-def test_a_long_life_is_lived_in_strides_and_says_so() -> None:
-    """A screen has no more columns: of a thousand steps some stand for all, the last one among
-    them."""
-    said = [{"role": "user", "content": f"Shelf {number}."} for number in range(1_000)]
-    life = lived(said, context_window=128_000)
-    assert [point.messages for point in life.points[:2]] == [1, 3]
-    assert (len(life.points), life.points[-1].messages) == (501, 1_000)
-    assert "every 2 steps" in Page(render(life)).text
-
-
 def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, run: Run) -> None:
     """By file, or by the id of a stored session; without the words that were forgotten."""
     path, page = tmp_path / "transcript.json", tmp_path / "page.html"
@@ -165,14 +154,14 @@ def test_a_stored_sessions_page_is_as_good_as_the_transcripts(
     ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}", tool_policies=policies)
     life = life_of_transcript(transcript(60), ours, title="An audit")
     assert ours.save(transcript(60))
-    told = life_of_session(ours.store, "default", ours.session_id, ours.tokens)
+    stored = life_of_session(ours.store, "default", ours.session_id, ours.tokens)
     ours.close()
     assert life.compressions > 1
-    assert told.points == life.points
-    assert (told.not_sent, told.not_paid) == (life.not_sent, life.not_paid)
+    assert stored.points == life.points
+    assert (stored.not_sent, stored.not_paid) == (life.not_sent, life.not_paid)
     begun = {epoch: at for epoch, at in life.requests_of.items() if epoch != ours.session_id}
-    assert told.requests_of == begun
-    assert "each step of it taken for a request" in Page(render(told)).text
+    assert stored.requests_of == begun
+    assert "each step of it taken for a request" in Page(render(stored)).text
 
 
 def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path: Path) -> None:
@@ -180,26 +169,8 @@ def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path: Path) -> No
     ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
     ours.compress_sync(transcript(40), session_id=SESSION)
     assert ours.save(transcript(40)[:3], session_id=SESSION)
-    told = life_of_session(ours.store, "default", SESSION, ours.tokens)
+    stored = life_of_session(ours.store, "default", SESSION, ours.tokens)
     ours.close()
-    assert (told.points, told.not_sent, told.not_paid) == ((), 0, None)
-    assert told.cards or told.masks
-    assert "has not the whole transcript" in Page(render(told)).text
-
-
-def test_steps_of_earlier_turns_are_counted(tmp_path: Path) -> None:
-    """A session that was never compressed has a page, and its kept steps are counted on it."""
-    call = {"id": "c", "type": "function", "function": {"name": "look", "arguments": "{}"}}
-    messages = [
-        {"role": "user", "content": "What is there?"},
-        {"role": "assistant", "content": None, "tool_calls": [call]},
-        {"role": "tool", "tool_call_id": "c", "content": "a ledger"},
-        {"role": "assistant", "content": "A ledger."},
-        {"role": "user", "content": "And now?"},
-    ]
-    with closing(open_store(tmp_path / "ledger.db")) as store:
-        ours = ContextCompressor(CompressorConfig(model="gpt-4o"), store=store)
-        assert ours.save(messages, session_id=SESSION)
-        life = life_of_session(store, "default", SESSION, ours.tokens)
-    assert (life.kept_steps, life.last.messages) == (1, 5)
-    assert "kept from earlier turns 1 step" in Page(render(life)).text
+    assert (stored.points, stored.not_sent, stored.not_paid) == ((), 0, None)
+    assert stored.cards or stored.masks
+    assert "has not the whole transcript" in Page(render(stored)).text

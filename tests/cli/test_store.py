@@ -42,12 +42,12 @@ def test_what_was_taken_back_is_said_to_be(run: Run, view: Path, tmp_path: Path)
     ContextCompressor(CompressorConfig(), store=store).undo(SESSION)
     store.close()
     hows = [line.partition("(")[2] for line in run("lineage", SESSION).out.splitlines()]
-    assert [how.partition(" 2")[0] for how in hows] == ["began", "compressed", "took one back"]
-    assert "1, 1 taken back" in run("sessions").out
+    assert [how.partition(" 2")[0] for how in hows] == ["began", "compressed", "undo"]
+    assert "1, 1 undone" in run("sessions").out
     [listed] = run("sessions", "--json").json
     assert (listed["compressions"], listed["taken_back"]) == (1, 1)
     assert run("report", SESSION, "--out", tmp_path / "page.html").code == 0
-    assert ">took one back<" in (tmp_path / "page.html").read_text("utf-8")
+    assert ">undo<" in (tmp_path / "page.html").read_text("utf-8")
 
 
 def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.FixtureRequest) -> None:
@@ -58,7 +58,7 @@ def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.Fixtu
     assert "CompressorContext(store_url=...)" in empty.err
     request.getfixturevalue("view")
     elsewhere = run("sessions", "--namespace", "nobody's")
-    assert "some in: default (--namespace NAME)" in elsewhere.out
+    assert "exist in: default (--namespace NAME)" in elsewhere.out
     away = run("sessions", "--store", "postgresql://user:secret@127.0.0.1:1/db")
     assert (away.code, "secret" in away.err + away.out) == (4, False)
 
@@ -88,9 +88,9 @@ def test_what_search_names_is_read_by_its_reference(run: Run, view: Path, tmp_pa
     assert "row 29: " not in run("show", SESSION, where).out
     assert "row 29: " in run("show", SESSION, message).out
     for reference in (where, message, "s1"):
-        told = run("show", SESSION, reference, "--json").json
-        assert told["text"] == ours.read(reference, session_id=SESSION)
-        assert run("show", SESSION, reference).out == told["text"] + "\n"
+        answer = run("show", SESSION, reference, "--json").json
+        assert answer["text"] == ours.read(reference, session_id=SESSION)
+        assert run("show", SESSION, reference).out == answer["text"] + "\n"
     ours.close()
     assert f"{message.partition('.')[0]} " in run("show", SESSION).out
     (newest, *_) = run("search", "FACT-29", "--json").json
@@ -215,7 +215,7 @@ def test_a_session_that_is_not_there_is_exit_code_4(run: Run, view: Path) -> Non
 
 
 def test_reading_leaves_no_trace(run: Run, tmp_path: Path) -> None:
-    """A store that is not there is said to be missing, and neither file nor folder is made; a
+    """A store that is not there is reported missing, and neither file nor folder is made; a
     database of somebody else's stays as it is."""
     with closing(sqlite3.connect("photos.db")) as theirs:
         theirs.execute("CREATE TABLE photos (name)")
@@ -293,19 +293,3 @@ def test_a_pipe_that_closes_is_no_error(run: Run, view: Path) -> None:
         piped.stdout.close()
         assert piped.stderr.read() == b""
     assert piped.returncode == 0
-
-
-def test_a_shell_completes_commands_options_and_sessions(
-    run: Run, view: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The sessions are those of the store that the command would read."""
-    monkeypatch.setenv("_PRAISON_COMPRESSOR_COMPLETE", "complete_bash")
-    for words, offered in (
-        ("comp", ["compress"]),
-        ("compress --win", ["--window"]),
-        ("show aud", [SESSION]),
-        ("show --store sqlite:////nowhere/at/all.db aud", []),
-    ):
-        monkeypatch.setenv("COMP_WORDS", f"praison-compressor {words}")
-        monkeypatch.setenv("COMP_CWORD", str(len(words.split(" "))))
-        assert run().out.split() == offered

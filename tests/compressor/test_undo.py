@@ -14,7 +14,7 @@ from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.testing import LocalProvider
 from tests.helpers.compressing import SMALL, Model
 from tests.helpers.hosting import OPENAI, agent, chat, context, of_agent, turn
-from tests.helpers.talks import verify
+from tests.helpers.talks import archived, verify
 from tests.helpers.transcripts import session, step
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -98,7 +98,7 @@ def test_each_epoch_and_its_forks_stay_as_they_were(sql_store: SqlStore) -> None
     ours, _ = over(sql_store)
     first, second = sent(ours), sent(ours, session(9))
     assert len(second.segments) == 2
-    archived = sql_store.archived("default", "s")
+    before = archived(sql_store, "s", "default")
     # In a fork, then in the session itself.
     sql_store.open("default", "fork", "s")
     assert ours.undo("fork") == second.segments[1:]
@@ -113,7 +113,7 @@ def test_each_epoch_and_its_forks_stay_as_they_were(sql_store: SqlStore) -> None
         sql_store.open("default", f"of-{number}", epoch)
         view = sent(ours, session(9), f"of-{number}", extends=False, target_tokens=10**6)
         assert view.segments == second.segments[:stand]
-    assert sql_store.archived("default", "s") == archived
+    assert archived(sql_store, "s", "default") == before
     assert sql_store.verify() == []
 
 

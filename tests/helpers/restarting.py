@@ -56,7 +56,7 @@ def program(provider: LocalProvider, *given: Any, **more: Any) -> Program:
 class Running:
     """One run of a program, until it is killed."""
 
-    def __init__(self, ran: Program, method: str = "spawn") -> None:
+    def __init__(self, ran: Program, method: str = "fork") -> None:
         self.asks, theirs = multiprocessing.Pipe()
         target, context = ran.serve, multiprocessing.get_context(method)
         self.process = context.Process(target=target, args=(theirs,), daemon=True)  # type: ignore[attr-defined]

@@ -55,6 +55,15 @@ def committed(store: Store, session_id: str, *runs: Sequence[Message]) -> Sessio
     return session
 
 
+def archived(store: Store, session_id: str, namespace: str = NAMESPACE) -> list[Message]:
+    """Return each archived original of a session once, in order of compression."""
+    session = store.open(namespace, session_id)
+    found: list[Message] = []
+    for entry in session.entries:
+        found += [m for m in store.originals(session, entry) or () if m not in found]
+    return found
+
+
 def verify(entries: Sequence[Entry], parent: str = GENESIS) -> None:
     """Assert that every hash of the chain agrees."""
     for entry in entries:

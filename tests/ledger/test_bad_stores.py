@@ -26,7 +26,7 @@ from praison_compressor import (
 )
 from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.ledger.sql import SqlStore, database, open_store
-from praison_compressor.praisonai.sessions import StandIn
+from praison_compressor.praisonai.ledgers import StandIn
 from praison_compressor.testing import Call, LocalProvider, Reply, Summarizer, Worker
 from tests.cli.test_commands import transcript
 from tests.helpers.command import runner

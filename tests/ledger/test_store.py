@@ -16,7 +16,7 @@ from praison_compressor.messages import content_digest
 from tests.benchmarks.crash import crash
 from tests.benchmarks.races import race
 from tests.helpers.stores import Execute, Postgres, bytes_of
-from tests.helpers.talks import NAMESPACE, committed, segment, talk
+from tests.helpers.talks import NAMESPACE, archived, committed, segment, talk
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -138,8 +138,8 @@ def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url:
     """A new store is encrypted with the key, and opens with no other key and not without."""
     key = Fernet.generate_key().decode()
     committed(open_store(store_url, key=key), "s", talk(3))
-    assert open_store(store_url, key=key).archived(NAMESPACE, "s") == talk(3)
-    assert open_store(store_url, codec=Fernet(key)).archived(NAMESPACE, "s") == talk(3)
+    assert archived(open_store(store_url, key=key), "s") == talk(3)
+    assert archived(open_store(store_url, codec=Fernet(key)), "s") == talk(3)
     with pytest.raises(StoreUnavailable, match="PRAISONAI_SESSION_KEY"):
         open_store(store_url).sessions(NAMESPACE)
     other = Fernet(Fernet.generate_key())

@@ -12,11 +12,10 @@ import pytest
 
 from praison_compressor import LedgerConflict, SessionNotFound
 from praison_compressor.ledger import FORGOTTEN
-from praison_compressor.ledger.sql import SqlStore, open_store
-from praison_compressor.ledger.sql import erasure as pages
+from praison_compressor.ledger.sql import SqlStore, maintenance, open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.stores import bytes_of
-from tests.helpers.talks import NAMESPACE, committed, segment, talk, verify
+from tests.helpers.talks import NAMESPACE, archived, committed, segment, talk, verify
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -36,7 +35,7 @@ def test_a_forgotten_session_is_gone_and_the_chain_verifies(
     again = sql_store.open(NAMESPACE, "s")
     assert [entry.segment for entry in again.entries] == [FORGOTTEN, FORGOTTEN]
     assert [sql_store.originals(again, entry) for entry in session.entries] == [None, None]
-    assert sql_store.archived(NAMESPACE, "s") == []
+    assert archived(sql_store, "s") == []
     assert sql_store.search(NAMESPACE, "hello") == []
     verify(again.entries)
     assert sql_store.verify() == []
@@ -55,7 +54,7 @@ def test_a_forgotten_message_takes_what_was_said_of_it(sql_store: SqlStore) -> N
     kept = [e.forgotten for e in sql_store.open(NAMESPACE, "f").entries]
     assert kept == [False, True, True, True]
     assert sql_store.originals(session, session.entries[0]) == talk(4, "a")
-    left = sql_store.archived(NAMESPACE, "s")
+    left = sql_store.transcript(session)
     assert left == [*talk(4, "a"), *talk(4, "b")[1:], *talk(4, "c")]
     assert sql_store.search(NAMESPACE, "b number0", "s")[:1] != [talk(4, "b")[0]]
     assert sql_store.verify() == []
@@ -101,7 +100,7 @@ def test_what_others_hold_is_told_and_kept(sql_store: SqlStore) -> None:
     erased = sql_store.forget(NAMESPACE, "s")
     assert erased.messages == 2
     assert erased.still_in == ("f", "t")
-    assert sql_store.archived(NAMESPACE, "t") == talk(4)
+    assert archived(sql_store, "t") == talk(4)
     assert sql_store.verify() == []
 
 
@@ -133,7 +132,7 @@ def test_nothing_of_a_forgotten_session_is_left_in_the_servers_tables(
         postgres.checkpoint()
         return word.encode() in bytes_of(postgres.directory / "base")
 
-    monkeypatch.setattr(pages, "_PATIENCE", 0.1)
+    monkeypatch.setattr(maintenance, "_PATIENCE", 0.1)
     url = postgres.empty()
     store = open_store(url)
     committed(store, "s", talk(30, word))

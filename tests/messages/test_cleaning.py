@@ -206,5 +206,5 @@ def test_a_hundred_levels_are_read_and_one_more_is_not() -> None:
     assert caught.value.index == 1
     for deep, kept in ((least, True), (most, False)):
         text = json.dumps(deep)
-        (told,) = sent(calling(call(arguments=text)))[0]["tool_calls"]
-        assert (told["function"]["arguments"] == text) is kept
+        (made,) = sent(calling(call(arguments=text)))[0]["tool_calls"]
+        assert (made["function"]["arguments"] == text) is kept

@@ -135,7 +135,7 @@ def test_three_calls_with_one_id_get_three_ids_and_their_results_in_order() -> N
     given = [calling(call("x"), call("x"), call("x"), call("y"))]
     given += [result("x", "first"), result("x", "second"), result("x", "third"), result("y", "own")]
     messages = read(given).messages
-    ids = [told.id for told in tool_calls_of(messages[0])]
+    ids = [made.id for made in tool_calls_of(messages[0])]
     assert (len(set(ids)), ids[0], ids[3]) == (4, "x", "y")
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", id) for id in ids)
     answers = {m["tool_call_id"]: m["content"] for m in messages[1:]}
@@ -174,7 +174,7 @@ def test_calls_are_read_from_blocks() -> None:
     block = asks(text("I look."), use("a", path="x"), use("b", "bash"))
     expected = (ToolCall("a", "read_file", '{"path": "x"}'), ToolCall("b", "bash", "{}"))
     assert tool_calls_of(block) == expected
-    assert [told.id for told in tool_calls_of({**block, "tool_calls": [call("a")]})] == ["a", "b"]
+    assert [made.id for made in tool_calls_of({**block, "tool_calls": [call("a")]})] == ["a", "b"]
     assert tool_calls_of(brings(use("a"))) == ()
 
 

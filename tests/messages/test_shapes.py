@@ -32,8 +32,8 @@ NESTED = {"name": "run", "arguments": '{"x": 1}'}
 )
 def test_a_call_is_read_in_every_shape_it_comes_in(given: Any) -> None:
     """A call is read from dictionaries, mappings and objects, nested or flat."""
-    (told,) = tool_calls_of({"role": "assistant", "tool_calls": (given,)})
-    assert (told.id, told.name, told.arguments) == ("a", "run", '{"x": 1}')
+    (made,) = tool_calls_of({"role": "assistant", "tool_calls": (given,)})
+    assert (made.id, made.name, made.arguments) == ("a", "run", '{"x": 1}')
 
 
 @pytest.mark.parametrize(

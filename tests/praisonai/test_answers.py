@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.praisonai.answers import Pieces, calls_in
+from praison_compressor.praisonai.answers import CallPieces, calls_in
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at": 1}'}}
 MADE = {"role": "assistant", "content": "Looking.", "tool_calls": [CALL]}
@@ -50,7 +50,7 @@ def test_a_stream_of_chat(form: Any) -> None:
         {"tool_calls": [{"index": 1, "id": "c2", "function": {"name": "say", "arguments": "{}"}}]},
         {"tool_calls": [{"index": 0, "function": {"arguments": '{"at": 1}'}}]},
     ]
-    pieces = Pieces()
+    pieces = CallPieces()
     for delta in deltas:
         pieces.take(form({"choices": [{"delta": delta}]}))
     pieces.take(form({"choices": [], "usage": {"prompt_tokens": 3}}))
@@ -64,7 +64,7 @@ def test_a_stream_of_chat(form: Any) -> None:
 @pytest.mark.parametrize("form", [dict, objects])
 def test_a_stream_of_a_response(form: Any) -> None:
     """The last event has the whole."""
-    pieces = Pieces()
+    pieces = CallPieces()
     pieces.take(form({"type": "response.output_text.delta", "delta": "x"}))
     assert pieces.message is None
     pieces.take(form({"type": "response.completed", "response": {"output": ITEMS}}))

@@ -264,11 +264,10 @@ def test_nobody_resumes_another_persons_session(host: LocalProvider) -> None:
     assert say("ben", "/resume bot_telegram_ann").startswith("no session bot_telegram_ann")
 
 
-@pytest.mark.parametrize("path", EVERY_PATH)
-def test_what_was_reset_is_not_found_again(host: LocalProvider, path: str) -> None:
+def test_what_was_reset_is_not_found_again(host: LocalProvider) -> None:
     """After the bot's `/new` the same person begins with an empty archive."""
     host.answer_with(searching)
-    made = agent(host, path, context(host), tools=[look_up])
+    made = agent(host, OPENAI, context(host), tools=[look_up])
     manager = BotSessionManager(platform="telegram")
 
     def say(words: str) -> None:

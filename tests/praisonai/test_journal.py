@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from praisonaiagents import Agent, ExecutionConfig, MemoryConfig
+from praisonaiagents import Agent, ExecutionConfig
 
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import content_digest, text_of
-from praison_compressor.praisonai import conversations
+from praison_compressor.praisonai import whose
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     EVERY_PATH,
@@ -55,19 +55,6 @@ def test_steps_are_back_after_a_restart(host: LocalProvider, path: str) -> None:
     after = next(r for r in of_agent(host) if turn(3) in text_of(r.messages[-1]))
     assert without_system(after.messages).startswith(without_system(before.messages))
     assert len(steps(after)) == 3 * 4
-
-
-def test_what_the_host_does_not_restore_is_there_all_the_same(host: LocalProvider) -> None:
-    """The host restores the newest hundred messages; what is older slid out, and is not deleted."""
-    host.set_window(WIDE)
-    asked = context(host, store_url=URL, context_window=WIDE)
-    for turns in (range(53), range(1)):
-        made = agent(host, OPENAI, asked, memory=MemoryConfig(session_id="desk"))
-        for n in turns:
-            made.chat(turn(n, words=1))
-    first = of_agent(host)[53]
-    assert text_of(first.messages[1]) == turn(0, words=1)
-    assert len([m for m in first.messages if m["role"] == "user"]) == 54
 
 
 def test_a_question_with_a_secret_keeps_its_steps(host: LocalProvider) -> None:
@@ -138,7 +125,7 @@ def test_what_is_remembered_is_bounded(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a store the newest conversations keep their steps."""
-    monkeypatch.setattr(conversations, "JOURNALED_TOKENS", 2_600)  # each takes some 1,100
+    monkeypatch.setattr(whose, "JOURNALED_TOKENS", 2_600)  # each takes some 1,100
     made = desk(host, store_url=None, session_id=None)
     host.answer_with(
         Worker(

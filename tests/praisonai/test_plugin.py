@@ -311,8 +311,8 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(
     elsewhere: Path, provider: LocalProvider
 ) -> None:
     """With the file's options and the model that such an agent has, and where each comes from; the
-    proof leaves the machine as it was and asks no provider. The model of the file that writes
-    summaries is asked one word."""
+    proof leaves the machine as it was and asks no provider. The file's store counts before that of
+    the environment, and its model that writes summaries is asked one word."""
     configured(
         elsewhere,
         f"""
@@ -321,6 +321,7 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(
             context_window: 20000
             auxiliary_model: openai/aux
             auxiliary_api_base: {provider.base_url}
+            store_url: {elsewhere / "by-file.db"}
         defaults:
           model: gpt-4.1
           base_url: {provider.base_url}
@@ -332,7 +333,9 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(
     code, checks = diagnosed(elsewhere, OPENAI_BASE_URL=provider.base_url, **store)
     state, plugin = checks["plugin"]
     assert (code, state) == (0, "ok")
-    assert "switched on, with context_window, auxiliary_model, auxiliary_api_base" in plugin
+    assert (
+        "switched on, with context_window, auxiliary_model, auxiliary_api_base, store_url" in plugin
+    )
     assert str(elsewhere / ".praisonai" / "config.yaml") in plugin
     state, agents = checks["agents"]
     assert state == "ok"
@@ -344,25 +347,12 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(
     assert int(whole.replace(",", "")) > 20_000 > 2 * int(sent.replace(",", ""))
     assert [record.model for record in provider.requests] == ["aux"]
     file = elsewhere / ".praisonai" / "config.yaml"
-    named = "auxiliary_api_base, auxiliary_model, context_window, model"
-    assert checks["options"] == ("ok", f"{named}: {file}; store_url: PRAISON_COMPRESSOR_STORE -> ")
+    named = "auxiliary_api_base, auxiliary_model, context_window, model, store_url"
+    assert checks["options"] == ("ok", f"{named}: {file} -> ")
     assert checks["window"] == ("ok", "20,000 tokens (context_window) -> ")
     assert "gpt-4.1: counted with" in checks["tokenizer"][1]
-    assert str(elsewhere / "by-environment.db") in checks["store"][1]
+    assert str(elsewhere / "by-file.db") in checks["store"][1]
     assert sorted(elsewhere.rglob("*")) == before
-
-
-def test_doctor_tries_the_store_that_would_be_used(elsewhere: Path) -> None:
-    """That of the host's file before that of the environment; one that nobody can write, root too,
-    is a failure."""
-    nowhere = "sqlite:////proc/nope/x.db"
-    configured(elsewhere, f"plugins: {{praison-compressor: {{store_url: '{nowhere}'}}}}")
-    environment = {"PRAISON_COMPRESSOR_STORE": str(elsewhere / "fine.db")}
-    code, checks = diagnosed(elsewhere, **environment)
-    state, found = checks["store"]
-    assert (code, state) == (1, "fail")
-    assert "store sqlite:/proc/nope/x.db: /proc is no writable directory" in found
-    assert str(elsewhere / ".praisonai" / "config.yaml") in checks["options"][1]
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import re
 import subprocess
@@ -13,6 +14,7 @@ from praisonaiagents import MemoryConfig
 from praisonaiagents.session import get_default_session_store
 
 from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.messages import text_of
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     ANTHROPIC,
@@ -126,10 +128,10 @@ def run(code: str, prompts: list[str]) -> list[str]:
     return said
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_the_recipe_remembers_after_a_kill(host: LocalProvider, page: Path) -> None:
-    """Six lines of README and of the quickstart: killed twice, the third run knows all."""
-    code = recipe(page)
+def test_the_recipe_remembers_after_a_kill(host: LocalProvider) -> None:
+    """Six lines, the same in README and quickstart: killed twice, the third run knows all."""
+    code, also = map(recipe, PAGES)
+    assert code == also
     assert len([line for line in code.splitlines() if line]) == 6
     assert "Noted." in run(code, ["The fiscal year starts in April."])[0]
     run(code, ["Order ORD-4123 is for pier 3."])
@@ -164,16 +166,29 @@ def test_a_cleared_history_stays_cleared(host: LocalProvider, tmp_path: Path) ->
     assert turn(0) not in [message["content"] for message in of_agent(host)[-1].messages]
 
 
-def test_what_the_hosts_store_cut_is_taken_from_the_ledger(host: LocalProvider) -> None:
-    """The host keeps the newest 100 messages of a session; a restarted agent has the first too."""
+@pytest.mark.parametrize("retention", ["compact", "truncate"])
+@pytest.mark.parametrize(
+    ("path", "history"), [(OPENAI, False), (OPENAI, True), (LITELLM, True), (ANTHROPIC, False)]
+)
+def test_what_the_hosts_store_cut_is_taken_from_the_ledger(
+    host: LocalProvider, path: str, history: bool, retention: str
+) -> None:
+    """Where the host's store keeps the newest messages, nothing is lost or summarized twice.
+
+    A restored list may begin with the store's own summary of the others.
+    """
     store = get_default_session_store()
-    store.max_messages = 12
-    memory = MemoryConfig(session_id=SESSION)
-    chat(agent(host, OPENAI, context(host), memory=memory), [*map(turn, range(14))])
-    calls = len(host.for_model("aux"))
-    assert len(store.get_working_history(SESSION)) == 12
-    restarted = agent(host, OPENAI, context(host), memory=memory)
-    chat(restarted, ["Go on."])
-    said = [message["content"] for message in restarted.chat_history if message["role"] == "user"]
-    assert said == [*map(turn, range(14)), "Go on."]
-    assert len(host.for_model("aux")) == calls > 0
+    store.active_window, store.retention = 12, retention
+    memory = MemoryConfig(session_id=SESSION, history=history, history_limit=100)
+    for run in range(3):
+        made = agent(host, path, context(host), memory=memory)
+        chat(made, [*map(turn, range(6 * run, 6 * run + 6))])
+        spoken = [one["content"] for one in made.chat_history if one["role"] == "user"]
+        assert spoken == [*map(turn, range(6 * run + 6))]
+    begins = store.get_working_history(SESSION)[0]["content"]
+    assert begins.startswith("[Session Summary]") == (retention == "compact")
+    sent = of_agent(host)
+    assert "[Session Summary]" not in " ".join(text_of(m) for one in sent for m in one.messages)
+    paid = len(host.for_model("aux"))
+    breaks = sum(reused(*pair) < 1 for pair in itertools.pairwise(sent))
+    assert breaks == paid > 0

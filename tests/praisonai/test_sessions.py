@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import itertools
 import logging
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +32,7 @@ from tests.helpers.hosting import (
     turn,
 )
 from tests.helpers.stores import bytes_of
+from tests.helpers.talks import archived
 
 SESSION = "books-of-1900"
 
@@ -70,24 +68,6 @@ def use_as_default(monkeypatch: pytest.MonkeyPatch, store: Any) -> Any:
     return store
 
 
-OTHER_PROCESS = """
-import sys
-from praison_compressor.testing import LocalProvider
-from praison_compressor import install
-from praisonaiagents import MemoryConfig
-from tests.helpers.hosting import agent, context
-
-class Elsewhere:
-    base_url, url = sys.argv[1], sys.argv[2]
-
-install()
-memory = MemoryConfig(session_id=sys.argv[4], history=sys.argv[6] == "True")
-made = agent(Elsewhere, sys.argv[3], context(Elsewhere), memory=memory)
-made.chat(sys.argv[5])
-print(made.context_compressor.context_status, made.context_compressor.last_result.summary_method)
-"""
-
-
 # ---------------------------------------------------------------- where it is
 
 
@@ -96,7 +76,7 @@ def test_a_session_of_the_host_puts_the_ledger_on_the_disk(
     host: LocalProvider, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """SQLite in the user's data directory, for the user only; log and status say so."""
-    with caplog.at_level(logging.INFO, logger="praison_compressor.praisonai.sessions"):
+    with caplog.at_level(logging.INFO, logger="praison_compressor.praisonai.ledgers"):
         compressor = talk(kept(host, path))
     assert isinstance(compressor.ledger, SqlStore)
     modes = [path.stat().st_mode & 0o777 for path in (default_path(), default_path().parent)]
@@ -132,27 +112,6 @@ def test_a_named_store_comes_before_the_default(
 
 
 # ---------------------------------------------------------------- resumed
-
-
-@pytest.mark.parametrize("history", [False, True])
-def test_another_process_goes_on(host: LocalProvider, history: bool) -> None:
-    """What reaches the provider from a new process begins with the same view, also where the host
-    puts a window of its session in front of the history."""
-    before = talk(kept(host, history=history)).last_result
-    asked = len(host.for_model("aux"))
-    arguments = [host.base_url, host.url, OPENAI, SESSION, "And the next one?", str(history)]
-    done = subprocess.run(
-        [sys.executable, "-c", OTHER_PROCESS, *arguments],
-        cwd=Path(__file__).parent.parent.parent,
-        env=dict(os.environ),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["summarized", "reused"]
-    assert len(host.for_model("aux")) == asked > 0
-    assert of_agent(host)[-1].messages[1 : len(before.messages)] == before.messages[1:]
 
 
 @pytest.mark.parametrize(("mode", "calls"), [("chat", 0), ("stream", 0), ("iter_stream", 2)])
@@ -224,10 +183,8 @@ def test_an_encrypted_session_has_an_encrypted_ledger(
     assert len(written) > 10_000
     assert b"the parser reads each line" not in written
     assert b"L-001" not in written
-    archived = compressor.ledger.archived("default", SESSION)
-    assert OUTGROWING[1] in [
-        m["content"] for m in archived
-    ]  # the first turn is head, never compressed
+    stored = archived(compressor.ledger, SESSION, "default")
+    assert OUTGROWING[1] in [m["content"] for m in stored]  # the first is head
 
 
 def test_a_plain_url_is_not_used_beside_an_encrypted_session(

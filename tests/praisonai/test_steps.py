@@ -159,7 +159,7 @@ def test_a_turn_that_was_stopped_in_a_call_keeps_what_was_answered(
     assert len(results(first)) == 6 + 4 + 2
 
 
-def test_status_and_context_count_them(host: LocalProvider) -> None:
+def test_status_context_and_preview_count_them(host: LocalProvider) -> None:
     """What earlier turns did is counted as what it is."""
     made = working(host, OPENAI)
     made.chat("Question 0?")
@@ -169,9 +169,22 @@ def test_status_and_context_count_them(host: LocalProvider) -> None:
     assert counted.steps == 3
     assert 300 < counted.tokens < 2_000
     assert f"kept from earlier turns: 3 steps, {counted.tokens:,} tokens" in made.chat("/status")
-    assert "kept from earlier turns: 6 steps" in made.chat("/context")
+    for command in ("/context", "/compact preview"):
+        assert "kept from earlier turns: 6 steps" in made.chat(command)
     made.chat("/new")
-    assert "earlier turns" not in made.chat("/context")
+    for command in ("/status", "/context", "/compact preview"):
+        assert "earlier turns" not in made.chat(command)
+
+
+def test_a_notice_counts_them(host: LocalProvider) -> None:
+    """The line that reports a compression counts the kept steps that are still verbatim."""
+    made = working(host, OPENAI)
+    for n in range(4):
+        made.chat(turn(n))
+    made.chat("/compact")
+    ours = made.context_compressor
+    assert ours.notice.endswith(str(ours.status().earlier))
+    assert ours.status().earlier.steps > 0
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)

@@ -13,7 +13,7 @@ from praisonaiagents import Agent
 from praisonaiagents.llm.llm import LLM
 
 from praison_compressor import Event
-from praison_compressor.praisonai import agents
+from praison_compressor.praisonai import conversations
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers import hosting
 from tests.helpers.hosting import (
@@ -115,7 +115,7 @@ def test_interleaved_streams_do_not_meet(host: LocalProvider, path: str) -> None
             for stream in list(streams):
                 if next(stream, None) is None:
                     streams.remove(stream)
-                seen.add(agents.current())
+                seen.add(conversations.current())
     assert seen == {None}
     check_only_these_are_compressed(host, Ann=True, Ben=False)
 
@@ -127,12 +127,12 @@ def test_a_stream_that_ends_early_leaves_no_turn(host: LocalProvider, path: str)
     stream = made.iter_stream(turn(0))
     assert next(stream, None) is not None
     stream.close()
-    assert agents.current() is None
+    assert conversations.current() is None
     stream = made.iter_stream(turn(1))
     next(stream)
     with pytest.raises(KeyError):
         stream.throw(KeyError("stop"))
-    assert agents.current() is None
+    assert conversations.current() is None
     assert made.chat(turn(2)) is not None
 
 
@@ -189,7 +189,7 @@ def test_what_is_not_the_conversation_is_made_to_fit_and_said(
 
     made.tools = [classify]
     host.answer_with(Worker(lambda asked: 1 if asked.tools else 0, answer="Noted."))
-    with caplog.at_level(logging.DEBUG, logger="praison_compressor.praisonai.agent_compressor"):
+    with caplog.at_level(logging.DEBUG, logger="praison_compressor.praisonai.sending"):
         assert made.chat(turn(0)) == "Noted."
     (sent,) = host.for_model("small-local")
     assert (sent.messages[-1]["content"] == asked) == (words == 300 or window > WINDOW)

@@ -6,8 +6,7 @@
 - `archive`: payloads (compressed, checksummed, encrypted), original messages, their index
 - `reading`: sessions, lineages, chains of entries, recorded transcripts, search
 - `writing`: commits, forks and leases; masks secrets
-- `audit`: `verify`
-- `erasure`: `forget`, and clearing of freed pages
+- `maintenance`: `verify`, `forget`, and clearing of freed pages
 """
 
 from __future__ import annotations

@@ -11,12 +11,12 @@ import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 
-from sqlalchemy import Connection, Table, delete, insert, select, text
+from sqlalchemy import Connection, Row, Table, delete, insert, select, text
 from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
-from ..segments import EVERY
+from ..segments import EVERY, FORGOTTEN, Entry, Segment, Usage
 from ..words import readable, words
 from .schema import links, messages
 
@@ -131,6 +131,35 @@ def packer_of(pepper: bytes, codec: Codec | None, place: str, *, plain_too: bool
     except LedgerCorrupt as error:
         said = f"{place} is encrypted with another key than the one given"
         raise StoreUnavailable(said) from error
+
+
+# ---------------------------------------------------------------- entries
+def sealed(packer: Packer, entry: Entry) -> bytes:
+    """Pack salt, archive digest and segment together: `forget` destroys them together."""
+    lines = "\n".join((entry.salt, entry.archive, entry.segment.payload()))
+    return packer.pack(lines.encode("utf-8", "surrogatepass"))
+
+
+def unsealed(packer: Packer, row: Row[Any]) -> Entry:
+    """Return the entry of a row; a tombstone where it was forgotten."""
+    if row.sealed is None:
+        return Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
+    try:
+        lines = packer.unpack(row.sealed).decode("utf-8", "surrogatepass")
+        salt, archived, payload = lines.split("\n", 2)
+        segment = _segment_of(payload)
+    except (LedgerCorrupt, LookupError, ValueError, TypeError) as error:
+        raise LedgerCorrupt(f"the entry of epoch {row.epoch}: {error}") from error
+    return Entry(segment, row.epoch, row.parent, salt, row.commitment, row.hash, archive=archived)
+
+
+def _segment_of(payload: str) -> Segment:
+    """Return the segment of its JSON."""
+    found = json.loads(payload)
+    found["run"] = tuple(found["run"])
+    found["archived_as"] = tuple((at, name) for at, name in found["archived_as"])
+    found["usage"] = Usage(**found["usage"])
+    return Segment(**found)
 
 
 # ---------------------------------------------------------------- originals

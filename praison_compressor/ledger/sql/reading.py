@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -23,11 +22,10 @@ from ..segments import (
     Outline,
     Segment,
     Session,
-    Usage,
     laid_out,
 )
 from ..words import Hit, HitPlace, hits, holds, readable, words
-from .archive import MessageArchive, Packer, dump, load
+from .archive import MessageArchive, dump, load, unsealed
 from .schema import entries, links, sessions, tails
 
 logger = logging.getLogger(__name__)
@@ -50,7 +48,7 @@ def find(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any] |
 
 
 def require(archive: MessageArchive, namespace: str, session_id: str) -> Row[Any]:
-    """Return the session as `find` does.
+    """Return the session with this id, or that opened this epoch.
 
     Raises:
         SessionNotFound: no such session in this namespace.
@@ -224,34 +222,6 @@ def snapshot(archive: MessageArchive, row: Row[Any], known: Session | None) -> S
     return Session(row.namespace, row.id, tip, parent, row.head, found, row.edits)
 
 
-def sealed(packer: Packer, entry: Entry) -> bytes:
-    """Pack salt, archive digest and segment together: `forget` destroys them together."""
-    lines = "\n".join((entry.salt, entry.archive, entry.segment.payload()))
-    return packer.pack(lines.encode("utf-8", "surrogatepass"))
-
-
-def unsealed(packer: Packer, row: Row[Any]) -> Entry:
-    """Return the entry of a row; a tombstone where it was forgotten."""
-    if row.sealed is None:
-        return Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
-    try:
-        lines = packer.unpack(row.sealed).decode("utf-8", "surrogatepass")
-        salt, archived, payload = lines.split("\n", 2)
-        segment = _segment_of(payload)
-    except (LedgerCorrupt, LookupError, ValueError, TypeError) as error:
-        raise LedgerCorrupt(f"the entry of epoch {row.epoch}: {error}") from error
-    return Entry(segment, row.epoch, row.parent, salt, row.commitment, row.hash, archive=archived)
-
-
-def _segment_of(payload: str) -> Segment:
-    """Return the segment of its JSON."""
-    found = json.loads(payload)
-    found["run"] = tuple(found["run"])
-    found["archived_as"] = tuple((at, name) for at, name in found["archived_as"])
-    found["usage"] = Usage(**found["usage"])
-    return Segment(**found)
-
-
 # ---------------------------------------------------------------- originals and transcripts
 # A session's transcript is one payload, rewritten at each commit: messages of its head and tail,
 # and the numbers of the segments between them; behind it are rows of messages that were appended
@@ -269,19 +239,6 @@ def originals(
     )
     key = archive.execute(query).scalar()
     return None if key is None else archive.of_entries([key], wanted)[key]
-
-
-def archived(archive: MessageArchive, namespace: str, session_id: str) -> list[Message]:
-    """Return each archived original of the session once, in order of compression.
-
-    Raises:
-        SessionNotFound: no such session in this namespace.
-    """
-    row = require(archive, namespace, session_id)
-    linked = archive.linked(each.key for each in chain(archive, namespace, row.head))
-    keys = dict.fromkeys(key for keys in linked.values() for key in keys)
-    found = archive.get(keys)
-    return [found[key] for key in keys]
 
 
 def record(
@@ -363,11 +320,16 @@ def transcript_at(archive: MessageArchive, base: Row[Any], head: str) -> Outline
 def transcript(archive: MessageArchive, session: Session) -> list[Message]:
     """Return the recorded transcript, else the originals in their order."""
     row = find(archive, session.namespace, session.id)
-    found = None if row is None else _whole(archive, row)
-    if row is None or found is not None:
-        return found or []
-    logger.warning(ARCHIVE_ONLY, session.id)
-    return archived(archive, session.namespace, session.id)
+    if row is None:
+        return []
+    found = _whole(archive, row)
+    if found is None:
+        logger.warning(ARCHIVE_ONLY, session.id)
+        linked = archive.linked(each.key for each in chain(archive, row.namespace, row.head))
+        keys = dict.fromkeys(key for keys in linked.values() for key in keys)
+        read = archive.get(keys)
+        found = [read[key] for key in keys]
+    return found
 
 
 def _whole(

@@ -17,9 +17,16 @@ from ...messages.secrets import Redactor
 from ..segments import Outline, Segment, Session, plain_outline
 from . import reading, writing
 from .archive import Codec, MessageArchive, codec_of
-from .audit import Fault, audit
 from .database import Database
-from .erasure import Erased, erase_message, erase_session, reclaim, stored_message
+from .maintenance import (
+    Erased,
+    Fault,
+    audit,
+    erase_message,
+    erase_session,
+    reclaim,
+    stored_message,
+)
 from .schema import check_names
 
 _MOST = 256
@@ -116,7 +123,7 @@ class SqlStore:
         segments: Sequence[tuple[Segment, Sequence[Message]]],
         outline: Outline | None = None,
     ) -> Session:
-        """Archive the originals and append the segments in one transaction."""
+        """See `Store.commit`."""
         plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
         whole = None if outline is None else self._recorded(session, outline)
         if self.mask_secrets:
@@ -129,16 +136,16 @@ class SqlStore:
         return self._database.write(work) or session
 
     def keep(self, session: Session, outline: Outline) -> bool:
-        """Record the transcript, unless the session changed since it was read."""
+        """See `Store.keep`."""
         whole = self._recorded(session, outline)
         return self._database.write(lambda a: writing.keep(a, session, whole))
 
     def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
-        """Append messages to the recorded transcript, in place of those from `place` on.
+        """Replace the recorded transcript's messages from `place` on; return whether it worked.
 
-        `place` counts messages behind the leading system messages. Returns False where a part of
-        the session was forgotten since it was read, or `place` is not behind what the last commit
-        or `keep` recorded: then `keep` records the whole.
+        `place` counts messages after the leading system messages. False: a part of the session was
+        forgotten since it was read, or `place` is inside what the last commit or `keep` recorded.
+        Then `keep` must record the whole transcript.
         """
         added = [to_plain(message) for message in messages]
         if self.mask_secrets:
@@ -146,7 +153,7 @@ class SqlStore:
         return self._database.write(lambda a: writing.extend(a, session, place, added))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
-        """Take the session's lease, unless another holder has it."""
+        """See `Store.claim`."""
         # Read first: waiting holders ask often and must not block writers.
         if self._database.read(lambda a: writing.is_taken(a, session, holder)):
             return False
@@ -164,7 +171,6 @@ class SqlStore:
     sessions = _reading(reading.sessions_of)
     names_below = _reading(reading.names_below)
     tree = _reading(reading.tree)
-    archived = _reading(reading.archived)
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
         """Return every hash, place or original that disagrees.
@@ -180,9 +186,9 @@ class SqlStore:
     def forget(self, namespace: str, target: str) -> Erased:
         """Remove a session (any id) or one message (content digest).
 
-        Originals, the summaries that covered them, the summaries written after these, index words
-        and bytes in freed pages are removed. The chain keeps salted commitments without their salt,
-        and still verifies. A server's write-ahead log, replicas and backups are the operator's.
+        It removes originals, the summaries that cover them, all later summaries, index words and
+        bytes in freed pages. The chain keeps salted commitments without their salt, and still
+        verifies. A server's write-ahead log, replicas and backups remain for the operator to clear.
 
         Raises:
             SessionNotFound: no such session or message in this namespace.

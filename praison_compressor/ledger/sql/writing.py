@@ -18,8 +18,8 @@ from ...errors import LedgerConflict
 from ...messages import Message, digest, read
 from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
-from .archive import MessageArchive, dump
-from .reading import find, head_at, record, sealed, transcript_at
+from .archive import MessageArchive, dump, sealed
+from .reading import find, head_at, record, transcript_at
 from .schema import entries, leases, sessions, tails
 
 # ---------------------------------------------------------------- masking

@@ -103,17 +103,17 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
     @property
     def memory(self) -> str:
-        """Text of the server's memory item; "" before the first fold."""
+        """Return the text of the server's memory item; "" before the first fold."""
         return self._memory.text
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """The memory's summaries, oldest first."""
+        """Return the memory's summaries, oldest first."""
         return self._memory.segments
 
     @property
     def items(self) -> tuple[str, ...]:
-        """Ids of the live window's items, oldest first."""
+        """Return the ids of the live window's items, oldest first."""
         return tuple(item.id for item in self._keeper.items.live())
 
     def transcript(self, item_id: str) -> str | None:
@@ -251,7 +251,8 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     async def _receive(self, message: str | bytes) -> None:
         try:
             event = json.loads(message)
-        except ValueError:
+        except (ValueError, RecursionError) as fault:  # thousands of brackets nest too deeply
+            logger.warning("a frame skipped, it is no JSON: %s", type(fault).__name__)
             return
         if not isinstance(event, dict):
             return

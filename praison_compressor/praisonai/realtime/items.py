@@ -69,12 +69,12 @@ class Item:
 
     @property
     def settled(self) -> bool:
-        """Whether its words are final."""
+        """Return whether its words are final."""
         return self.done and not self.awaiting
 
     @property
     def text(self) -> str:
-        """The item's words."""
+        """Return the item's words."""
         texts = [self.texts[index] for index in sorted(self.texts) if self.texts[index]]
         if texts or self.type != "message":
             return "\n".join(texts)
@@ -151,7 +151,7 @@ class Items:
 
     @property
     def memory(self) -> Item | None:
-        """The memory item that was last sent."""
+        """Return the memory item that was last sent."""
         return next((i for i in self._items if i.is_memory and not i.withdrawn), None)
 
     def obsolete(self) -> list[Item]:

@@ -1,4 +1,4 @@
-"""Keeps a voice conversation between its marks: one task at a time, off the audio path.
+"""Keep a voice conversation between its marks: one task at a time, off the audio path.
 
 Choose items, summarize and archive them, drop what changed meanwhile, update the server. A failure
 leaves more on the server than needed, never less: the new memory is created and acknowledged before
@@ -38,7 +38,7 @@ class ServerRefused(CompressorError):
 
     @property
     def unknown_item(self) -> bool:
-        """Whether the item to delete does not exist."""
+        """Return whether the item to delete does not exist."""
         words = str(self).lower()
         return any(sign in words for sign in ("does not exist", "not found", "invalid_item_id"))
 
@@ -169,7 +169,7 @@ class Keeper:
     # ------------------------------------------------------------ the work
 
     def _out_of_step(self) -> bool:
-        """Return whether the server's items are out of date."""
+        """Return whether the server lacks the memory or has replaced items."""
         sent = self.items.memory
         return (sent.text if sent else "") != self._memory.text or bool(self.items.obsolete())
 
@@ -177,7 +177,7 @@ class Keeper:
         try:
             await self._keep_up()
         except Exception as error:
-            # Nothing was deleted that the memory lacks. It is tried again after a few items.
+            # The server still has every item that the memory lacks. Retry after `step` items.
             self._resume_at = self.items.sequence + self._marks.step
             logger.warning("nothing folded for now: %s: %s", type(error).__name__, error)
         finally:
@@ -214,7 +214,7 @@ class Keeper:
         """Update the server's memory item and delete replaced items.
 
         Raises:
-            ServerRefused: what was not acknowledged is tried again later.
+            ServerRefused: the server refused an event; the next work repeats it.
         """
         sent, text = self.items.memory, self._memory.text
         if (sent.text if sent else "") != text:
@@ -283,7 +283,7 @@ class Keeper:
         return delete_event(item_id, new_id("evt"))
 
     def _deleted(self, item_id: str) -> None:
-        """Note a deleted item; forget it if the deletion was not ours."""
+        """Remove an item that somebody else deleted from the memory too."""
         is_ours = DELETE + item_id in self._waiting  # also after our wait has ended
         self._settle(DELETE + item_id)
         item = self.items.get(item_id)
@@ -293,7 +293,7 @@ class Keeper:
             self._memory.dismiss()
 
     def cut_short(self, item_id: str) -> None:
-        """Replace an item in the memory after an interruption."""
+        """Replace an interrupted item's words in the memory."""
         item = self.items.get(item_id)
         if item is not None and item.folded:
             self._memory.replace(item_id, messages_of([item])[0])

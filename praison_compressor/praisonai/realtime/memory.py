@@ -50,7 +50,7 @@ class Marks:
 
     @property
     def on(self) -> bool:
-        """Whether anything is ever folded."""
+        """Return whether anything is ever folded."""
         return self.trigger_items > 0
 
     @property

@@ -112,3 +112,12 @@ async def test_a_piece_of_audio_that_is_no_base64_is_skipped_and_said(delta, cap
         assert len(caller.errors) == 1
         assert b"".join(played)
         assert "skipped" in caplog.text
+
+
+@pytest.mark.parametrize("frame", ["[" * 5_000, '{"type": ' * 5_000, "]", "[]", '{"type": ["x"]}'])
+async def test_a_frame_that_is_no_event_ends_no_connection(frame):
+    """The frame is skipped, and the next turn is answered on the same connection."""
+    async with conversation() as (server, _agent, caller):
+        await server.now.socket.send_str(frame)
+        assert await caller.turn("Hello") == "All right, go on."
+        assert len(server.connections) == 1

@@ -15,7 +15,7 @@ from ..errors import CompressorError, ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory import MemoryStore
 from ..ledger.segments import EVERY, Entry, Session, Store
 from ..ledger.sql.database import default_path
-from ..ledger.sql.erasure import Erased
+from ..ledger.sql.maintenance import Erased
 from ..ledger.sql.store import SqlStore, open_store
 from ..ledger.words import Hit
 from ..messages import Message, digest
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 def session_id_of(agent: Any) -> str | None:
-    """Return the session id that the host or the agent's `context=` gives; None without one."""
+    """Return the session id that the host or `context=` gives, or None."""
     found = hosts_session_id(agent)
     given = getattr(agent._context_param, "session_for", None)
     return found if found is not None or given is None else given(agent)
@@ -40,12 +40,12 @@ def hosts_session_id(agent: Any) -> str | None:
 
 
 def new_session_id() -> str:
-    """Return a random id: agents of one name in one process must not meet in a ledger."""
+    """Return a random id, so that two agents never share a session."""
     return f"agent-{secrets.token_hex(8)}"
 
 
 def host_session(agent: Any) -> tuple[Any, str] | None:
-    """Return the host's store on this disk and the agent's session; None without one.
+    """Return the host's store on this disk and the agent's session, or None.
 
     A database adapter (`db=`) or a store without a directory may be on another machine: its
     conversations are not written to a disk here.
@@ -157,7 +157,7 @@ def _opened(config: CompressorConfig, agent: Any) -> Store:
 
 
 def _codec_of(keeper: Any) -> Any:
-    """Return the codec of the host's encrypted store: a ledger is never plain beside it."""
+    """Return the codec of the host's encrypted store, for the ledger too."""
     codec = getattr(keeper, "_fernet", None)
     if hasattr(codec, "encrypt") and hasattr(codec, "decrypt"):
         return codec
@@ -208,7 +208,7 @@ def _is_there(host: Any, session_id: str) -> bool:
 
 
 def default_host() -> Any:
-    """Return the host's session store of this user; None without sessions or without the host."""
+    """Return the host's session store of this user, or None."""
     try:
         from praisonaiagents.paths import get_sessions_dir
         from praisonaiagents.session import get_default_session_store
@@ -232,7 +232,7 @@ class Archive:
     def originals(
         self, session: Session, entry: Entry, wanted: slice = EVERY
     ) -> list[Message] | None:
-        """Return the archived messages of an entry; None for one that is left out."""
+        """Return an entry's archived messages, or None if left out."""
         return None if entry.hash in self.hidden else self.store.originals(session, entry, wanted)
 
     def search(self, *asked: Any, **options: Any) -> list[Hit]:

@@ -1,7 +1,4 @@
-"""`demo`: what a real agent would have sent and what it sent, as tables in a terminal.
-
-`agent` holds the conversation; this module is the command and its output.
-"""
+"""`demo`: what a real agent would have sent and what it sent, as tables in a terminal."""
 
 from __future__ import annotations
 
@@ -11,24 +8,27 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from ...messages import Message, text_of, tool_calls_of
-from ...messages.display import excerpt
-from ...tokens.counter import TokenCounter
-from ...tokens.models import input_price
-from ...view.frame import is_framed, unframe
-from .. import options as opt
-from ..terminal import Line, Piece, Table, answer, money, number, titled
+from ..messages import Message, text_of, tool_calls_of
+from ..messages.display import excerpt
+from ..tokens.counter import TokenCounter
+from ..tokens.models import input_price
+from ..view.frame import is_framed, unframe
+from . import parameters as par
+from .terminal import Line, Piece, Table, answer, money, number, titled
 
 if TYPE_CHECKING:
-    from .agent import Outcome, Sent
+    from .harbour import Outcome, Sent
 
 WIDTH = 38
 """Columns of each half of a picture."""
 
+FIRST, LAST = 4, 2
+"""Messages shown at either end of a long list."""
+
 STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
 
 
-def demo(as_json: opt.AsJson = False) -> None:
+def demo(as_json: par.AsJson = False) -> None:
     """Watch a real agent outgrow its window and go on.
 
     No key, no network.
@@ -39,7 +39,7 @@ def demo(as_json: opt.AsJson = False) -> None:
 
     $ praison-compressor demo
     """
-    from .agent import turns  # the other commands do not wait for the host
+    from .harbour import turns  # the other commands do not wait for the host
 
     answer(_value([*turns()]) if as_json else None, _shown(turns()), as_json)
 
@@ -59,7 +59,7 @@ def _value(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 def _totals(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Sum up all requests: seconds waited, tokens, dollars."""
-    from .agent import MODEL, WINDOW
+    from .harbour import MODEL, WINDOW
 
     sent = [one for outcome in outcomes for one in outcome.sent]
     paid = [one.compression for one in sent if one.compression]
@@ -86,7 +86,7 @@ def _totals(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def _shown(turns: Iterator[Outcome]) -> Iterator[Piece]:
-    from .agent import MODEL, WINDOW
+    from .harbour import MODEL, WINDOW
 
     yield f"A model that takes {number(WINDOW)} tokens, on this machine. Starting ..."
     outcomes: list[Outcome] = []
@@ -115,9 +115,6 @@ def _requests(sent: Sequence[Sent]) -> Table:
         rows.append((one.number, *counts, remark))
     columns = ("request#", "transcript, tokens#", "sent#", "cached#", "")
     return Table(columns, rows, [STYLES.get(one.compressed or "", "") for one in sent])
-
-
-# ---------------------------------------------------------------- a request as a picture
 
 
 def picture(one: Sent, tokens: TokenCounter) -> Iterator[str]:
@@ -154,13 +151,6 @@ def _listed(messages: Sequence[Message], tokens: TokenCounter) -> Iterator[str]:
         name = "summary" if framed else str(message.get("role"))
         yield f"{name:<9}{number(tokens.message(message)):>6} {said[0]}"
         yield from (f"{'':<16}{line}" for line in said[1:])
-
-
-FIRST, LAST = 4, 2
-"""Messages shown at either end of a long list."""
-
-
-# ---------------------------------------------------------------- what it came to
 
 
 def _closing(outcomes: Sequence[Outcome]) -> Iterator[Piece]:

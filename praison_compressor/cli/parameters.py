@@ -1,4 +1,4 @@
-"""Declare the options that commands share; open the store that they name."""
+"""Declare the parameters that commands share; open the store that they name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..config import MOST, CompressorConfig, nearest
-from ..errors import CompressorError, SessionNotFound, StoreUnavailable
+from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.segments import Session
 from ..messages.display import one_line
 from ..tokens.models import GUESSED_WINDOW
@@ -22,91 +22,98 @@ from .terminal import Unusable
 if TYPE_CHECKING:
     from ..ledger.sql.store import SqlStore
 
-# ---------------------------------------------------------------- numbers
-
-_COUNT = re.compile(r"(\d[\d_,]*(?:\.\d+)?)([km]?)", re.IGNORECASE)
+_NUMBER = re.compile(r"(\d[\d_,]*(?:\.\d+)?)([km]?)", re.IGNORECASE)
 _TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
-def whole(text: str | int) -> int:
-    """Read a whole number: 32000, 32_000, 32,000, 32k or 1.5M.
+def number_in(text: str | int) -> int:
+    """Parse a whole number such as 32000, 32_000, 32,000, 32k or 1.5M.
 
     Raises:
-        BadParameter: the text is no such number, or the number is absurd.
+        BadParameter: the text is no such number, or the number is above `MOST`.
     """
-    found = _count(str(text))
+    found = _number(str(text))
     if found is None:
         raise typer.BadParameter(f"{text!s:.60}: expected a whole number such as 32000 or 32k")
     return found
 
 
-def _count(text: str) -> int | None:
-    found = _COUNT.fullmatch(text.strip())
+def _number(text: str) -> int | None:
+    found = _NUMBER.fullmatch(text.strip())
     if found is None:
         return None
     value = Decimal(re.sub("[_,]", "", found[1])) * _TIMES[found[2].lower()]
     return int(value) if value <= MOST and value == int(value) else None
 
 
-# ---------------------------------------------------------------- options
+# ---------------------------------------------------------------- what a command is given
 
-
-def value(metavar: str, help: str, *names: str) -> Any:
-    """Describe an option that takes a text."""
-    return typer.Option(*names, metavar=metavar, help=help)
-
-
-def count(metavar: str, help: str) -> Any:
-    """Describe an option that takes a whole number."""
-    return typer.Option(parser=whole, metavar=metavar, help=help)
-
-
-def flag(name: str, help: str) -> Any:
-    """Describe an option that takes nothing."""
-    return typer.Option(name, help=help)
-
-
-# A transcript and a view.
 File = Annotated[str, typer.Argument(metavar="FILE", help="The transcript; - is standard input.")]
-Conversation = Annotated[int | None, count("N", "Which conversation, where a file has several.")]
+Conversation = Annotated[
+    int | None,
+    typer.Option(parser=number_in, metavar="N", help="The conversation to take, of several."),
+]
 InSession = Annotated[
-    str | None, value("ID", "The session it belongs to, in the store.", "--session")
+    str | None,
+    typer.Option("--session", metavar="ID", help="The session in the store that it belongs to."),
 ]
-Out = Annotated[str | None, value("FILE", "Write there, .jsonl a message a line; - is stdout.")]
-Target = Annotated[int | None, count("TOKENS", "Make a view of at most TOKENS, in any window.")]
-Force = Annotated[bool, flag("--force", "Compress although the transcript fits.")]
-AsJson = Annotated[bool, flag("--json", "Print one JSON value, for a program.")]
-
-# The configuration.
-Model = Annotated[
-    str | None, value("MODEL", "The model that reads the view: its window, its tokenizer.")
+Out = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Write the view there (.jsonl: JSON Lines); - is stdout."),
 ]
-Window = Annotated[int | None, count("TOKENS", "Tokens the model takes (context_window).")]
-KeepTokens = Annotated[
-    int | None, count("TOKENS", "Newest tokens kept verbatim (protect_last_n_tokens).")
+Target = Annotated[
+    int | None,
+    typer.Option(parser=number_in, metavar="TOKENS", help="Make a view of at most TOKENS."),
 ]
-AuxiliaryModel = Annotated[
-    str | None, value("MODEL", "The model that writes summaries; else they are static.")
-]
-Pin = Annotated[
-    list[str] | None, value("TEXT", "A text that stays in the view word for word. Repeatable.")
-]
-_ANY = (
-    "Any option of CompressorConfig, such as trigger_ratio=0.7 or tool_policies=keep_none; JSON "
-    "where it is no number or text. Repeatable."
-)
-Setting = Annotated[list[str] | None, value("OPTION=VALUE", _ANY, "--set")]
-
-# A store.
-_STORE = (
-    "The ledger, such as sqlite:///ledger.db; else that of PRAISON_COMPRESSOR_STORE. "
-    "PRAISONAI_SESSION_KEY opens an encrypted one."
-)
-StoreUrl = Annotated[str | None, value("URL", _STORE, "--store")]
-Namespace = Annotated[str, value("NAME", "The tenant.")]
-DEFAULT = CompressorConfig.namespace
+Force = Annotated[bool, typer.Option("--force", help="Compress although the transcript fits.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for a program.")]
 
 # ---------------------------------------------------------------- the configuration
+
+Model = Annotated[
+    str | None,
+    typer.Option(metavar="MODEL", help="The model that reads the view: its window and tokenizer."),
+]
+Window = Annotated[
+    int | None,
+    typer.Option(parser=number_in, metavar="TOKENS", help="The model's window (context_window)."),
+]
+KeepTokens = Annotated[
+    int | None,
+    typer.Option(
+        parser=number_in,
+        metavar="TOKENS",
+        help="Newest tokens kept verbatim (protect_last_n_tokens).",
+    ),
+]
+AuxiliaryModel = Annotated[
+    str | None,
+    typer.Option(metavar="MODEL", help="The model that writes summaries. Default: static text."),
+]
+Pin = Annotated[
+    list[str] | None,
+    typer.Option(metavar="TEXT", help="Keep TEXT in the view, word for word. Repeatable."),
+]
+Setting = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="OPTION=VALUE",
+        help="Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
+        "VALUE is a number, a text or JSON. Repeatable.",
+    ),
+]
+StoreUrl = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        help="The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
+        "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted one.",
+    ),
+]
+Namespace = Annotated[str, typer.Option(metavar="NAME", help="The tenant.")]
+DEFAULT = CompressorConfig.namespace
 
 
 def configured(
@@ -135,7 +142,7 @@ def configured(
 
 
 def with_window(config: CompressorConfig) -> CompressorConfig:
-    """Assume the usual window where neither window nor model is known."""
+    """Return the configuration with a guessed window if window and model are unknown."""
     is_known = config.context_window is not None or config.model is not None
     return config if is_known else replace(config, context_window=GUESSED_WINDOW)
 
@@ -148,8 +155,8 @@ def _setting(text: str) -> tuple[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Read a whole number, JSON, "none", or the text itself."""
-    found = _count(text)
+    """Parse a whole number, JSON, "none", or the text itself."""
+    found = _number(text)
     if found is not None:
         return found
     try:
@@ -159,6 +166,10 @@ def _value(text: str) -> Any:
 
 
 # ---------------------------------------------------------------- stores and sessions
+
+SessionId = Annotated[
+    str, typer.Argument(metavar="SESSION", help="Its id, or the id of any of its epochs.")
+]
 
 STORED_WHEN = (
     "A session is stored when it is first compressed: by an agent with "
@@ -171,8 +182,8 @@ STORED_WHEN = (
 def ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
     """Open the named store, that of the environment, or the user's.
 
-    Only `new` makes a ledger: a mistyped path is no empty store. The key of an encrypted ledger is
-    in the environment, since others can read a command line.
+    Without `new` a missing ledger is an error: a mistyped path is no empty store. The key of an
+    encrypted ledger is in the environment, since others can read a command line.
     """
     from ..ledger.sql.database import default_path
     from ..ledger.sql.store import open_store
@@ -193,10 +204,10 @@ def ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
 
 
 def existing(store: SqlStore, namespace: str, name: str) -> Session:
-    """Return a stored session by its name or an epoch's.
+    """Return the stored session that has this id, or an epoch of this id.
 
     Raises:
-        SessionNotFound: there is none; with the nearest name.
+        SessionNotFound: there is none; the error has the nearest id.
     """
     try:
         store.lineage(namespace, name)  # `open` makes a session of an unknown name
@@ -205,26 +216,3 @@ def existing(store: SqlStore, namespace: str, name: str) -> Session:
         hint = f" (did you mean {meant!r}?)" if meant else ""
         raise SessionNotFound(f"{error}{hint}") from error
     return store.open(namespace, name)
-
-
-def _session_ids(context: typer.Context, incomplete: str) -> list[str]:
-    """Return the sessions that a shell may complete."""
-    given = context.params
-    namespace = given.get("namespace") or DEFAULT
-    try:
-        with ledger(given.get("store")) as store:
-            names = [info.id for info in store.sessions(namespace)]
-    except CompressorError:
-        return []  # a shell that completes cannot show an error
-    # A shell prints the names as they are.
-    return [n for n in names if n.startswith(incomplete) and n == one_line(n)]
-
-
-SessionId = Annotated[
-    str,
-    typer.Argument(
-        metavar="SESSION",
-        help="Its stable id, or the id of any of its epochs.",
-        autocompletion=_session_ids,
-    ),
-]

@@ -1,4 +1,4 @@
-"""`forget`: remove words from archive, chain, index and freed pages.
+"""`verify` derives every hash again; `forget` removes words, also from index and freed pages.
 
 A tombstone keeps an entry's place in the chain. Its commitment is salted, and the salt is destroyed
 with the segment: the chain still verifies, and nobody can guess the segment.
@@ -8,22 +8,146 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from sqlalchemy import CTE, ColumnElement, delete, select, text, update
+from sqlalchemy import CTE, ColumnElement, Row, delete, select, text, update
 
-from ...errors import SessionNotFound, StoreUnavailable
+from ...errors import LedgerCorrupt, SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
-from ..segments import Outline
-from .archive import MessageArchive, batches
+from ..segments import FORGOTTEN, GENESIS, Entry, Outline, archive_digest, chain_faults
+from .archive import MessageArchive, batches, unsealed
 from .database import Database
-from .reading import chain, literals, outline, outlines, record, require
+from .reading import SESSIONS, chain, literals, outline, outlines, record, require
 from .schema import entries, leases, links, messages, sessions
 
 logger = logging.getLogger(__name__)
 
 
+# ---------------------------------------------------------------- verify
+@dataclass(frozen=True)
+class Fault:
+    """One disagreement inside the store."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+def audit(archive: MessageArchive, namespace: str | None, session_id: str | None) -> list[Fault]:
+    """Return the faults of the store, a namespace, or a session."""
+    query = SESSIONS
+    if namespace is not None:
+        query = query.where(sessions.c.namespace == namespace)
+    if session_id is not None:
+        query = query.where(sessions.c.id == session_id)
+    faults = []
+    if archive.is_sqlite:
+        found = archive.execute(text("PRAGMA integrity_check")).scalars()
+        faults += [Fault("the database file", said) for said in found if said != "ok"]
+    for row in archive.execute(query.order_by(sessions.c.key)).all():
+        faults += _session_faults(archive, row)
+    if session_id is None:
+        faults += _archive_faults(archive, namespace)
+    return faults
+
+
+def _session_faults(archive: MessageArchive, session: Row[Any]) -> Iterator[Fault]:
+    """Yield the faults of one session: epochs, chain, transcript."""
+    name = f"session {session.id} ({session.namespace})"
+    rows = chain(archive, session.namespace, session.head)
+    expected = None
+    for number, row in enumerate(rows):
+        for said in _entry_faults(archive, row, expected):
+            yield Fault(f"{name}, entry {number} ({row.epoch})", said)
+        expected = row.hash
+    for said in _place_faults(archive, session, rows):
+        yield Fault(name, said)
+
+
+def _entry_faults(archive: MessageArchive, row: Row[Any], parent: str | None) -> Iterator[str]:
+    try:
+        entry = unsealed(archive.packer, row)
+    except LedgerCorrupt as error:
+        yield f"it cannot be read: {error}"
+        entry = Entry(FORGOTTEN, row.epoch, row.parent, "", row.commitment, row.hash)
+    faults = list(chain_faults(entry, parent))
+    yield from faults
+    if faults or entry.forgotten:
+        return
+    if entry.segment.kind != row.kind:
+        yield f"it is not of the kind {row.kind!r}"
+    try:
+        originals = archive.of_entries([row.key])[row.key]
+        if archive_digest(originals) != entry.archive:
+            yield "its originals are not those that were archived"
+    except (LedgerCorrupt, KeyError) as error:
+        yield f"its originals cannot be read: {error}"
+
+
+def _place_faults(
+    archive: MessageArchive, session: Row[Any], rows: Sequence[Row[Any]]
+) -> Iterator[str]:
+    """Yield where a session's row disagrees with its chain."""
+    start = rows[0].parent if rows else session.head
+    if start != GENESIS:
+        yield f"its chain has no entry {start}"
+    hashes = [GENESIS, *(row.hash for row in rows)]
+    if session.base_head not in hashes:
+        yield "what it was forked from is not in its chain"
+        return
+    own = dict.fromkeys(row.epoch for row in rows[hashes.index(session.base_head) :])
+    if len(own) != session.commits or not all(e.startswith(f"{session.id}.c") for e in own):
+        yield f"the entries are not those of its {session.commits} compressions"
+    if session.base_key is not None:
+        base = archive.execute(SESSIONS.where(sessions.c.key == session.base_key)).first()
+        if base is None or session.parent_id not in (base.id, *(row.epoch for row in rows)):
+            yield "its parent is not the session that it was forked from"
+    try:
+        recorded = outline(archive, session.key) or ()
+    except LedgerCorrupt as error:
+        yield str(error)
+        return
+    if any(isinstance(item, int) and item >= len(rows) for item in recorded):
+        yield "its recorded transcript names an entry that does not exist"
+
+
+def _archive_faults(archive: MessageArchive, namespace: str | None) -> Iterator[Fault]:
+    """Yield entries without a session, changed messages, messages without an entry."""
+    later = entries.alias("later")
+    has_later = (later.c.namespace == entries.c.namespace) & (later.c.parent == entries.c.hash)
+    is_head = (sessions.c.namespace == entries.c.namespace) & (sessions.c.head == entries.c.hash)
+    lost = select(entries).where(
+        ~select(later.c.key).where(has_later).exists(),
+        ~select(sessions.c.key).where(is_head).exists(),
+    )
+    for row in archive.execute(lost):
+        yield Fault(f"entry {row.hash} ({row.namespace})", "no session leads to it")
+    covered = select(links.c.entry_key).where(links.c.message_key == messages.c.key).exists()
+    keys = select(messages.c.key).order_by(messages.c.key)
+    if namespace is not None:
+        keys = keys.where(messages.c.namespace == namespace)
+    for some in batches(archive.execute(keys).scalars()):
+        query = select(messages, covered.label("covered")).where(messages.c.key.in_(some))
+        for row in archive.execute(query):
+            if (said := _message_fault(archive, row)) is not None:
+                yield Fault(f"archived message {row.key}", said)
+
+
+def _message_fault(archive: MessageArchive, row: Row[Any]) -> str | None:
+    if not row.covered:
+        return "no segment covers it"
+    try:
+        digest = content_digest(archive.read(row))
+    except LedgerCorrupt as error:
+        return f"it cannot be read: {error}"
+    return None if archive.packer.name(digest) == bytes(row.digest) else "its content was changed"
+
+
+# ---------------------------------------------------------------- forget
 @dataclass(frozen=True)
 class Erased:
     """What `forget` removed, and what is left for the caller to do."""
@@ -41,7 +165,7 @@ class Erased:
 
 
 def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erased:
-    """Forget the session's own entries; keep those inherited from its parent."""
+    """Forget the session's own entries; keep the entries of its parent."""
     _exclusive(archive)
     row = require(archive, namespace, target)
     own = entries.c.session_key == row.key
@@ -68,7 +192,7 @@ def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erase
 def erase_message(archive: MessageArchive, namespace: str, target: str) -> Erased:
     """Forget one message in every session of the namespace.
 
-    Every later summary of such a session goes too: its writer was shown the earlier ones.
+    Every later summary of these sessions is forgotten too: its writer read the earlier summaries.
     """
     _exclusive(archive)
     key, keeping = stored_message(archive, namespace, target)
@@ -93,10 +217,10 @@ def erase_message(archive: MessageArchive, namespace: str, target: str) -> Erase
 def stored_message(
     archive: MessageArchive, namespace: str, target: str
 ) -> tuple[int | None, dict[int, Outline]]:
-    """Return a message's key in the archive and the transcripts with it.
+    """Return a message's key in the archive, and the recorded transcripts that hold the message.
 
     Raises:
-        SessionNotFound: it is nowhere in this namespace.
+        SessionNotFound: no archive or transcript of this namespace has the message.
     """
     try:
         name = archive.packer.name(target)
@@ -134,7 +258,7 @@ def _sessions_of(archive: MessageArchive, chained: CTE) -> set[int]:
 
 
 def _exclusive(archive: MessageArchive) -> None:
-    """Lock commits out: they may link a message that is removed."""
+    """Block other commits: a commit could link a message while it is removed."""
     if not archive.is_sqlite:
         archive.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
@@ -147,7 +271,7 @@ def _bury(archive: MessageArchive, these: ColumnElement[bool]) -> int:
 
 
 def _holders(archive: MessageArchive, keys: Iterable[int]) -> dict[int, int]:
-    """Return each message still in use, with one session that uses it."""
+    """Return the messages that an entry still covers, each with one such session."""
     found: dict[int, int] = {}
     query = select(links.c.message_key, entries.c.session_key)
     query = query.join(entries, links.c.entry_key == entries.c.key)
@@ -174,7 +298,7 @@ def _names(archive: MessageArchive, keys: Iterable[int]) -> tuple[str, ...]:
 
 
 def _stale(archive: MessageArchive, keys: Iterable[int]) -> None:
-    """Mark all snapshots of these sessions as stale, in every process."""
+    """Mark every process's snapshots of these sessions as stale."""
     these = sessions.c.key.in_(list(keys))
     archive.execute(update(sessions).where(these).values(edits=sessions.c.edits + 1))
 
@@ -187,7 +311,7 @@ _PAUSE = 0.05
 
 
 def reclaim(database: Database) -> bool:
-    """Clear freed pages; return whether no old byte is left."""
+    """Clear freed pages; return whether all old bytes are gone."""
     try:
         return _of_sqlite(database) if database.is_sqlite else _of_postgresql(database)
     except StoreUnavailable as error:
@@ -202,8 +326,8 @@ def _of_sqlite(database: Database) -> bool:
 
 
 def _of_postgresql(database: Database) -> bool:
-    # A plain VACUUM leaves old bytes in reused pages. FULL rewrites the tables, but copies rows
-    # that an older transaction may still read, and blocks others while it waits.
+    # A plain VACUUM leaves old bytes in reused pages, so FULL rewrites the tables. FULL copies rows
+    # that an older transaction may still read: wait until such transactions have ended.
     now = database.write(lambda a: str(a.execute(text(_TRANSACTION)).scalar()))
     until = time.monotonic() + _PATIENCE
     while database.read(lambda a: a.execute(_BEFORE, {"now": now}).scalar()):
@@ -216,10 +340,10 @@ def _of_postgresql(database: Database) -> bool:
 
 
 _TRANSACTION = "SELECT pg_current_xact_id()::xid"
-"""The number of a transaction that began after the `forget` was committed."""
+"""Query for the number of a transaction that begins after the commit of `forget`."""
 
-# Transaction numbers wrap around, so ages are compared. Transactions in other databases of the
-# server count too: they hold back the snapshots of transactions that begin here.
+# Transaction numbers wrap around: compare ages. Transactions in the server's other databases count
+# too, because a new snapshot here is held back by them.
 _BEFORE = text(
     """
     SELECT count(*) FROM (

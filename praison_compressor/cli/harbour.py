@@ -1,7 +1,7 @@
-"""The demonstration's agent: real, with real tools and HTTP, before a strict local provider.
+"""The demonstration: an agent reads a harbour's logs, against a strict local provider.
 
-Only the two models are scripted: the agent's follows its script and answers only from what it is
-shown; the summarizer's takes notes. No key, no network.
+Agent, tools and HTTP are real. Two models are scripted: the agent's follows `SCRIPT` and answers
+only from what it is shown; the summarizer's takes notes. No key, no network.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
-from ...events import Event
-from ...ledger.recall import SEARCH
-from ...messages import Message, text_of, tool_calls_of
-from ...summaries.prompts import INSTRUCTIONS
-from ...testing import Asked, Call, LocalProvider, Recorded, Reply
-from ...view.frame import is_framed
-from ..terminal import unlogged
+from ..events import Event
+from ..ledger.recall import SEARCH
+from ..messages import Message, text_of, tool_calls_of
+from ..summaries.prompts import INSTRUCTIONS
+from ..testing import Asked, Call, LocalProvider, Recorded, Reply
+from ..view.frame import is_framed
+from .terminal import unlogged
 
 MODEL = "gpt-4"
 """A model whose tokenizer is known exactly; its provider gets no request."""
@@ -201,7 +201,7 @@ def turns() -> Iterator[Outcome]:
         address = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), provider.base_url)
         with mock.patch.dict(os.environ, {**OFFLINE, **address}), unlogged():
             # Imported here: the host reads the environment when it is first imported.
-            from ...praisonai import install, uninstall
+            from ..praisonai import install, uninstall
 
             install()
             try:

@@ -1,0 +1,366 @@
+"""`report`: the life of a session or a transcript on one page of HTML.
+
+A life is read from a store, or found by sending a transcript again as it grew. The page asks for
+nothing on the network, and nothing of a transcript in it is markup.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from markupsafe import Markup
+
+from ..compressor.context_compressor import ContextCompressor
+from ..errors import SessionNotFound, StoreUnavailable
+from ..ledger.memory import MemoryStore
+from ..ledger.outlines import in_order
+from ..ledger.segments import FORGOTTEN, Entry, Epoch, Segment, Store, Usage, in_force
+from ..messages import Message, content_digest, read, text_of
+from ..messages.display import clean, when
+from ..summaries.prompts import rendering
+from ..tokens.counter import TokenCounter
+from ..tokens.models import input_price
+from ..view.frame import is_framed, unframe
+from . import parameters as par
+from .stored import family, in_view
+from .terminal import Unusable, answer, counted, money, number, unlogged
+from .transcripts import put, read_one
+
+WHOLE = "The transcript that the store has, each step of it taken for a request."
+
+ARCHIVED = "The store has not the whole transcript, so its size over time is not shown."
+
+MOST_POINTS = 600
+"""Points of the chart: a screen has no more columns, and each costs a call of the compressor."""
+
+LONGEST_TEXT = 20_000
+"""Characters of one original on the page."""
+
+
+def report(
+    what: Annotated[
+        str, typer.Argument(metavar="SESSION|FILE", help="A session of the store, or a transcript.")
+    ],
+    out: Annotated[
+        str, typer.Option(metavar="FILE", help="Write the page there; - is stdout.")
+    ] = "report.html",
+    model: par.Model = None,
+    window: par.Window = None,
+    keep_tokens: par.KeepTokens = None,
+    auxiliary_model: par.AuxiliaryModel = None,
+    settings: par.Setting = None,
+    conversation: par.Conversation = None,
+    store: par.StoreUrl = None,
+    namespace: par.Namespace = par.DEFAULT,
+    as_json: par.AsJson = False,
+) -> None:
+    """Write one self-contained page that shows the life of a session.
+
+    Context size over time with each compression, each summary beside its originals, masked outputs,
+    lineage, cost. A transcript is sent again as it grew, with these options, to the compressor
+    only: without --auxiliary-model no model is asked.
+
+    $ praison-compressor report talk.jsonl --window 32k --out page.html
+    """
+    config = par.configured(store, namespace, settings, model, window, auxiliary_model, keep_tokens)
+    is_file = os.path.isfile(what)  # never raises, whatever a session is called
+    with unlogged():
+        if is_file:
+            # Not the user's store: a report leaves no session behind.
+            compressor = ContextCompressor(par.with_window(config), store=MemoryStore())
+            messages = read_one(what, conversation)
+            life = life_of_transcript(messages, compressor, title=Path(what).name)
+        else:
+            life = _of_session(what, store, namespace, TokenCounter(config.model))
+    put(out, render(life), source=what if is_file else "-")
+    value = {
+        "out": out,
+        "compressions": life.compressions,
+        "summaries": len(life.cards),
+        "masks": len(life.masks),
+        "tokens_whole": life.last.whole,
+        "tokens_view": life.last.view,
+        "tokens_not_sent": life.not_sent,
+    }
+    written = "" if out == "-" else f"Written to {out}; "
+    shown = [f"{written}{counted(life.compressions, 'compression')}"]
+    answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
+
+
+def _of_session(what: str, store: str | None, namespace: str, tokens: TokenCounter) -> Life:
+    """Return the life of a stored session.
+
+    Raises:
+        Unusable: the name looks like a file, and neither file nor session exists.
+    """
+    try:
+        with par.ledger(store) as opened:
+            par.existing(opened, namespace, what)
+            return life_of_session(opened, namespace, what, tokens)
+    except (SessionNotFound, StoreUnavailable) as error:
+        if os.sep not in what and not what.endswith((".json", ".jsonl")):
+            raise
+        raise Unusable(f"{what}: there is no such file, and no session of that name") from error
+
+
+# ---------------------------------------------------------------- what the page shows
+
+
+@dataclass(frozen=True)
+class Point:
+    """The context at one request, in tokens."""
+
+    messages: int
+    whole: int
+    """Tokens of the transcript so far."""
+    view: int
+    """Tokens of what was sent."""
+    compressed: bool = False
+
+
+@dataclass(frozen=True)
+class Card:
+    """One segment of the ledger beside its originals."""
+
+    number: int
+    segment: Segment
+    epoch: str
+    """The epoch that the segment opened."""
+    standing: bool
+    """Whether the segment is in the view now: neither folded nor forgotten."""
+    text: str
+    messages: Sequence[Message]
+    """The originals."""
+
+    def originals(self) -> Iterator[tuple[str, str, str]]:
+        """Yield reference, role and text of each original.
+
+        A folded segment yields nothing: the segment that replaced it has the same originals.
+        """
+        if self.standing:
+            texts = rendering([dict(message) for message in self.messages])
+            names = in_order(self.number, self.messages)
+            for name, message, text in zip(names, self.messages, texts, strict=True):
+                cut = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
+                yield name, str(message.get("role")), cut.partition("\n")[2] or cut
+
+
+@dataclass(frozen=True)
+class Life:
+    """The size of a session over time, its summaries, its cost."""
+
+    title: str
+    note: str
+    points: tuple[Point, ...] = ()
+    """One for each request; none where the store has only what was compressed."""
+    cards: tuple[Card, ...] = ()
+    """Summaries."""
+    masks: tuple[Card, ...] = ()
+    epochs: tuple[Epoch, ...] = ()
+    forgotten: int = 0
+    usage: Usage = field(default_factory=Usage)
+    price: float | None = None
+    """US dollars that the reading model's provider lists for one input token."""
+    requests_of: Mapping[str, int] = field(default_factory=dict)
+    """Epoch → the request at which the epoch began."""
+
+    @property
+    def last(self) -> Point:
+        """Return the last request; zeros where none is known."""
+        return self.points[-1] if self.points else Point(0, 0, 0)
+
+    @property
+    def compressions(self) -> int:
+        """Count the epochs that compressed."""
+        return len({card.epoch for card in (*self.cards, *self.masks)})
+
+    @property
+    def secrets(self) -> int:
+        """Count the secrets masked in the originals of the view."""
+        cards = (*self.cards, *self.masks)
+        return sum(card.segment.secrets for card in cards if card.standing)
+
+    @property
+    def not_sent(self) -> int:
+        """Count the tokens that compression kept out of all requests together."""
+        return sum(point.whole - point.view for point in self.points)
+
+    @property
+    def not_paid(self) -> float | None:
+        """Return US dollars for the tokens not sent, at the listed price."""
+        return self.price * self.not_sent if self.price and self.points else None
+
+
+def life_of_transcript(
+    messages: Sequence[Any], compressor: ContextCompressor, *, title: str
+) -> Life:
+    """Send the transcript as it grew, step by step, through the compressor.
+
+    Raises:
+        CompressorError: as `ContextCompressor.compress`.
+    """
+    session = compressor.session_id
+    ends, stride = request_ends(messages)
+    for end in ends:
+        compressor.compress_sync(messages[:end], session_id=session)
+    every = f", every {stride} steps" if stride > 1 else ""
+    note = f"The transcript, sent again as it grew{every}, with these options."
+    found = Life("", "")
+    with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored
+        found = _collected(compressor.store, compressor.config.namespace, session)
+    return _drawn(replace(found, title=title, note=note), messages, compressor.tokens)
+
+
+def life_of_session(store: Store, namespace: str, session_id: str, tokens: TokenCounter) -> Life:
+    """Read the life of a stored session.
+
+    Raises:
+        LedgerError: the store cannot be read, or has no such session.
+    """
+    found = _collected(store, namespace, session_id)
+    messages = store.transcript(store.open(namespace, session_id))
+    lengths = [card.segment.transcript_length for card in (*found.cards, *found.masks)]
+    if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
+        return replace(found, note=ARCHIVED, price=input_price(tokens.model))
+    return _drawn(replace(found, note=WHOLE), messages, tokens)
+
+
+def _collected(store: Store, namespace: str, session_id: str) -> Life:
+    """Return a session's life without points."""
+    # A database knows the whole family; the store in memory only the chain.
+    epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
+    session = store.open(namespace, session_id)
+    found = zip(session.entries, in_force(session.entries), in_view(session.entries), strict=True)
+    # An undone segment counts as paid for, and is not shown.
+    cards = [
+        _card(n, entry, standing, store.originals(session, entry) or [])
+        for n, (entry, segment, standing) in enumerate(found, 1)
+        if segment.kind != FORGOTTEN.kind
+    ]
+    return Life(
+        title=session.id,
+        note="",
+        cards=tuple(card for card in cards if card.segment.kind == "summary"),
+        masks=tuple(card for card in cards if card.segment.kind != "summary"),
+        epochs=tuple(epochs),
+        forgotten=sum(entry.forgotten for entry in session.entries),
+        usage=sum((entry.segment.usage for entry in session.entries), Usage()),
+    )
+
+
+def _card(number: int, entry: Entry, standing: bool, messages: Sequence[Message]) -> Card:
+    rendered = entry.segment.rendered
+    text = unframe(rendered) if is_framed(rendered) else text_of(rendered)
+    return Card(number, entry.segment, entry.epoch, standing, text.strip(), messages)
+
+
+# ---------------------------------------------------------------- its size over time
+
+
+def request_ends(messages: Sequence[Message]) -> tuple[list[int], int]:
+    """Return where requests ended, and after how many steps each.
+
+    A request ends after each step; in a long transcript after every few. A message that was added
+    as a repair ends no step.
+    """
+    transcript = read(messages)
+    steps = ([transcript.origins[index] for index in step] for step in transcript.steps)
+    given = ([origin for origin in step if origin is not None] for step in steps)
+    ends = [max(origins) + 1 for origins in given if origins]
+    stride = max(1, -(-len(ends) // MOST_POINTS))
+    return sorted({*ends[::stride], len(messages)}), stride
+
+
+def _drawn(found: Life, messages: Sequence[Message], tokens: TokenCounter) -> Life:
+    """Return the life with its points and the price of a token."""
+    cards = sorted((*found.cards, *found.masks), key=lambda card: card.number)
+    sizes = map(tokens.message, messages)
+    whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]
+    waiting = list(_cuts(messages, cards))
+    saved: dict[frozenset[str], int] = {}
+    points: list[Point] = []
+    begun: dict[str, int] = {}
+    for request, end in enumerate(request_ends(messages)[0], 1):
+        now = [card for cut, card in waiting if cut <= end]
+        del waiting[: len(now)]
+        for card in now:
+            run = frozenset(card.segment.run)
+            saved = {other: size for other, size in saved.items() if not other <= run}
+            saved[run] = sum(map(tokens.message, card.messages)) - card.segment.tokens
+            begun.setdefault(card.epoch, request)
+        points.append(Point(end, whole[end], whole[end] - sum(saved.values()), bool(now)))
+    price = input_price(tokens.model)
+    return replace(found, points=tuple(points), requests_of=begun, price=price)
+
+
+def _cuts(messages: Sequence[Message], cards: Sequence[Card]) -> Iterator[tuple[int, Card]]:
+    """Yield each segment with the number of messages at its time.
+
+    That number is at least the place of its last original. A segment is left out where one of its
+    originals was edited away since.
+    """
+    first: dict[str, int] = {}
+    for index, message in enumerate(messages):
+        first.setdefault(content_digest(message), index)
+    before = 0
+    for card in cards:
+        places = [first.get(content_digest(message), -1) for message in card.messages]
+        if places and min(places) >= 0:
+            before = max(before, card.segment.transcript_length, max(places) + 1)
+            yield before, card
+
+
+# ---------------------------------------------------------------- the page
+
+
+def render(life: Life) -> str:
+    """Return the page."""
+    from jinja2 import Environment, StrictUndefined  # the other commands do not wait for it
+
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    environment.filters.update(
+        clean=clean, number=number, counted=counted, when=when, share=_share, money=money
+    )
+    template = environment.from_string(_part("page.html"))
+    return template.render(
+        life=life,
+        last=life.last,
+        largest=max((point.view for point in life.points), default=0),
+        columns=_columns(life),
+        standing=[card for card in life.cards if card.standing],
+        folded=[card for card in life.cards if not card.standing],
+        family=list(family(life.epochs)),
+        style=_part("page.css") + _part("uPlot.min.css"),
+        library=_part("uPlot.iife.min.js"),
+        script=_part("page.js"),
+    )
+
+
+def _part(name: str) -> Markup:
+    """Read a file of ours, which the page does not escape."""
+    return Markup((files(__package__) / "page" / name).read_text(encoding="utf-8"))
+
+
+def _columns(life: Life) -> dict[str, Any]:
+    """Return the chart's data, column by column."""
+    return {
+        "messages": [point.messages for point in life.points],
+        "whole": [point.whole for point in life.points],
+        "view": [point.view for point in life.points],
+        "compressed": [n for n, point in enumerate(life.points) if point.compressed],
+    }
+
+
+def _share(part: int, whole: int) -> str:
+    return f"{100 * part / whole:.0f} %" if whole else "-"

@@ -1,0 +1,447 @@
+"""The commands on a store: list, show, search, restore, verify and erase what it holds."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ..compressor.context_compressor import ContextCompressor
+from ..config import CompressorConfig
+from ..ledger.passages import lines_of, passages, terms
+from ..ledger.recall import Recall
+from ..ledger.references import HOW, Reference, parse
+from ..ledger.segments import FORGOTTEN, Entry, Epoch, in_force
+from ..ledger.words import Hit
+from ..messages import Message, text_of
+from ..messages.display import excerpt, in_words, one_line, when
+from ..messages.secrets import masks_in
+from ..summaries.prompts import rendering
+from ..tokens.counter import TokenCounter
+from ..view.frame import is_framed, unframe
+from . import parameters as par
+from .terminal import (
+    FOUND_FAULT,
+    Line,
+    Piece,
+    Table,
+    Unusable,
+    answer,
+    complain,
+    counted,
+    number,
+    titled,
+)
+from .transcripts import read_one, write
+
+if TYPE_CHECKING:
+    from ..praisonai.ledgers import Forgotten
+
+
+def sessions(
+    store: par.StoreUrl = None, namespace: par.Namespace = par.DEFAULT, as_json: par.AsJson = False
+) -> None:
+    """List the sessions of a store, the last used first.
+
+    $ praison-compressor sessions --store ledger.db
+    """
+    with par.ledger(store) as opened:
+        found = opened.sessions(namespace)
+        place, others = opened.place, [] if found else opened.namespaces()
+    rows: list[tuple[str | int | None, ...]] = []
+    for info in found:
+        undone = f", {number(info.taken_back)} undone" if info.taken_back else ""
+        compressions = number(info.compressions) + undone
+        rows.append(
+            (info.id, info.parent_id, compressions, info.messages, when(info.updated) or "-")
+        )
+    columns = ("session", "parent", "compressions#", "archived#", "last used")
+    table = Table(columns, rows, spare=("parent", "archived#"))
+    elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
+    none = [f"No sessions in namespace {namespace!r} of {place}."]
+    none.append(elsewhere if others else par.STORED_WHEN)
+    answer(found, [table] if found else none, as_json)
+
+
+# ---------------------------------------------------------------- lineage
+
+
+def lineage(
+    session: par.SessionId,
+    forks: Annotated[bool, typer.Option("--forks", help="Include its forks.")] = False,
+    store: par.StoreUrl = None,
+    namespace: par.Namespace = par.DEFAULT,
+    as_json: par.AsJson = False,
+) -> None:
+    """Show a session's chain of epochs, root first.
+
+    Each compression or undo opened one.
+
+    $ praison-compressor lineage audit --forks --store ledger.db
+    """
+    with par.ledger(store) as opened:
+        par.existing(opened, namespace, session)
+        epochs = (opened.tree if forks else opened.lineage)(namespace, session)
+    drawn = (
+        f"{'    ' * depth}{epoch.id}  ({how} {when(epoch.created) or '-'})"
+        for depth, how, epoch in family(epochs)
+    )
+    answer(epochs, drawn, as_json)
+
+
+def family(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
+    """Yield depth, origin and epoch for each epoch, in order.
+
+    A fork is one deeper than its parent. The origin is "began", "compressed", "undo" or "fork".
+    """
+    depth: dict[str, int] = {}
+    last: dict[str, str] = {}
+    for epoch in epochs:
+        before = last.get(epoch.session_id)
+        is_fork = before is None and epoch.parent_id in depth
+        above = depth.get(before or epoch.parent_id or "", 0)
+        depth[epoch.id] = above + is_fork
+        last[epoch.session_id] = epoch.id
+        how = "undo" if epoch.undoes else "compressed" if before else "began"
+        yield depth[epoch.id], "fork" if is_fork else how, epoch
+
+
+# ---------------------------------------------------------------- show
+
+
+def show(
+    session: par.SessionId,
+    reference: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="REFERENCE",
+            help="s2 (an outline), s2.14 (a message), s2.14:900-940 (lines of it).",
+        ),
+    ] = None,
+    full: Annotated[
+        bool, typer.Option("--full", help="With s2: its text and all its originals.")
+    ] = False,
+    summaries: Annotated[bool, typer.Option("--summaries", help="List no masks.")] = False,
+    live: Annotated[
+        bool, typer.Option("--live", help="List only what is in the view now.")
+    ] = False,
+    store: par.StoreUrl = None,
+    namespace: par.Namespace = par.DEFAULT,
+    as_json: par.AsJson = False,
+) -> None:
+    """List a session's segments, or show what a reference names.
+
+    Summaries, `search` and `report` print references. A long message comes in parts; each part
+    prints the command that reads on.
+
+    $ praison-compressor show audit s1.2 --store ledger.db
+    """
+    with par.ledger(store) as opened:
+        found = par.existing(opened, namespace, session)
+        named = None if reference is None else _named(session, reference, found.entries)
+        entry = found.entries[named.segment - 1] if named else None
+        if full and (named is None or named.message is not None):
+            raise Unusable(f"{reference or ''} --full: expected a segment, such as s2".strip())
+        if named is None or entry is None:
+            _list_segments(session, found.entries, summaries=summaries, live=live, as_json=as_json)
+        elif full or entry.forgotten:
+            _show_segment(named.segment, entry, opened.originals(found, entry), as_json)
+        else:
+            reading = functools.partial(_reading, session, store, namespace)
+            count = TokenCounter(None).text
+            recall = Recall(lambda: opened, lambda: found, count, turn_tokens=None, reading=reading)
+            text = recall.read(str(named), 2_000)
+            answer({"session": session, "reference": str(named), "text": text}, [text], as_json)
+
+
+def _reading(session: str, store: str | None, namespace: str, reference: str) -> str:
+    """Return the command that reads on at a reference, without any password."""
+    words = ["praison-compressor", "show", session, reference]
+    if store is not None and "@" not in store:
+        words += ["--store", store]
+    if namespace != par.DEFAULT:
+        words += ["--namespace", namespace]
+    return shlex.join(words)
+
+
+def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
+    """Parse a reference that the session has.
+
+    Raises:
+        Unusable: it is no reference, or the session has no such segment or message.
+    """
+    named = parse(reference)
+    if named is None:
+        raise Unusable(f"{one_line(reference)!r} is no reference; {HOW}")
+    if not 1 <= named.segment <= len(entries):
+        there = counted(len(entries), "segment")
+        raise Unusable(f"{session}: no segment s{named.segment}, there are {there}")
+    entry = entries[named.segment - 1]
+    count = len(entry.segment.run)
+    if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
+        there = counted(count, "message")
+        raise Unusable(f"{session}: no message {named}, s{named.segment} has {there}")
+    return named
+
+
+def in_view(entries: Sequence[Entry]) -> list[bool]:
+    """Return for each entry whether it is in the view: not undone, not folded."""
+    later: list[frozenset[str]] = []
+    found: list[bool] = []
+    for segment in reversed(in_force(entries)):
+        run = frozenset(segment.run)
+        is_gone = segment.kind == FORGOTTEN.kind or any(run <= other for other in later)
+        found.append(not is_gone)
+        later += [run] if run else []
+    return found[::-1]
+
+
+def _list_segments(
+    session: str, entries: Sequence[Entry], *, summaries: bool, live: bool, as_json: bool
+) -> None:
+    """List segments; neighbouring masks share a row."""
+    listed = [
+        (n, entry, standing)
+        for n, (entry, standing) in enumerate(zip(entries, in_view(entries), strict=True), 1)
+        if (standing or not live) and (entry.segment.kind == "summary" or not summaries)
+    ]
+    value = [{**_segment_json(n, entry), "in_view": standing} for n, entry, standing in listed]
+    rows = [_row(list(run), kind) for (kind, _), run in itertools.groupby(listed, _kind_of_row)]
+    columns = ("reference", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
+    table = Table(columns, rows, spare=("by", "messages#", "tokens before#", "tokens after#"))
+    answer(value, [table if rows else f"{session}: nothing was compressed yet."], as_json)
+
+
+def _kind_of_row(listed: tuple[int, Entry, bool]) -> tuple[str, int]:
+    """Return a segment's kind and, except for masks, its number: equal ones share a row."""
+    n, entry, standing = listed
+    if entry.forgotten:
+        return "forgotten", n
+    kind = entry.segment.kind
+    shown = kind if standing or kind == "undo" else f"{kind}, gone"
+    return shown, 0 if kind in ("mask", "excerpt") else n
+
+
+def _row(run: Sequence[tuple[int, Entry, bool]], kind: str) -> tuple[str | int | None, ...]:
+    (first, entry, _), (last, _, _) = run[0], run[-1]
+    name = f"s{first}" if first == last else f"s{first} to s{last}"
+    if entry.forgotten:
+        return name, kind, None, None, None, None, ""
+    segments = [each.segment for _, each, _ in run]
+    text = unframe(entry.segment.rendered) or text_of(entry.segment.rendered)
+    messages = sum(len(segment.run) for segment in segments)
+    before = sum(segment.source_tokens for segment in segments)
+    after = sum(segment.tokens for segment in segments)
+    by = entry.segment.model or entry.segment.method
+    return name, kind, by, messages, before, after, excerpt(text, 60)
+
+
+def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
+    known: dict[str, Any] = {"reference": f"s{n}", "forgotten": entry.forgotten}
+    known |= {"epoch": entry.epoch, "hash": entry.hash}
+    return known if entry.forgotten else known | asdict(entry.segment)
+
+
+def _show_segment(n: int, entry: Entry, messages: Sequence[Any] | None, as_json: bool) -> None:
+    value = {**_segment_json(n, entry), "originals": messages}
+    if entry.forgotten:
+        gone = f"Segment s{n} was forgotten; only its link in the chain is left."
+        answer(value, [gone], as_json)
+        return
+    found = entry.segment
+    title = f"s{n}: {counted(len(found.run), 'message')}, {found.model or found.method}"
+    shown = [*titled(title, text_of(found.rendered))]
+    if messages is not None:
+        originals = "\n\n".join(rendering(messages))
+        shown += titled(f"the {counted(len(messages), 'original')}", originals)
+    answer(value, shown, as_json)
+
+
+# ---------------------------------------------------------------- search
+
+
+def search(
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to find.")],
+    session: Annotated[
+        str | None, typer.Option(metavar="ID", help="Search only this session.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option(parser=par.number_in, metavar="N", help="List at most N messages.")
+    ] = 10,
+    store: par.StoreUrl = None,
+    namespace: par.Namespace = par.DEFAULT,
+    as_json: par.AsJson = False,
+) -> None:
+    """Find messages of stored sessions by their words, best first.
+
+    Each hit has the reference that `show SESSION REFERENCE` reads and the digest that `forget`
+    takes. A message that was never compressed has no reference; `restore` writes it.
+
+    $ praison-compressor search "port 9090" --session audit --store ledger.db
+    """
+    with par.ledger(store) as opened:
+        if session is not None:
+            par.existing(opened, namespace, session)
+        hits = opened.search(namespace, query, session, limit)
+        names = {hit.session_id for hit in hits if hit.entry}
+        entries = {name: opened.open(namespace, name).entries for name in names}
+    shown: list[Piece] = []
+    value = []
+    for hit in hits:
+        where = _where(hit, entries.get(hit.session_id, ()), query)
+        value.append({**asdict(hit), "reference": where})
+        title = f"{hit.session_id} {where or '(not compressed)'}"
+        shown.append(Line(f"{title}  {hit.message.get('role')}", "bold"))
+        shown += [f"    {hit.snippet}", Line(f"    {hit.digest}", "dim")]
+    answer(value, shown or ["Nothing found."], as_json)
+
+
+def _where(hit: Hit, entries: Sequence[Entry], query: str) -> str | None:
+    """Return the reference of a hit's best lines, or None."""
+    segment = next((n for n, entry in enumerate(entries, 1) if entry.hash == hit.entry), None)
+    if segment is None:
+        return None
+    found = Reference(segment, hit.ordinal + 1)
+    lines = lines_of(in_words(hit.message))
+    best = next(iter(passages(lines, terms(query), 1)), None)
+    if best is None or best.last - best.first + 1 == len(lines):
+        return str(found)
+    return str(found.lines(best.first, best.last))
+
+
+# ---------------------------------------------------------------- restore, verify
+
+
+def restore(
+    session: par.SessionId,
+    view: Annotated[
+        str | None,
+        typer.Option(metavar="FILE", help="A view of it: originals replace its summaries."),
+    ] = None,
+    out: Annotated[str, typer.Option(metavar="FILE", help="Write there; - is stdout.")] = "-",
+    store: par.StoreUrl = None,
+    namespace: par.Namespace = par.DEFAULT,
+    as_json: par.AsJson = False,
+) -> None:
+    """Write a session's transcript, as of its last compression.
+
+    With --view the command writes the transcript that the view represents. Secrets that the
+    ledger masked stay masked.
+
+    $ praison-compressor restore audit --store ledger.db --out whole.jsonl
+    """
+    with par.ledger(store) as opened:
+        par.existing(opened, namespace, session)
+        compressor = ContextCompressor(CompressorConfig(namespace=namespace), store=opened)
+        given = None if view is None else read_one(view)
+        messages = compressor.verbatim(given, session_id=session)
+    if not messages:
+        raise Unusable(f"nothing is left of {session}: its messages were forgotten")
+    write(out, messages, source=view or "-")
+    lacking = list(_lacking(messages))
+    if out == "-":
+        for each in lacking:
+            complain(each, kind="note: ")
+        return
+    value = {"session": session, "messages": len(messages), "out": out, "lacking": lacking}
+    written = f"{counted(len(messages), 'message')} written to {out}"
+    answer(value, [written, *(Line(f"{each}.", "yellow") for each in lacking)], as_json)
+
+
+def _lacking(messages: Sequence[Message]) -> Iterator[str]:
+    """Yield how the messages differ from the originals."""
+    summaries = sum(map(is_framed, messages))
+    if summaries:
+        yield f"{counted(summaries, 'summary', 'summaries')} left: not of this session's ledger"
+    masked = masks_in(messages)
+    if masked:
+        yield f"{counted(masked, 'secret')} masked: the ledger never held more"
+
+
+def verify(
+    session: Annotated[
+        str | None, typer.Argument(metavar="SESSION", help="Only this session.")
+    ] = None,
+    store: par.StoreUrl = None,
+    namespace: Annotated[str | None, typer.Option(metavar="NAME", help="Only this tenant.")] = None,
+    as_json: par.AsJson = False,
+) -> None:
+    """Compute every hash of the ledger again, and compare.
+
+    Exit code 1 when one differs.
+
+    $ praison-compressor verify audit --store ledger.db
+    """
+    with par.ledger(store) as opened:
+        if session is not None:
+            namespace = namespace or par.DEFAULT
+            par.existing(opened, namespace, session)
+        faults = opened.verify(namespace, session)
+        what = session or opened.place
+    sound = f"Sound: every hash and every original of {what} agrees."
+    shown: list[Piece] = [Line(str(fault), "red") for fault in faults]
+    answer({"sound": not faults, "faults": faults}, shown or [sound], as_json)
+    if faults:
+        raise typer.Exit(FOUND_FAULT)
+
+
+# ---------------------------------------------------------------- forget
+
+
+def forget(
+    target: Annotated[
+        str | None,
+        typer.Argument(metavar="TARGET", help="A session, or a message's digest sha256:..."),
+    ] = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    store: par.StoreUrl = None,
+    namespace: par.Namespace = par.DEFAULT,
+    as_json: par.AsJson = False,
+) -> None:
+    """Erase a session or one message, and the summaries that covered it.
+
+    There is no way back. Later summaries go too, since their writer was shown the erased ones.
+    The chain keeps a tombstone and still verifies. A fork loses what it inherited. Without
+    TARGET the command clears freed pages that an earlier run could not clear.
+
+    $ praison-compressor forget audit --yes --store ledger.db
+    """
+    with par.ledger(store) as opened:
+        if target is None:
+            cleared = opened.clear_pages()
+            said = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
+            answer({"pages_cleared": cleared}, [said], as_json)
+            return
+        # A target that does not exist is an error before any question.
+        if target.startswith("sha256:"):
+            opened.check_message(namespace, target)
+        else:
+            par.existing(opened, namespace, target)
+        question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
+        if not yes and not typer.confirm(question, err=True):
+            raise Unusable("nothing was erased")
+        from ..praisonai.ledgers import default_host
+        from ..praisonai.ledgers import forget as forget_in_host_too
+
+        found = forget_in_host_too(opened, namespace, target, default_host())
+    answer({**asdict(found.erased), "left": found.left}, _erased(found), as_json)
+
+
+_PAGES_LEFT = "Freed pages could not be cleared yet; run `forget` without a target later."
+
+
+def _erased(found: Forgotten) -> Iterator[Piece]:
+    done = found.erased
+    yield f"Erased: {counted(done.messages, 'message')}, {counted(done.segments, 'segment')}."
+    for name in done.still_in:
+        held = "holds some of the same messages itself, or was forked from it and lacks them now"
+        yield Line(f"Session {name} {held}.", "yellow")
+    for sentence in found.left:
+        yield Line(f"Left: {sentence}.", "yellow")
+    if not done.pages_cleared:
+        yield Line(_PAGES_LEFT, "yellow")

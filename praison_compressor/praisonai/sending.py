@@ -1,0 +1,322 @@
+"""Send the requests of one agent as their views; learn from answers and refusals."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+import threading
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+from ..compressor.context_compressor import ContextCompressor
+from ..compressor.result import CompressResult
+from ..events import Event
+from ..messages import Message
+from ..messages.completing import Completed
+from ..messages.forks import renewed
+from ..tokens.models import overflow_of
+from .conversations import Conversation, Turn
+from .engines import Engines, bill
+from .notices import Notices
+from .requests import (
+    ROLES,
+    HostRequest,
+    alternating,
+    carries_conversation,
+    refused_in,
+    unbound,
+    without_window,
+)
+from .settings import RecallTools
+from .whose import Whose
+
+log = logging.getLogger(__name__)
+
+TURN_MESSAGES = 40
+"""After that number of messages a long turn may read of the archive again."""
+
+
+class Sender:
+    """Send an agent's requests. Nothing of ours raises into a turn of the agent.
+
+    What is remembered between turns is a conversation's (`conversations`). The agent's are what
+    holds for every conversation: learned windows, refused keys, and failures that were logged once.
+    """
+
+    def __init__(
+        self,
+        agent: weakref.ref[Any],
+        engines: Engines,
+        notices: Notices,
+        recall: RecallTools,
+        *,
+        automatic: bool,
+    ) -> None:
+        """`automatic`: False compresses only what the model would refuse."""
+        self._agent = agent
+        self._engines = engines
+        self._notices = notices
+        self._recall = recall
+        self._automatic = automatic
+        self.whose = Whose(agent, self, engines)
+        self.passed = 0
+        """Requests of this agent that have passed in this process."""
+        self._failures: set[str] = set()
+        self._refused: set[tuple[str | None, str]] = set()
+        self._lock = renewed(threading.Lock())
+
+    # ------------------------------------------------------------ turns
+
+    @contextmanager
+    def turn(self) -> Iterator[Turn]:
+        """Run a turn of the agent; log once if no request of a turn passed us.
+
+        Then the host has moved, or another system answers for the model.
+        """
+        before, turn = self.passed, self.whose.begun()
+        has_failed = False
+        try:
+            yield turn
+        except Exception:
+            has_failed = True
+            raise
+        finally:
+            self.whose.end(turn)
+            self._end(turn, self.whose.history or (), has_failed=has_failed)
+        if self.passed == before and self._is_new("unseen"):
+            log.warning(
+                "agent %s: a turn ended and no request passed the compressor: another answered for "
+                "the model, or the host has moved (`praison-compressor doctor` tries it)",
+                self._name(),
+            )
+
+    def _end(self, turn: Turn, history: Sequence[Any], *, has_failed: bool) -> None:
+        """Add a turn's answer to what its conversation carried; never raise."""
+        if turn.conversation is None:
+            return
+        try:
+            journal, engine = turn.conversation.journal, self._engines.of(None)
+            journal.end(history, engine, has_failed=has_failed)
+        except Exception:
+            log.exception("agent %s: the turn's answer is not remembered", self._name())
+
+    def settle(self, turn: Turn) -> None:
+        """Record a finished turn's answer where its conversation is recorded; never raise."""
+        if turn.conversation is None or not self._engines.config.keep_tool_steps:
+            return
+        try:
+            turn.conversation.journal.settle(self._engines.of(None))
+            self.whose.bound_journals()
+        except Exception:
+            log.exception("agent %s: the turn's answer is not recorded", self._name())
+
+    # ------------------------------------------------------------ views
+
+    async def view(self, request: HostRequest) -> Sequence[Message]:
+        """Return the messages to send; never block the event loop."""
+        self.passed += 1
+        try:
+            request = replace(request, messages=without_window(self._agent(), request.messages))
+            if self._compresses(request):
+                view: Sequence[Message] = (await self._compress(request)).messages
+            else:
+                view = await asyncio.to_thread(self._projected, request)
+        except Exception as error:
+            view = await asyncio.to_thread(self._best, request, error)
+        foreign = self.whose.for_reading.journal.of_another_model()
+        if foreign:
+            view = [unbound(message) if id(message) in foreign else message for message in view]
+        return alternating(view) if ROLES in self.refused(request) else view
+
+    def _compresses(self, request: HostRequest) -> bool:
+        """Return whether the request may move its session on: it carries the conversation."""
+        if not self._automatic:
+            return False
+        if carries_conversation(self._agent(), request.messages):
+            return True
+        said = (
+            "agent %s: a request of %d messages to %s is no part of the conversation: not recorded"
+        )
+        log.debug(said, self._name(), len(request.messages), request.model)
+        return False
+
+    async def _compress(self, request: HostRequest) -> CompressResult:
+        async with self._notices.during(request):
+            # In a thread: a store may have to be opened, a vocabulary to be read.
+            found, request, engine, beside, overhead = await asyncio.to_thread(
+                self._prepared, request
+            )
+            result = await engine.compress(
+                request.messages, **found.options, overhead_tokens=overhead
+            )
+        self._remember(found, request, result, beside)
+        return result
+
+    def _prepared(
+        self, request: HostRequest
+    ) -> tuple[Conversation, HostRequest, ContextCompressor, int, int]:
+        """Return conversation, completed request, engine, tokens beside it, and overhead."""
+        self._engines.open()
+        found, request = self._completed(request)
+        measured, overhead = self._engines.measured(request), self._engines.overhead(request)
+        return found, request, self._engines.of(request.model), measured, overhead
+
+    async def compress_now(
+        self, done: Completed, found: Conversation, focus: str | None
+    ) -> CompressResult:
+        """Compress a conversation between two turns; `focus` names what the summary must keep.
+
+        Raises:
+            CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
+        """
+        now = HostRequest(done.messages)
+        async with self._notices.during(now):
+            engine = await asyncio.to_thread(self._engines.focused, focus)
+            result = await engine.compress(now.messages, **found.options, force=True)
+        self._remember(found, now, result, found.overhead_tokens, done.back)
+        return result
+
+    def _remember(
+        self,
+        found: Conversation,
+        request: HostRequest,
+        result: CompressResult,
+        beside: int,
+        back: Sequence[Message] | None = None,
+    ) -> None:
+        """Remember a result; offer recall, bill and report the compression."""
+        found.remember(result, self._engines.of(request.model), beside, request.model, back)
+        if self._engines.config.recall and (result.segments or result.masked):
+            self._recall.give(self._agent())
+        users = sum(message.get("role") == "user" for message in request.messages)
+        found.progress = users, len(request.messages) // TURN_MESSAGES
+        bill(self._agent(), result.usage)
+        if result.written or result.newly_masked:
+            status = found.status(self._engines.of(found.model))
+            found.notice = self._notices.compressed(status)
+
+    def _completed(self, request: HostRequest) -> tuple[Conversation, HostRequest]:
+        """Return a request's conversation, and the request with what the host dropped."""
+        found = self.whose.carrying(request)
+        if not self._engines.config.keep_tool_steps:
+            return found, request
+        turn = self.whose.turn
+        bound = 0 if turn is None else turn.bound
+        try:
+            messages = found.journal.complete(
+                request.messages, self._engines.of(None), turn=turn, bound=bound
+            )
+        except Exception:
+            log.exception("agent %s: sent without the steps of earlier turns", self._name())
+            return found, request
+        return found, replace(request, messages=messages)
+
+    def _projected(self, request: HostRequest) -> Sequence[Message]:
+        """Return the ledger's view, smaller only if the model would refuse it."""
+        self._engines.open()
+        return self._fitted(request, target_tokens=self._engines.room(request))
+
+    def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
+        """Return the best view after a failure of ours; log the cause once.
+
+        The failure must not end the turn.
+        """
+        cause = f"{type(error).__name__}: {error}"
+        # The same again, with other numbers, is not news.
+        if self._is_new(re.sub(r"\d+", "#", cause)):
+            said = "the store's failure, as logged" if self._is_logged(error) else cause
+            log.warning("agent %s: sent as well as it fits: %s", self._name(), said)
+        self._notices(Event("failed", self.whose.for_reading.session_id, {"reason": cause}))
+        try:
+            overhead = self._engines.overhead(request)
+            return self._fitted(request, logged=error, overhead_tokens=overhead)
+        except Exception:
+            log.exception("agent %s: sent as it is", self._name())
+            return request.messages
+
+    def _fitted(self, request: HostRequest, **options: Any) -> Sequence[Message]:
+        """Return the best view without recording it in the ledger."""
+        engine = self._engines.of(request.model)
+        if not carries_conversation(self._agent(), request.messages):
+            found = self.whose.for_reading
+            return engine.best(request.messages, **found.options, **options).messages
+        found, request = self._completed(request)
+        result = engine.best(request.messages, **found.options, **options)
+        found.remember(result, engine, self._engines.measured(request), request.model)
+        return result.messages
+
+    def _is_new(self, failure: str) -> bool:
+        """Return True the first time; remember it."""
+        with self._lock:
+            is_new = failure not in self._failures
+            self._failures.add(failure)
+        return is_new
+
+    def _is_logged(self, error: Exception) -> bool:
+        """Return whether the running conversation's journal has logged this failure."""
+        found = self.whose.running
+        return found is not None and found.journal.failure == str(error)
+
+    # ------------------------------------------------------------ answers and refusals
+
+    def offering(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return the request's parameters, with the recall tools after the first compression."""
+        try:
+            return self._recall.offered(self._agent(), params)
+        except Exception:
+            log.exception("agent %s: sent without the recall tools", self._name())
+            return params
+
+    async def called(self, request: HostRequest, made: Message | None) -> None:
+        """Record an answer's calls: the turn may stop before their results."""
+        found = self.whose.running
+        if made is None or found is None or not self._engines.config.keep_tool_steps:
+            return
+        try:
+            if carries_conversation(self._agent(), request.messages):
+                engine = self._engines.of(request.model)
+                await asyncio.to_thread(found.journal.call, made, engine)
+        except Exception:
+            log.exception("agent %s: the calls of an answer are not recorded", self._name())
+
+    def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
+        """Learn from the prompt tokens that the provider reports for what was sent."""
+        try:
+            self._engines.of(request.model).tokens.calibrate(sent, reported, request.tools)
+        except Exception:
+            log.exception("agent %s: nothing learned from the usage", self._name())
+
+    def refused(self, request: HostRequest) -> frozenset[str]:
+        """Return what the request's model has refused."""
+        return frozenset(what for model, what in self._refused if model == request.model)
+
+    async def other_view(
+        self, request: HostRequest, sent: Sequence[Message], error: Exception
+    ) -> Sequence[Message] | None:
+        """Return another view if the refusal says what to change, else None."""
+        learned = await asyncio.to_thread(self._learned, request, sent, error)
+        return await self.view(request) if learned else None
+
+    def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
+        """Learn from a refusal what the model takes; return whether it was learned."""
+        what = refused_in(error)
+        if what is not None and what not in self.refused(request):
+            log.info("agent %s: %s does not take %s", self._name(), request.model, what)
+            self._refused.add((request.model, what))
+            return True
+        refused = overflow_of(error)
+        if refused is None:
+            return False
+        window = self._engines.shrink(request, sent, refused)
+        log.warning(
+            "agent %s: %s refused the request as too long; its window is now taken as %d tokens",
+            *(self._name(), request.model, window),
+        )
+        return True
+
+    def _name(self) -> str:
+        return str(getattr(self._agent(), "display_name", "(gone)"))
