@@ -95,7 +95,7 @@ def _hosts_own() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _ended_at(provider: LocalProvider, most: int) -> Iterator[None]:
-    """Let everything fit after so many requests: the host alone begins a refused turn again."""
+    """Let everything fit after `most` requests: the host alone repeats a refused turn."""
     done = threading.Event()
 
     def watch() -> None:

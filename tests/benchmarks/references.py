@@ -38,7 +38,7 @@ AWAY = 7
 def compressed(
     messages: Sequence[Message], rounds: int, share: float
 ) -> tuple[ContextCompressor, list[Message]]:
-    """The compressor of a session that grew in rounds, and its last view."""
+    """Compress a session that grows in rounds; return the compressor and the last view."""
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", recall=True), store=MemoryStore())
     view: list[Message] = []
     for number in range(1, rounds + 1):
@@ -54,7 +54,7 @@ def compressed(
 
 
 def cited(view: Sequence[Message]) -> list[tuple[str, str]]:
-    """Each reference in the summaries of a view, with the words that it stands beside."""
+    """Return each reference of a view's summaries with the words beside it."""
     return [
         found for message in filter(is_framed, view) for found in ENTRY.findall(unframe(message))
     ]
@@ -63,13 +63,13 @@ def cited(view: Sequence[Message]) -> list[tuple[str, str]]:
 def leads_back(
     ours: ContextCompressor, references: str, beside: str, tokens: int = GENEROUS
 ) -> bool:
-    """Whether all words beside a reference stand in what a reader gets for it."""
+    """Return whether a reader of the reference gets all words beside it."""
     read = (ours.read(each, session_id="s", tokens=tokens) for each in references.split())
     return words(quoted(beside)) <= words("\n".join(read))
 
 
 def away(ours: ContextCompressor, references: str) -> str:
-    """References to other messages of the same segments."""
+    """Return references to other messages of the same segments."""
     entries = ours.store.open("default", "s").entries
     others = []
     for segment, place in re.findall(r"s(\d+)\.(\d+)", references):
@@ -79,17 +79,17 @@ def away(ours: ContextCompressor, references: str) -> str:
 
 
 def quoted(beside: str) -> str:
-    """The words beside a reference without labels, sizes and gaps; a gap may cut a word."""
+    """Return the words beside a reference, without labels, sizes and gaps."""
     return GAP.sub(" ", LABEL.sub(" ", beside))
 
 
 def words(text: str) -> set[str]:
-    """The words of a text, without the escapes of JSON."""
+    """Return the words of a text, without the escapes of JSON."""
     return set(re.findall(r"\w+", re.sub(r"\\+[nrt]", " ", text).casefold()))
 
 
 def row(name: str, messages: Sequence[Message], rounds: int, share: float, tokens: int) -> Row:
-    """What became of one session's references."""
+    """Return the figures of one session's references."""
     ours, view = compressed(messages, rounds, share)
     found = list(cited(view))
     wrong = [pair for pair in found if not leads_back(ours, *pair, tokens)]

@@ -72,8 +72,8 @@ class Kept:
     def words(self) -> str:
         """Words that a model reads or hears."""
         parts = [part.get("text", "") for part in self.item.get("content", ())]
-        told = [str(self.item.get(key, "")) for key in ("name", "arguments", "output")]
-        return " ".join(text for text in [*parts, self.spoken, *told] if text)
+        called = [str(self.item.get(key, "")) for key in ("name", "arguments", "output")]
+        return " ".join(text for text in [*parts, self.spoken, *called] if text)
 
     @property
     def tokens(self) -> int:
@@ -233,7 +233,7 @@ class Connection:
             raise Refusal("invalid_value", f"unknown event {kind!r}")
         if self.server.refuse_next.get(kind, 0) > 0:
             self.server.refuse_next[kind] -= 1
-            raise Refusal("server_error", "told to refuse it")
+            raise Refusal("server_error", "refused as asked")
         _, shape = _CLIENT_EVENTS[kind]
         if shape is not None:
             try:

@@ -197,7 +197,7 @@ def test_an_example_that_is_called_wrongly_says_how_it_is_called(
 
 
 def test_the_recall_example_reads_the_original_back(capsys: pytest.CaptureFixture[str]) -> None:
-    """What the summary stands for comes back word for word, by the reference that search gave."""
+    """A summarized message comes back word for word by the reference that search gave."""
     original = example("recall_tool").main()
     assert "Day 23: the Marigold, with a broken mast, 14 crates of tea." in original
     assert "search says" in capsys.readouterr().out
