@@ -15,7 +15,7 @@ from tests.helpers.transcripts import call
 
 
 def written(sketch: str) -> tuple[list[Message], list[int]]:
-    """Return messages and tokens of `s10 u20 a30 c5 r100`: system, user, assistant, call, result."""
+    """Return messages and tokens: `s10 u20 a30 c5 r9` is system, user, assistant, call, result."""
     messages: list[Message] = []
     for number, word in enumerate(sketch.split()):
         kind = word[0]
