@@ -234,6 +234,6 @@ def prefix_shares(requests: Sequence[Any]) -> list[float]:
 
 
 def summaries_in(record: Any) -> list[str]:
-    """Return the summaries that a request carries: they change with a compression alone."""
+    """Return the summaries and masks of a request: they change with a compression alone."""
     texts = (str(message.get("content")) for message in record.messages)
-    return [text for text in texts if "<conversation-summary>" in text]
+    return [text for text in texts if "<conversation-summary>" in text or "[masked] " in text]

@@ -9,7 +9,6 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from praison_compressor.messages import ToolCall
 from tests.hostile.generating import broken, valid
 
 Message = dict[str, Any]
@@ -65,8 +64,3 @@ def transcripts(max_turns: int = 8) -> st.SearchStrategy[list[Message]]:
 def broken_transcripts() -> st.SearchStrategy[list[Message]]:
     """Generate a faulty transcript: results lost, doubled, moved, contents missing."""
     return _by_chance(broken, 5)
-
-
-def facts_call(name: str, /, **arguments: Any) -> ToolCall:
-    """Return a call as it is read."""
-    return ToolCall("c", name, json.dumps(arguments))
