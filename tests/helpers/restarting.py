@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -40,8 +42,11 @@ class Program:
         asked = hosting.context(self, **place)
         return hosting.agent(self, self.path, asked, tools=[hosting.look_up], memory=memory)
 
-    def serve(self, asks: Connection) -> None:
+    def serve(self, asks: Connection, environment: dict[str, str], folder: str) -> None:
         """Answer each prompt that comes."""
+        os.environ.clear()  # a fork server has its own
+        os.environ.update(environment)
+        os.chdir(folder)
         made = self.agent()
         while True:
             (said,) = hosting.MODES[self.mode](made, [asks.recv()])
@@ -54,12 +59,18 @@ def program(provider: LocalProvider, *given: Any, **more: Any) -> Program:
 
 
 class Running:
-    """One run of a program, until it is killed."""
+    """One run of a program, until it is killed.
 
-    def __init__(self, ran: Program, method: str = "fork") -> None:
+    A server that has read the host once forks each run: reading it takes seconds. With "fork" this
+    process does.
+    """
+
+    def __init__(self, ran: Program, method: str = "forkserver") -> None:
+        context: Any = multiprocessing.get_context(method)
+        context.set_forkserver_preload(["praisonaiagents", "litellm", "praison_compressor.cli"])
         self.asks, theirs = multiprocessing.Pipe()
-        target, context = ran.serve, multiprocessing.get_context(method)
-        self.process = context.Process(target=target, args=(theirs,), daemon=True)  # type: ignore[attr-defined]
+        given = (theirs, dict(os.environ), os.getcwd())
+        self.process = context.Process(target=ran.serve, args=given, daemon=True)
         self.process.start()
         theirs.close()
 
@@ -74,13 +85,7 @@ class Running:
         self.process.join()
 
 
-class Numbered:
-    """Arguments of tool calls, each different from all before it."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, tool: str, nth: int) -> dict[str, Any]:
-        """Return the arguments of the next call."""
-        self.count += 1
-        return hosting.numbered(tool, self.count)
+def numbered() -> Callable[[str, int], dict[str, Any]]:
+    """Return arguments of tool calls, each different from all before it."""
+    numbers = itertools.count(1)
+    return lambda tool, nth: hosting.numbered(tool, next(numbers))
