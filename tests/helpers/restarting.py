@@ -15,6 +15,7 @@ from praisonaiagents import Agent, MemoryConfig
 
 from praison_compressor.testing import LocalProvider
 from tests.helpers import hosting
+from tests.helpers.processes import begun
 
 SESSION = "desk"
 HOST, HISTORY, OPTION = KEPT = ("host's session", "host's history", "session_id=")
@@ -42,11 +43,8 @@ class Program:
         asked = hosting.context(self, **place)
         return hosting.agent(self, self.path, asked, tools=[hosting.look_up], memory=memory)
 
-    def serve(self, asks: Connection, environment: dict[str, str], folder: str) -> None:
+    def serve(self, asks: Connection) -> None:
         """Answer each prompt that comes."""
-        os.environ.clear()  # a fork server has its own
-        os.environ.update(environment)
-        os.chdir(folder)
         made = self.agent()
         while True:
             (said,) = hosting.MODES[self.mode](made, [asks.recv()])
@@ -59,19 +57,11 @@ def program(provider: LocalProvider, *given: Any, **more: Any) -> Program:
 
 
 class Running:
-    """One run of a program, until it is killed.
-
-    A server that has read the host once forks each run: reading it takes seconds. With "fork" this
-    process does.
-    """
+    """One run of a program, until it is killed."""
 
     def __init__(self, ran: Program, method: str = "forkserver") -> None:
-        context: Any = multiprocessing.get_context(method)
-        context.set_forkserver_preload(["praisonaiagents", "litellm", "praison_compressor.cli"])
         self.asks, theirs = multiprocessing.Pipe()
-        given = (theirs, dict(os.environ), os.getcwd())
-        self.process = context.Process(target=ran.serve, args=given, daemon=True)
-        self.process.start()
+        self.process = begun(ran.serve, theirs, method=method)
         theirs.close()
 
     def ask(self, prompt: str, patience: float = 60) -> str | None:

@@ -25,6 +25,7 @@ from praison_compressor import CompressorConfig
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Summarizer, Worker
 from tests.helpers.hosting import at_home
+from tests.helpers.processes import python
 from tests.helpers.stores import Postgres
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -352,8 +353,7 @@ def test_the_yaml_example_needs_no_python(provider: LocalProvider, tmp_path: Pat
     environment = environment_of(provider)
     environment["PYTHONPATH"] = os.pathsep.join([str(site.parent), str(EXAMPLES.parent)])
     environment["HOME"] = str(tmp_path)
-    command = [sys.executable, "-c", RUN_WORKFLOW]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = python("-c", RUN_WORKFLOW, folder=folder, environment=environment)
     assert done.returncode == 0, done.stderr
     status, kept, words = json.loads(done.stdout.strip().splitlines()[-1])
     assert (status, kept) == ("completed", 10_000)
