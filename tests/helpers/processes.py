@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # the server must not fetch it
+
 PATIENCE_SECONDS = 600
 
 
@@ -21,7 +23,7 @@ def begun(work: Callable[..., object], *given: Any, method: str = "forkserver") 
 
 
 def python(
-    *words: str, folder: Path, environment: Mapping[str, str]
+    *words: str, folder: str | Path, environment: Mapping[str, str]
 ) -> subprocess.CompletedProcess[str]:
     """Run Python's `-c SCRIPT` or `-m MODULE` with arguments to its end."""
     with tempfile.TemporaryDirectory() as place:
