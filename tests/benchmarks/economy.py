@@ -33,16 +33,16 @@ SUMMARY = "The work went on as planned; the parser, its tests and the report are
 
 @dataclass
 class Account:
-    """What one way of keeping a conversation short did over the session."""
+    """The sums of one way over the session."""
 
     name: str
     counter: TokenCounter
     calls: int = 0
     auxiliary: int = 0
     removed: int = 0
-    """Tokens of messages that summaries stand for at the end."""
+    """Tokens of the messages that summaries replace at the end."""
     seen: set[str] = field(default_factory=set)
-    """Planted facts that its summarizer was ever shown."""
+    """Planted facts that the summarizer was shown."""
     requests: list[list[Message]] = field(default_factory=list)
     note: str = ""
 
@@ -57,13 +57,13 @@ class Account:
         return f"{SUMMARY}{self.calls} {some}"
 
     def kept(self) -> float:
-        """Of each request's tokens those with which the next one begins, the mean share."""
+        """Return the mean share of a request with which the next one begins."""
         pairs = itertools.pairwise(self.requests)
         shares = [self._tokens(a[: _common(a, b)]) / self._tokens(a) for a, b in pairs]
         return sum(shares) / len(shares)
 
     def uncached(self) -> int:
-        """Tokens of all requests that were not the beginning of the one before."""
+        """Count the tokens that were not in the request before."""
         pairs = itertools.pairwise([[], *self.requests])
         return sum(self._tokens(b[_common(a, b) :]) for a, b in pairs)
 
@@ -77,7 +77,7 @@ def _common(a: Sequence[Message], b: Sequence[Message]) -> int:
 
 
 def session(turns: int, output_words: int) -> list[Message]:
-    """A question with a planted fact, a call, its result, an answer, and so on."""
+    """Return turns of a question with a planted fact, a call, its result, an answer."""
     chance = random.Random(7)
     messages: list[Message] = [{"role": "system", "content": "You are a coding agent. " * 40}]
     for turn in range(turns):
@@ -162,7 +162,7 @@ def row(account: Account) -> list[object]:
 
 
 def accounts(messages: list[Message], window: int) -> Iterator[Account]:
-    """Every way over the session, one after the other."""
+    """Yield every way over the session."""
     run = functools.partial(measured, messages=messages, window=window)
     no_masks = functools.partial(ours, tool_policies={"*": "summarize"})
     mine = run("ours", ours)
