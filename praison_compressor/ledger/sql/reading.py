@@ -393,9 +393,9 @@ def search(
         return known[keys[digest]] if known else _place_of(archive, keys[digest])
 
     found: list[Hit] = []
-    for every in (True, False):  # documents with any of the words only where none has all
+    for some in archive.candidates(namespace, wanted, linked):  # any word only where none has all
         named = {}
-        for key, message in sorted(archive.holding(namespace, wanted, linked, every=every).items()):
+        for key, message in sorted(some.items()):
             named[key] = content_digest(message)
             pool[named[key]], keys[named[key]] = message, key
         runs = [[named[key] for key in run if key in named] for run in (linked or {}).values()]
