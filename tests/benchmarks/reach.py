@@ -1,4 +1,4 @@
-"""What the archive in an agent's reach costs: tokens of a request, milliseconds of a search.
+"""What the archive in an agent's reach costs: tokens of a request, CPU time of a search.
 
     python -m tests.benchmarks.reach [--messages 2000]
 
@@ -57,10 +57,14 @@ def searches(messages: int) -> Iterator[tuple[object, ...]]:
         for name, query in QUERIES.items():
             times = []
             for _ in range(5):
-                started = time.perf_counter()
+                started = time.process_time()
                 search(query)
-                times.append((time.perf_counter() - started) * 1_000)
-            yield f"search in {messages:,} messages, {name}, ms", f"{min(times):.0f}", MOST_MS
+                times.append((time.process_time() - started) * 1_000)
+            yield (
+                f"search in {messages:,} messages, {name}, ms of CPU",
+                f"{min(times):.0f}",
+                MOST_MS,
+            )
         store.close()
 
 
