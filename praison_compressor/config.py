@@ -68,6 +68,7 @@ _seconds = _checked("a positive number up to 1e9", lambda v: _is_number(v) and 0
 _switch = _checked("True or False", lambda v: isinstance(v, bool))
 _text = _checked("a text", lambda v: isinstance(v, str))
 _name = _checked("a name that is not empty", lambda v: isinstance(v, str) and v.strip())
+_ttl = _checked('"5m" or "1h"', lambda v: v in ("5m", "1h"))
 _path = _checked(STORES, lambda v: os.fspath(v))
 
 
@@ -124,6 +125,12 @@ class CompressorConfig:
     )
     trigger_ratio: float = _option(0.8, _ratio, "Compress above this share of the usable window.")
     target_ratio: float = _option(0.6, _ratio, "Compress down to this share of the trigger.")
+    idle_trigger_ratio: float = _option(
+        0.5, _ratio, "Share of the trigger above which to compress once the cache is cold."
+    )
+    cache_ttl_seconds: float | None = _option(
+        None, _seconds, "Life of the provider's cache. None: known of provider and marks, else 300."
+    )
     token_floor: int = _option(2_000, _count, "Never compress a view of fewer tokens.")
     protect_last_n_tokens: int = _option(
         20_000,
@@ -172,6 +179,9 @@ class CompressorConfig:
     background: bool = _option(False, _switch, "Write summaries off the request path.")
     keep_tool_steps: bool = _option(
         True, _switch, "In the host: keep the tool steps of earlier turns in the transcript."
+    )
+    cache_ttl: str | None = _option(
+        None, _ttl, 'In the host: life of the cache marks, "5m" or "1h". None: the provider\'s.'
     )
     auxiliary_model: str | None = _option(
         None, _text, "Model that writes summaries. None: in the host the agent's own, else none."

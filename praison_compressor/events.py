@@ -1,4 +1,4 @@
-"""`Event`: what happens in a session, for listeners and hooks."""
+"""`Event`: one occurrence in a session, passed to listeners and hooks."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Event:
-    """One thing that happened in a session.
+    """One occurrence in a session.
 
     `name` is one of "started", "model_called", "model_answered", "part_summarized", "fell_back",
-    "committed", "abandoned", "skipped", "failed", "redacted"; `data` carries the numbers (tokens,
-    messages, seconds, model, reason). Each "started" is ended by one "committed" or "abandoned",
-    each "model_called" by one "model_answered", which has its cost or its `error`. "skipped"
-    has in `reason` why something is not done: "cooldown" (that model rests after a failure), "no
-    gain" (a compression is due and would free less than `min_gain_ratio`), "fixed part" (what
-    cannot be dropped is above the trigger), "veto" (a hook refused). "no gain" and "veto" are
-    emitted once until the next compression, "fixed part" once.
+    "committed", "abandoned", "skipped", "failed", "redacted"; `data` has the numbers (tokens,
+    messages, seconds, model, reason). One "committed" or "abandoned" follows each "started"; one
+    "model_answered", with its cost or its `error`, follows each "model_called". The `reason` of
+    "skipped" is "cooldown" (that model rests after a failure), "no gain" (a due compression would
+    free less than `min_gain_ratio`), "fixed part" (messages that cannot be dropped exceed the
+    trigger) or "veto" (a hook refused). "no gain" and "veto" are emitted once until the next
+    compression, "fixed part" once.
     """
 
     name: str
@@ -29,6 +29,5 @@ class Event:
 Listener = Callable[[Event], None]
 
 Hook = Callable[[Event], Any]
-"""Called before a compression, with its "started" event, before that event is emitted. It may be
-async. False refuses the compression; a text is added to the request for the summary; None does
-nothing."""
+"""Called, perhaps async, with the "started" event before that event is emitted. False refuses the
+compression, a text is added to the request for the summary, None does nothing."""

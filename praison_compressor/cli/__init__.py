@@ -1,4 +1,4 @@
-"""The command `praison-compressor`: a skin over the library for a person at a terminal.
+"""Run the library from a terminal: the command `praison-compressor`.
 
 Its modules, from the command line inwards:
 

@@ -1,4 +1,4 @@
-"""List the commands of `praison-compressor`; run one, with the library's warnings on stderr."""
+"""List the commands of `praison-compressor`, and run one."""
 
 from __future__ import annotations
 

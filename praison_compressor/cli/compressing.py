@@ -1,9 +1,10 @@
-"""`compress` and `inspect`: what the library does with a transcript in a file."""
+"""Compress a transcript in a file, or show what would happen: `compress`, `inspect`."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Annotated, Any
 
 import typer
@@ -14,11 +15,12 @@ from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..events import Event
 from ..ledger.memory import MemoryStore
-from ..messages import text_of, tool_calls_of
+from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import excerpt, one_line
+from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
 from . import parameters as par
-from .terminal import Piece, Table, answer, counted, money, number, titled
+from .terminal import Piece, Table, answer, counted, money, number, progress, titled, unlogged
 from .transcripts import read_one, writable, write
 
 
@@ -28,6 +30,9 @@ def compress(
     show: Annotated[bool, typer.Option("--show", help="Print the summaries too.")] = False,
     target: par.Target = None,
     force: par.Force = False,
+    keep: par.Keep = None,
+    since: par.Since = None,
+    until: par.Until = None,
     model: par.Model = None,
     window: par.Window = None,
     keep_tokens: par.KeepTokens = None,
@@ -56,15 +61,23 @@ def compress(
     config = par.configured(
         store, namespace, settings, model, window, auxiliary_model, keep_tokens, pin
     )
+    options: Any = {"session_id": session, "target_tokens": target, "force": force}
+    chosen = par.choices(keep, since, until)
     failures: list[str] = []
-    compressor = ContextCompressor(
-        par.with_window(config), on_event=lambda event: failures.extend(_failure(event))
-    )
-    result = compressor.compress_sync(
-        messages, session_id=session, target_tokens=target, force=force
-    )
-    # The preview of what was just compressed writes nothing and asks no model.
-    seen = compressor.preview(messages, session_id=session)
+    with progress("Compressing", len(messages)) as step:
+        compressor = ContextCompressor(
+            par.with_window(config),
+            tokens=Watched(config.model, step),
+            on_event=lambda event: failures.extend(_failure(event)),
+        )
+        if chosen:  # a preview gives references to messages that are not compressed yet
+            compressor.preview(messages, **options)
+        with unlogged():  # `failures` has the reasons
+            result = compressor.compress_sync(messages, **options, **chosen)
+        # Of an empty range: the view as it is now, and no compression to come.
+        seen = compressor.preview(messages, session_id=session, until=0)
+    by = {unframe(text.message): text.model or text.method for text in result.written}
+    parts = [_as_written(part, by) for part in seen.parts]
     if out is not None:
         write(out, result.messages, source=file)
     names = (
@@ -75,16 +88,16 @@ def compress(
         "file": file,
         **{name: getattr(result, name) for name in names.split()},
         "failures": failures,
-        "parts": list(map(_part_json, seen.parts)),
+        "parts": list(map(_part_json, parts)),
         "messages": None if out else result.messages,
     }
 
     def shown() -> Iterator[Piece]:
-        yield _parts_table(seen, len(result.messages))
+        yield _parts_table(seen, parts, len(result.messages))
         yield _method(result, config.auxiliary_model, asked=force or target is not None)
         yield from (f"  {failure}" for failure in failures)
         yield from _savings(result)
-        yield from _place(session, result.session_id, config)
+        yield from _place(session, result, config)
         if config.store_url is None and any(map(is_framed, messages)):
             yield "The file holds a summary. Without its store (--store) it is ordinary text."
         for segment in result.segments if show else ():
@@ -95,34 +108,54 @@ def compress(
     answer(value, shown(), as_json, file=sys.stderr if out == "-" else None)
 
 
+class Watched(TokenCounter):
+    """Counts tokens, and calls a function for each message that it reads."""
+
+    def __init__(self, model: str | None, step: Callable[[], None]) -> None:
+        super().__init__(model)
+        self._step = step
+
+    def count(self, message: Message) -> int:
+        """Return the tokens of a message."""
+        self._step()
+        return super().count(message)
+
+
 def _failure(event: Event) -> Iterator[str]:
     """Yield why a model's text was not taken."""
     if event.name == "fell_back":
         yield one_line(str(event.data.get("reason", "")))
 
 
-def _place(session: str | None, epoch: str, config: CompressorConfig) -> Iterator[str]:
+def _place(session: str | None, result: CompressResult, config: CompressorConfig) -> Iterator[str]:
     """Yield where the session is kept, and under which name."""
-    if config.store_url is not None and session is None:
-        yield f"Kept as session {epoch}; --session names it yourself."
+    if config.store_url is not None and result.context_status == "full":
+        yield "Nothing was stored: a session is stored when it is first compressed."
+    elif config.store_url is not None and session is None:
+        yield f"Kept as session {result.session_id}; --session names it yourself."
     elif config.store_url is None and session is not None:
         yield f"Session {session} is kept nowhere; --store names a place for it."
 
 
-def _parts_table(seen: Preview, view_messages: int) -> Table:
+def _as_written(part: Part, by: Mapping[str, str]) -> Part:
+    """Return the part; a summary that this command wrote has that reason."""
+    how = by.get(unframe(part.segment.rendered)) if part.segment else None
+    return part if how is None else replace(part, why=f"written now ({how})")
+
+
+def _parts_table(seen: Preview, parts: Sequence[Part], view_messages: int) -> Table:
     """Return a row for each part of a view, and the total."""
-    parts = seen.parts
     before = sum(part.tokens_before for part in parts) + seen.opening
     after = sum(part.tokens_after for part in parts) + seen.opening
     saved = f"{100 * (before - after) / before:.0f} % saved" if after < before else ""
     rows: list[tuple[str | int, ...]] = [
-        (part.name, part.messages, part.tokens_before, part.tokens_after, part.why)
+        (part.name, part.reference, part.messages, part.tokens_before, part.tokens_after, part.why)
         for part in parts
     ]
-    rows.append(("total", f"{len(seen.messages):,} -> {view_messages:,}", before, after, saved))
+    rows.append(("total", "", f"{len(seen.messages):,} -> {view_messages:,}", before, after, saved))
     styles = ["yellow" if part.segment or part.to_write else "" for part in parts]
-    columns = ("part", "messages#", "tokens before#", "tokens after#", "what")
-    return Table(columns, rows, styles, spare=("messages#",))
+    columns = ("part", "reference", "messages#", "tokens before#", "tokens after#", "what")
+    return Table(columns, rows, styles, spare=("messages#", "tokens before#"))
 
 
 def _method(result: CompressResult, model: str | None, *, asked: bool) -> str:
@@ -157,9 +190,13 @@ def _savings(result: CompressResult) -> Iterator[str]:
 
 
 def _part_json(part: Part) -> dict[str, Any]:
-    names = "name start messages tokens_before tokens_after masked to_write why"
-    summary = unframe(part.segment.rendered) if part.segment else None
-    return {**{name: getattr(part, name) for name in names.split()}, "summary": summary}
+    names = "name reference start messages tokens_before tokens_after masked to_write why"
+    return {**{name: getattr(part, name) for name in names.split()}, "summary": summary_of(part)}
+
+
+def summary_of(part: Part) -> str | None:
+    """Return a summary's text without its frame, or None."""
+    return unframe({"role": "user", "content": part.text}) if part.text else None
 
 
 # ---------------------------------------------------------------- inspect
@@ -172,6 +209,9 @@ def inspect(
     ] = False,
     target: par.Target = None,
     force: par.Force = False,
+    keep: par.Keep = None,
+    since: par.Since = None,
+    until: par.Until = None,
     model: par.Model = None,
     window: par.Window = None,
     keep_tokens: par.KeepTokens = None,
@@ -186,7 +226,8 @@ def inspect(
 ) -> None:
     """Show what would be kept, masked and summarized, and why.
 
-    Changes nothing: asks no model, writes nothing. Takes the options of `compress`.
+    Prints references, tokens and the text that would stand there. Asks no model, writes nothing.
+    Takes the options of `compress`, which then does what was shown.
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
@@ -196,18 +237,24 @@ def inspect(
     )
     is_assumed = config.model is None and config.context_window is None
     absent = _absent(config.store_url)
-    # `inspect` does not create a missing store.
-    compressor = ContextCompressor(par.with_window(config), store=MemoryStore() if absent else None)
-    seen = compressor.preview(transcript, session_id=session, target_tokens=target, force=force)
-    tokens = compressor.tokens
-    fates, columns = list(_fates(seen)), ("index", "role", "fate", "tokens")
-    names = ("limits", "budget", "tokens", "would_compress", "repaired")
+    options: Any = {"session_id": session, "target_tokens": target, "force": force}
+    with progress("Counting tokens", len(transcript)) as step:
+        tokens = Watched(config.model, step)
+        # `inspect` does not create a missing store.
+        store_there = MemoryStore() if absent else None
+        compressor = ContextCompressor(par.with_window(config), store=store_there, tokens=tokens)
+        if chosen := par.choices(keep, since, until):
+            compressor.preview(transcript, **options)
+        seen = compressor.preview(transcript, **options, **chosen)
+    fates = list(_fates(seen)) if messages or as_json else []
+    columns = ("index", "reference", "role", "fate", "tokens", "text")
+    names = ("limits", "budget", "tokens", "tokens_after", "balance", "would_compress", "repaired")
     value = {
         "file": file,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
         **{name: getattr(seen, name) for name in names},
         "parts": list(map(_part_json, seen.parts)),
-        "messages": [dict(zip(columns, fate, strict=False)) for fate in fates],
+        "messages": [dict(zip(columns, fate, strict=True)) for fate in fates],
     }
 
     def shown() -> Iterator[Piece]:
@@ -216,10 +263,17 @@ def inspect(
             yield f"There is no {absent} yet: no segment is found again."
         yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
         kept = (1 if part.segment or part.to_write else part.messages for part in seen.parts)
-        yield _parts_table(seen, sum(kept))
+        yield _parts_table(seen, seen.parts, sum(kept))
         yield _verdict(seen)
+        if (sum_of := seen.balance) is not None:
+            cost, saving = money(abs(sum_of.cost)), money(sum_of.saving)
+            how = "costs" if sum_of.cost >= 0 else "saves"
+            yield f"Compressing now {how} {cost}; each later request costs {saving} less."
         if messages:
-            yield _messages_table(fates)
+            styles = [{"keep": "", "mask": "cyan"}.get(fate[3], "yellow") for fate in fates]
+            heads = ("index#", "reference", "role", "fate", "tokens#", "text")
+            yield Table(heads, fates, styles, spare=("role", "index#"))
+        yield from _texts(seen)
 
     answer(value, shown(), as_json)
 
@@ -232,18 +286,27 @@ def _absent(url: str | None) -> str | None:
         return None if store.is_there() else store.place
 
 
-def _fates(seen: Preview) -> Iterator[tuple[int, str, str, int, str]]:
-    """Yield index, role, fate, tokens and beginning of each message."""
+def _fates(seen: Preview) -> Iterator[tuple[int, str, str, str, int, str]]:
+    """Yield index, reference, role, fate, tokens and text of each message.
+
+    The text is the line that replaces a masked output, else the message's beginning.
+    """
     for index, fate in seen.fates():
         message = seen.messages[index]
         calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
         begins = excerpt(" ".join([*calls, text_of(message)]), 80)
-        yield index, str(message.get("role")), fate, seen.message_tokens[index], begins
+        reference, tokens = seen.references[index], seen.message_tokens[index]
+        text = seen.lines.get(index, begins) if fate == "mask" else begins
+        yield index, reference, str(message.get("role")), fate, tokens, text
 
 
-def _messages_table(fates: Sequence[tuple[int, str, str, int, str]]) -> Table:
-    styles = [{"keep": "", "mask": "cyan"}.get(fate[2], "yellow") for fate in fates]
-    return Table(("index#", "role", "fate", "tokens#", "begins"), fates, styles)
+def _texts(seen: Preview) -> Iterator[Piece]:
+    """Yield the text of each summary that would be written."""
+    for part in seen.parts:
+        if part.to_write and (text := summary_of(part)):
+            yield from titled(f"{part.reference} would be", text)
+        elif part.to_write:
+            yield f"{part.reference}: the auxiliary model writes the text when `compress` asks it."
 
 
 def _budget_line(seen: Preview, *, assumed: bool) -> str:
@@ -265,5 +328,6 @@ def _verdict(seen: Preview) -> str:
     if not seen.would_compress:
         return "Nothing would be done: a compression would not gain enough to be worth it."
     if seen.new_masks:
-        return f"Masking alone is enough: {counted(seen.new_masks, 'tool output')}, no model call."
+        masks = counted(seen.new_masks, "tool output")
+        return f"Masking alone is enough: {masks}, no model call. --messages shows their lines."
     return f"{counted(seen.would_write, 'summary', 'summaries')} would be written."

@@ -1,4 +1,4 @@
-"""`demo`: what a real agent would have sent and what it sent, as tables in a terminal."""
+"""Print what an agent would have sent beside what it sent: `demo`."""
 
 from __future__ import annotations
 
@@ -24,6 +24,9 @@ WIDTH = 38
 
 FIRST, LAST = 4, 2
 """Messages shown at either end of a long list."""
+
+SHOWN = 12
+"""Lines shown of a summary."""
 
 STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
 
@@ -101,7 +104,9 @@ def _shown(turns: Iterator[Outcome]) -> Iterator[Piece]:
     yield Line(f"The last question was asked with request {last.number}:", "bold")
     yield from picture(last, TokenCounter(MODEL))
     for summary in filter(is_framed, last.view):
-        yield from titled("its summary", unframe(summary))
+        lines = unframe(summary).splitlines()
+        more = [f"({len(lines) - SHOWN} more lines)"] if len(lines) > SHOWN else []
+        yield from titled("its summary begins", "\n".join(lines[:SHOWN] + more))
     yield from _closing(outcomes)
 
 

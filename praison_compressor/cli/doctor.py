@@ -1,4 +1,4 @@
-"""`doctor`: try each part of an installation, and name a remedy for what fails."""
+"""Try each part of an installation; name a remedy for each failure."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..messages.display import one_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from . import parameters as par
-from .terminal import FOUND_FAULT, Line, answer, counted, number, unlogged
+from .terminal import FOUND_FAULT, Line, answer, counted, number, progress, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
 
@@ -50,7 +50,7 @@ def doctor(
     namespace: par.Namespace = par.DEFAULT,
     as_json: par.AsJson = False,
 ) -> None:
-    """Check the host, its configuration, the window, the store, the models.
+    """Check host, configuration, window, store and models.
 
     Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does. Options given here count
     before those of the files. An agent outgrows its window against a local server, to show which
@@ -60,9 +60,13 @@ def doctor(
     $ praison-compressor doctor --window 32k
     """
     given = par.configured(store, namespace, settings, model, window, auxiliary_model)
-    with unlogged():  # each check's line says the same
+    # Each check's line says what the log would.
+    with unlogged(), progress("Checking", len(CHECKS)) as step:
         config, sources = _in_force(given)
-        checks = {"options": sources} | {name: check(config) for name, check in CHECKS.items()}
+        checks = {"options": sources}
+        for name, check in CHECKS.items():
+            checks[name] = check(config)
+            step()
     works = all(check.state != FAIL for check in checks.values())
     found = [{"name": name, **vars(check)} for name, check in checks.items()]
     answer({"works": works, "checks": found}, _lines(checks), as_json)
@@ -213,7 +217,9 @@ def _said(tried: Mapping[str, Any], *, keeps_steps: bool) -> str:
 
 
 def _tried(config: CompressorConfig) -> Any:
-    """Run `trial` in a process of its own: the host reads its configuration once a process.
+    """Run `trial` in a process of its own.
+
+    The host reads its configuration once a process.
 
     Raises:
         ValueError: the process failed; with its last line.

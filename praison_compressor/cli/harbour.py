@@ -1,4 +1,4 @@
-"""The demonstration: an agent reads a harbour's logs, against a strict local provider.
+"""Let an agent read a harbour's logs, against a strict local provider.
 
 Agent, tools and HTTP are real. Two models are scripted: the agent's follows `SCRIPT` and answers
 only from what it is shown; the summarizer's takes notes. No key, no network.
@@ -183,7 +183,7 @@ class Outcome:
 
     @property
     def check(self) -> dict[str, Any]:
-        """Whether the line asked for was in view, and in the answer."""
+        """Return where the line asked for was: in view, in the answer."""
         calls = {call.name for message in self.sent[-1].view for call in tool_calls_of(message)}
         return {
             "fact": FACT,

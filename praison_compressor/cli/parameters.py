@@ -66,7 +66,36 @@ Target = Annotated[
     typer.Option(parser=number_in, metavar="TOKENS", help="Make a view of at most TOKENS."),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Compress although the transcript fits.")]
+Keep = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="MESSAGE",
+        help="Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
+        "Repeatable.",
+    ),
+]
+Since = Annotated[
+    str | None, typer.Option(metavar="MESSAGE", help="Compress nothing before this message.")
+]
+Until = Annotated[
+    str | None, typer.Option(metavar="MESSAGE", help="Compress nothing from this message on.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for a program.")]
+
+
+def choices(keep: Sequence[str] | None, since: str | None, until: str | None) -> dict[str, Any]:
+    """Return the options of a call that choose messages."""
+    given = {"keep": list(map(_place, keep or ())), "since": since, "until": until}
+    return {
+        name: _place(value) if isinstance(value, str) else value
+        for name, value in given.items()
+        if value
+    }
+
+
+def _place(text: str) -> str | int:
+    return int(text) if text.isdecimal() else text
+
 
 # ---------------------------------------------------------------- the configuration
 
@@ -142,7 +171,7 @@ def configured(
 
 
 def with_window(config: CompressorConfig) -> CompressorConfig:
-    """Return the configuration with a guessed window if window and model are unknown."""
+    """Return the configuration; guess its window if window and model are unknown."""
     is_known = config.context_window is not None or config.model is not None
     return config if is_known else replace(config, context_window=GUESSED_WINDOW)
 
@@ -204,7 +233,7 @@ def ledger(url: str | None, *, new: bool = False) -> Iterator[SqlStore]:
 
 
 def existing(store: SqlStore, namespace: str, name: str) -> Session:
-    """Return the stored session that has this id, or an epoch of this id.
+    """Return the stored session of an id or an epoch's id.
 
     Raises:
         SessionNotFound: there is none; the error has the nearest id.

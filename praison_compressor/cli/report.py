@@ -1,4 +1,4 @@
-"""`report`: the life of a session or a transcript on one page of HTML.
+"""Write the life of a session or a transcript as one page: `report`.
 
 A life is read from a store, or found by sending a transcript again as it grew. The page asks for
 nothing on the network, and nothing of a transcript in it is markup.
@@ -10,7 +10,7 @@ import contextlib
 import itertools
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
@@ -20,6 +20,8 @@ import typer
 from markupsafe import Markup
 
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.preview import Preview
+from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.memory import MemoryStore
 from ..ledger.outlines import in_order
@@ -28,11 +30,13 @@ from ..messages import Message, content_digest, read, text_of
 from ..messages.display import clean, when
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
-from ..tokens.models import input_price
+from ..tokens.models import input_price, model_limits
+from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
 from . import parameters as par
+from .compressing import summary_of
 from .stored import family, in_view
-from .terminal import Unusable, answer, counted, money, number, unlogged
+from .terminal import Unusable, answer, counted, money, number, progress, unlogged
 from .transcripts import put, read_one
 
 WHOLE = "The transcript that the store has, each step of it taken for a request."
@@ -78,9 +82,10 @@ def report(
             # Not the user's store: a report leaves no session behind.
             compressor = ContextCompressor(par.with_window(config), store=MemoryStore())
             messages = read_one(what, conversation)
-            life = life_of_transcript(messages, compressor, title=Path(what).name)
+            with progress("Sending it as it grew", len(request_ends(messages)[0])) as step:
+                life = life_of_transcript(messages, compressor, title=Path(what).name, step=step)
         else:
-            life = _of_session(what, store, namespace, TokenCounter(config.model))
+            life = _of_session(what, store, namespace, config)
     put(out, render(life), source=what if is_file else "-")
     value = {
         "out": out,
@@ -96,7 +101,7 @@ def report(
     answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
 
 
-def _of_session(what: str, store: str | None, namespace: str, tokens: TokenCounter) -> Life:
+def _of_session(what: str, store: str | None, namespace: str, config: CompressorConfig) -> Life:
     """Return the life of a stored session.
 
     Raises:
@@ -105,7 +110,12 @@ def _of_session(what: str, store: str | None, namespace: str, tokens: TokenCount
     try:
         with par.ledger(store) as opened:
             par.existing(opened, namespace, what)
-            return life_of_session(opened, namespace, what, tokens)
+            found = life_of_session(opened, namespace, what, TokenCounter(config.model))
+            found = replace(found, lines=_lines(config))
+            if not found.lines or not found.points:
+                return found
+            messages = opened.transcript(opened.open(namespace, what))
+            return with_next(found, messages, ContextCompressor(config, store=opened), what)
     except (SessionNotFound, StoreUnavailable) as error:
         if os.sep not in what and not what.endswith((".json", ".jsonl")):
             raise
@@ -172,6 +182,10 @@ class Life:
     """US dollars that the reading model's provider lists for one input token."""
     requests_of: Mapping[str, int] = field(default_factory=dict)
     """Epoch → the request at which the epoch began."""
+    next: Preview | None = None
+    """The compression that `/compact` would make now; None if nothing is to gain."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """Tokens of "window" and "trigger", where they are known."""
 
     @property
     def last(self) -> Point:
@@ -201,9 +215,15 @@ class Life:
 
 
 def life_of_transcript(
-    messages: Sequence[Any], compressor: ContextCompressor, *, title: str
+    messages: Sequence[Any],
+    compressor: ContextCompressor,
+    *,
+    title: str,
+    step: Callable[[], None] = lambda: None,
 ) -> Life:
-    """Send the transcript as it grew, step by step, through the compressor.
+    """Send the transcript as it grew through the compressor.
+
+    `step` is called after each request.
 
     Raises:
         CompressorError: as `ContextCompressor.compress`.
@@ -212,12 +232,30 @@ def life_of_transcript(
     ends, stride = request_ends(messages)
     for end in ends:
         compressor.compress_sync(messages[:end], session_id=session)
+        step()
     every = f", every {stride} steps" if stride > 1 else ""
     note = f"The transcript, sent again as it grew{every}, with these options."
     found = Life("", "")
     with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored
         found = _collected(compressor.store, compressor.config.namespace, session)
-    return _drawn(replace(found, title=title, note=note), messages, compressor.tokens)
+    found = replace(found, title=title, note=note, lines=_lines(compressor.config))
+    return _drawn(with_next(found, messages, compressor, session), messages, compressor.tokens)
+
+
+def with_next(
+    life: Life, messages: Sequence[Any], compressor: ContextCompressor, session: str
+) -> Life:
+    """Return the life with the compression to come."""
+    seen = compressor.preview(messages, session_id=session, force=True)
+    return replace(life, next=seen if seen.would_compress else None)
+
+
+def _lines(config: CompressorConfig) -> dict[str, int]:
+    """Return window and trigger; nothing where neither window nor model is known."""
+    if config.context_window is None and config.model is None:
+        return {}
+    window = model_limits(config.model, config.context_window).window
+    return {"window": window, "trigger": Budget.of(config, window).trigger}
 
 
 def life_of_session(store: Store, namespace: str, session_id: str, tokens: TokenCounter) -> Life:
@@ -341,6 +379,7 @@ def render(life: Life) -> str:
         standing=[card for card in life.cards if card.standing],
         folded=[card for card in life.cards if not card.standing],
         family=list(family(life.epochs)),
+        next=[(part, summary_of(part)) for part in life.next.parts] if life.next else [],
         style=_part("page.css") + _part("uPlot.min.css"),
         library=_part("uPlot.iife.min.js"),
         script=_part("page.js"),
@@ -358,6 +397,7 @@ def _columns(life: Life) -> dict[str, Any]:
         "messages": [point.messages for point in life.points],
         "whole": [point.whole for point in life.points],
         "view": [point.view for point in life.points],
+        "lines": dict(life.lines),
         "compressed": [n for n, point in enumerate(life.points) if point.compressed],
     }
 

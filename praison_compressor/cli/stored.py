@@ -1,4 +1,4 @@
-"""The commands on a store: list, show, search, restore, verify and erase what it holds."""
+"""List, show, search, restore, verify and erase what a store holds."""
 
 from __future__ import annotations
 
@@ -13,14 +13,12 @@ import typer
 
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
-from ..ledger.layout import lines_of
-from ..ledger.passages import passages, terms
 from ..ledger.recall import Recall
 from ..ledger.references import HOW, Reference, parse
-from ..ledger.segments import FORGOTTEN, Entry, Epoch, in_force
+from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, in_force
 from ..ledger.words import Hit
 from ..messages import Message, text_of
-from ..messages.display import excerpt, in_words, one_line, when
+from ..messages.display import excerpt, one_line, when
 from ..messages.secrets import masks_in
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
@@ -41,6 +39,7 @@ from .terminal import (
 from .transcripts import read_one, write
 
 if TYPE_CHECKING:
+    from ..ledger.sql.store import SqlStore
     from ..praisonai.ledgers import Forgotten
 
 
@@ -54,13 +53,11 @@ def sessions(
     with par.ledger(store) as opened:
         found = opened.sessions(namespace)
         place, others = opened.place, [] if found else opened.namespaces()
-    rows: list[tuple[str | int | None, ...]] = []
-    for info in found:
-        undone = f", {number(info.taken_back)} undone" if info.taken_back else ""
-        compressions = number(info.compressions) + undone
-        rows.append(
-            (info.id, info.parent_id, compressions, info.messages, when(info.updated) or "-")
-        )
+    undone = [f", {number(info.taken_back)} undone" if info.taken_back else "" for info in found]
+    rows = [
+        (i.id, i.parent_id, number(i.compressions) + more, i.messages, when(i.updated) or "-")
+        for i, more in zip(found, undone, strict=True)
+    ]
     columns = ("session", "parent", "compressions#", "archived#", "last used")
     table = Table(columns, rows, spare=("parent", "archived#"))
     elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
@@ -185,13 +182,12 @@ def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
     entry = entries[named.segment - 1]
     count = len(entry.segment.run)
     if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
-        there = counted(count, "message")
-        raise Unusable(f"{session}: no message {named}, s{named.segment} has {there}")
+        raise Unusable(f"{session}: no message {named}, s{named.segment} has {count:,} messages")
     return named
 
 
 def in_view(entries: Sequence[Entry]) -> list[bool]:
-    """Return for each entry whether it is in the view: not undone, not folded."""
+    """Return for each entry whether it is in the view."""
     later: list[frozenset[str]] = []
     found: list[bool] = []
     for segment in reversed(in_force(entries)):
@@ -219,7 +215,7 @@ def _list_segments(
 
 
 def _kind_of_row(listed: tuple[int, Entry, bool]) -> tuple[str, int]:
-    """Return a segment's kind and, except for masks, its number: equal ones share a row."""
+    """Return a segment's kind and number; masks have number 0 and share a row."""
     n, entry, standing = listed
     if entry.forgotten:
         return "forgotten", n
@@ -272,7 +268,7 @@ def search(
         str | None, typer.Option(metavar="ID", help="Search only this session.")
     ] = None,
     limit: Annotated[
-        int, typer.Option(parser=par.number_in, metavar="N", help="List at most N messages.")
+        int, typer.Option(parser=par.number_in, metavar="N", help="Show at most N passages.")
     ] = 10,
     store: par.StoreUrl = None,
     namespace: par.Namespace = par.DEFAULT,
@@ -280,8 +276,9 @@ def search(
 ) -> None:
     """Find messages of stored sessions by their words, best first.
 
-    Each hit has the reference that `show SESSION REFERENCE` reads and the digest that `forget`
-    takes. A message that was never compressed has no reference; `restore` writes it.
+    Each session's answer is that of the agent's search tool. `show SESSION REFERENCE` reads a
+    reference. A message that was never compressed has none; `restore` writes it. With --json each
+    message has the digest that `forget` takes.
 
     $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
@@ -289,30 +286,34 @@ def search(
         if session is not None:
             par.existing(opened, namespace, session)
         hits = opened.search(namespace, query, session, limit)
-        names = {hit.session_id for hit in hits if hit.entry}
-        entries = {name: opened.open(namespace, name).entries for name in names}
-    shown: list[Piece] = []
-    value = []
-    for hit in hits:
-        where = _where(hit, entries.get(hit.session_id, ()), query)
-        value.append({**asdict(hit), "reference": where})
-        title = f"{hit.session_id} {where or '(not compressed)'}"
-        shown.append(Line(f"{title}  {hit.message.get('role')}", "bold"))
-        shown += [f"    {hit.snippet}", Line(f"    {hit.digest}", "dim")]
+        found = {hit.session_id: opened.open(namespace, hit.session_id) for hit in hits}
+        shown = [
+            line for each in found.values() for line in _passages(opened, query, limit, each, hits)
+        ]
+    value = [{**asdict(hit), "reference": _reference(hit, found[hit.session_id])} for hit in hits]
     answer(value, shown or ["Nothing found."], as_json)
 
 
-def _where(hit: Hit, entries: Sequence[Entry], query: str) -> str | None:
-    """Return the reference of a hit's best lines, or None."""
-    segment = next((n for n, entry in enumerate(entries, 1) if entry.hash == hit.entry), None)
-    if segment is None:
-        return None
-    found = Reference(segment, hit.ordinal + 1)
-    lines = lines_of(in_words(hit.message))
-    best = next(iter(passages(lines, terms(query), 1)), None)
-    if best is None or best.last - best.first + 1 == len(lines):
-        return str(found)
-    return str(found.lines(best.first, best.last))
+def _passages(
+    store: SqlStore, query: str, limit: int, session: Session, hits: Sequence[Hit]
+) -> Iterator[Piece]:
+    """Yield the search tool's answer, then messages that were never compressed."""
+    yield Line(session.id, "bold")
+    recall = Recall(lambda: store, lambda: session, TokenCounter(None).text, turn_tokens=None)
+    if any(hit.entry for hit in hits if hit.session_id == session.id):
+        yield recall.search(query, limit, SEARCH_TOKENS)
+    for hit in hits:
+        if hit.session_id == session.id and not hit.entry:
+            yield f"(not compressed) {hit.message.get('role')}: {hit.snippet}"
+
+
+SEARCH_TOKENS = 2_000
+"""Most tokens of a session's answer: a screen or two."""
+
+
+def _reference(hit: Hit, session: Session) -> str | None:
+    hashes = [entry.hash for entry in session.entries]
+    return str(Reference(hashes.index(hit.entry) + 1, hit.ordinal + 1)) if hit.entry else None
 
 
 # ---------------------------------------------------------------- restore, verify
@@ -404,11 +405,12 @@ def forget(
     namespace: par.Namespace = par.DEFAULT,
     as_json: par.AsJson = False,
 ) -> None:
-    """Erase a session or one message, and the summaries that covered it.
+    """Erase a session or a message, and what was summarized of it.
 
-    There is no way back. Later summaries go too, since their writer was shown the erased ones.
-    The chain keeps a tombstone and still verifies. A fork loses what it inherited. Without
-    TARGET the command clears freed pages that an earlier run could not clear.
+    There is no way back. Every summary that covered an erased message goes too, and so do later
+    summaries, whose writer was shown the erased ones. The chain keeps a tombstone and still
+    verifies. A fork loses what it inherited. Without TARGET the command clears freed pages that an
+    earlier run could not clear.
 
     $ praison-compressor forget audit --yes --store ledger.db
     """

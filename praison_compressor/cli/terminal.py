@@ -1,4 +1,4 @@
-"""Print what a command found, and turn errors into one line and an exit code.
+"""Print results and progress; turn errors into one line and an exit code.
 
 Text of a transcript passes `clean`; none is read as markup. Output is coloured in a terminal and
 plain when piped. A bug keeps its traceback.
@@ -12,7 +12,8 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass, replace
 from typing import IO, Any
 
@@ -115,7 +116,7 @@ def _plain(value: Any) -> Any:
 # ---------------------------------------------------------------- tables
 
 GAP = "  "
-LEAST_TEXT = 20
+LEAST_TEXT = 36
 """Cells that the last column keeps before another column is left out."""
 
 
@@ -127,7 +128,7 @@ def _laid_out(table: Table, width: int | None) -> Iterator[Line]:
     shown = _columns(table, widths, width)
     if width is not None and len(shown) > 1:
         rest = sum(widths[place] + len(GAP) for place in shown[:-1])
-        widths[shown[-1]] = min(widths[shown[-1]], max(LEAST_TEXT, width - rest))
+        widths[shown[-1]] = min(widths[shown[-1]], max(1, width - rest))
     for row, style in itertools.zip_longest(rows, ["bold", *table.styles], fillvalue=""):
         cells = (
             _fitted(row[place], widths[place], table.columns[place].endswith("#"))
@@ -155,6 +156,44 @@ def _fitted(text: str, width: int, to_the_right: bool) -> str:
         text = set_cell_size(text, width - 1) + "…"
     padding = " " * (width - cell_len(text))
     return padding + text if to_the_right else text + padding
+
+
+# ---------------------------------------------------------------- waiting
+
+SECONDS_BEFORE_BAR = 2.0
+"""A shorter wait needs no bar."""
+
+
+@contextlib.contextmanager
+def progress(title: str, steps: int) -> Iterator[Callable[[], None]]:
+    """Yield a function that counts steps; draw a bar after two seconds.
+
+    The bar is on stderr, and pulses after the last step. In a pipe nothing is drawn.
+    """
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
+    bar = Progress(*columns, console=Console(file=sys.stderr), transient=True)
+    task = bar.add_task(title, total=steps)
+    left = iter(range(steps - 1))
+
+    def step() -> None:
+        bar.advance(task)
+        if next(left, None) is None:
+            bar.update(task, total=None)
+
+    timer = threading.Timer(SECONDS_BEFORE_BAR, bar.start)
+    timer.start()
+    try:
+        yield step
+    finally:
+        timer.cancel()
+        timer.join()
+        if bar.live.is_started:
+            bar.stop()
 
 
 # ---------------------------------------------------------------- errors and exit codes

@@ -1,4 +1,4 @@
-"""Read transcripts from files, and write views; what cannot be done raises `Unusable`."""
+"""Read transcripts from files and write views, or raise `Unusable`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One compression of a session at a time across processes, and summaries off the request path."""
+"""Run one compression of a session at a time across processes, and summaries in the background."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import functools
 import logging
 import threading
 import time
+import traceback
 import uuid
 import weakref
 from collections.abc import AsyncIterator, Callable, Coroutine, Hashable
@@ -28,16 +29,16 @@ logger = logging.getLogger(__name__)
 
 
 LEASE_SECONDS = 6.0
-"""How long a holder that crashed keeps others waiting; a live one renews it four times as often."""
+"""A crashed holder keeps others waiting for this long; a live holder renews four times as often."""
 
 PATIENCE_SECONDS = 600.0
-"""After so long without the lease we go on all the same: a holder that hangs and still renews must
-not stop a session for good. The commit decides who was first."""
+"""After this wait a compression starts without the lease: a holder that hangs and still renews must
+not stop a session for good. The commit decides the race."""
 
 POLL_SECONDS = 0.1
 
 LONGEST_POLL_SECONDS = 1.0
-"""Those who wait ask less and less often: hundreds of them would keep a small store busy."""
+"""Waiting processes ask less and less often: hundreds of them would keep a small store busy."""
 
 
 @contextlib.asynccontextmanager
@@ -52,7 +53,7 @@ async def leased(store: Store, session: Session) -> AsyncIterator[None]:
 
     def renew() -> None:
         while not over.wait(LEASE_SECONDS / 4):
-            with contextlib.suppress(LedgerError):  # the commit decides who was first
+            with contextlib.suppress(LedgerError):  # the commit decides the race
                 claim()
 
     def release() -> None:
@@ -60,26 +61,26 @@ async def leased(store: Store, session: Session) -> AsyncIterator[None]:
             over.set()
             try:
                 store.release(session, holder)
-            except LedgerError as error:  # what was done under it is done all the same
-                logger.info("a lease is not given back, it ends by itself: %s", error)
+            except LedgerError as error:  # the work under the lease is done
+                logger.info("a lease could not be released, it ends by itself: %s", error)
 
     try:
         given_up, pause = time.monotonic() + PATIENCE_SECONDS, POLL_SECONDS
         while not await asyncio.to_thread(claim):
             if time.monotonic() > given_up:
-                logger.warning("session %s: its lease was never given back", session.id)
+                logger.warning("session %s: its lease was never released", session.id)
                 break
             await asyncio.sleep(pause)
             pause = min(1.5 * pause, LONGEST_POLL_SECONDS)
         else:
-            # In a thread of its own: a loop that is busy, or a full executor, loses no lease.
-            with contextlib.suppress(RuntimeError):  # the interpreter exits: nobody waits for it
+            # In a separate thread: a busy loop or a full executor must not lose the lease.
+            with contextlib.suppress(RuntimeError):  # the interpreter exits
                 begin(renew)
         yield
     finally:
         try:
             await asyncio.to_thread(release)
-        except RuntimeError:  # the interpreter exits: no thread can be had any more
+        except RuntimeError:  # the interpreter exits: no thread can be started
             release()
 
 
@@ -87,13 +88,14 @@ async def leased(store: Store, session: Session) -> AsyncIterator[None]:
 
 
 JOIN_SECONDS = 2.0
-"""How long a close, or the interpreter's exit, waits for a summary that is being cancelled."""
+"""A close, or the interpreter's exit, waits this long for a summary that is being cancelled."""
 
 
 class Background:
-    """Run coroutines in a thread of its own, started with the first one.
+    """Runs coroutines in one thread, started with the first coroutine.
 
-    What still runs is cancelled by `close`, with this object, and when the interpreter exits.
+    Running coroutines are cancelled by `close`, by the end of this object, and at the
+    interpreter's exit.
     """
 
     def __init__(self) -> None:
@@ -103,7 +105,7 @@ class Background:
         self._end: Callable[[], Any] = lambda: None
         self._closed = False
         self._failure = ""
-        """The newest failure's words; "" after a success."""
+        """The newest failure's text; "" after a success."""
         renewed(self)
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
@@ -111,8 +113,8 @@ class Background:
         with self._lock:
             if self._closed or key in self._running:
                 return False
-            # Not in the caller's context: who hears of this summary must not take it for a part
-            # of the request in which it happened to begin.
+            # Not in the caller's context: a listener must not take this summary for a part of the
+            # request in which it began.
             future = contextvars.Context().run(
                 asyncio.run_coroutine_threadsafe, self._logged(work), self._its_loop()
             )
@@ -131,7 +133,7 @@ class Background:
         return not concurrent.futures.wait(running, seconds).not_done
 
     def close(self) -> None:
-        """Cancel what runs and end the thread; begin nothing any more."""
+        """Cancel the work and end the thread; `start` then begins nothing."""
         with self._lock:
             self._closed = True
         self._end()
@@ -144,7 +146,7 @@ class Background:
             thread.start()
             _at_work.add(self)
             _close_before_executors()
-            # Runs once: at `close`, when nobody holds this object any more, or at exit.
+            # Runs once: at `close`, at the end of this object, or at exit.
             self._end = weakref.finalize(self, _stop, self._loop, thread)
         return self._loop
 
@@ -158,9 +160,9 @@ class Background:
         try:
             await work()
         except Exception as error:
-            self._failure = str(error)
+            self._failure = "".join(traceback.format_exception_only(error)).strip()
             level = logging.DEBUG if self._failure == before else logging.WARNING
-            logger.log(level, "a summary in the background failed: %s", error)
+            logger.log(level, "a summary in the background failed: %s", self._failure)
 
     def _done(self, key: Hashable, future: Future[Any]) -> None:
         with self._lock:
@@ -173,11 +175,11 @@ _at_work: weakref.WeakSet[Background] = weakref.WeakSet()
 
 @functools.cache
 def _close_before_executors() -> None:
-    """At exit, cancel what runs before executors end: without threads it could only fail."""
+    """At exit, cancel the work before executors end: without threads it would fail."""
     register = getattr(threading, "_register_atexit", None)
     if register is not None:
         with contextlib.suppress(RuntimeError):  # the interpreter exits already
-            # Earlier than executors', which `concurrent.futures.thread` has registered before.
+            # Runs before the executors' own function, which was registered earlier.
             register(_close_all)
 
 
@@ -187,7 +189,7 @@ def _close_all() -> None:
 
 
 def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    """Run the loop, then let what is cancelled end, so that it gives its lease back."""
+    """Run the loop; at its end let cancelled tasks release their leases."""
     loop.run_forever()
     try:
         tasks = [task for task in asyncio.all_tasks(loop) if task.cancel()]

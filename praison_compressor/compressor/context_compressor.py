@@ -1,4 +1,4 @@
-"""`ContextCompressor`: projects a transcript through its ledger, and compresses when it must."""
+"""`ContextCompressor`: compress transcripts, read what was compressed, take it back."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import time
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -13,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from ..config import CompressorConfig, whole
 from ..errors import CompressorError, ConfigError, LedgerError
-from ..events import Event, Hook, Listener
-from ..ledger.memory import MemoryStore
+from ..events import Hook, Listener
 from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, Store, undoing
 from ..ledger.tools import recall_tools
-from ..messages import Message, as_list, to_plain
+from ..messages import Message
 from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
-from .pipeline import Pipeline, Planned
-from .preview import ContextUse, Preview, context_use_of, preview_of
+from .bills import Bill, reported
+from .clock import cooled
+from .pipeline import SOFT_RATIO, Pipeline, Planned
+from .preview import ContextUse, Preview, context_use_of
 from .request import (
     Key,
     Mode,
@@ -31,14 +33,15 @@ from .request import (
     Request,
     budget_of,
     check_name,
+    check_parts,
     checked,
     key_of,
-    pinned_segment,
     request_of,
 )
 from .result import CompressResult
 from .sessions import Sessions, added_to
-from .telemetry import Telemetry
+from .telemetry import Telemetry, emit
+from .transcripts import default_store
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -48,21 +51,22 @@ logger = logging.getLogger(__name__)
 
 
 class ContextCompressor:
-    """Keeps a conversation within its model's window; thread-safe, one for many sessions.
+    """Keeps conversations within their model's window; thread-safe, one for many sessions.
 
-    Without a summarizer and without `auxiliary_model` summaries are static. Without a store the
-    ledger is in memory, or where `config.store_url` says. Without a `session_id` all calls belong
-    to one random session of this object: give each conversation its own. `on_event` hears what
-    happens; `telemetry` does too, and is `Telemetry()` with the global providers where left out.
+    Calls without a `session_id` share one random session: give each conversation an id.
 
-    `before_compression` is asked before each compression that would be recorded, with the `Event`
-    "started" (`session_id`, and in `data` tokens, messages, trigger, target, limit, to_summarize,
-    to_mask, forced). It may return None (go on), False (not now; what the window does not take is
-    made to fit all the same) or text (instructions for this summary). Called in a thread, or async;
-    what it raises is logged and refuses nothing.
-
-    `sessions` is what is remembered of sessions between turns: the compressors of one agent share
-    it, since all of it holds for whichever model is next.
+    Args:
+        summarizer: the model that writes summaries. None: `auxiliary_model`, else no model.
+        store: the ledger. None: the store at `config.store_url`, else memory.
+        on_event: called with each `Event`.
+        telemetry: called with each `Event`. None: `Telemetry()` with the global providers.
+        before_compression: called before each compression with the `Event` "started" (`session_id`,
+            and in `data` tokens, messages, trigger, target, limit, to_summarize, to_mask, forced),
+            in a thread or async. None continues, False refuses this compression (a view above the
+            window is made to fit all the same), a text instructs the summarizer. An exception is
+            logged and refuses nothing.
+        sessions: the memory of sessions between turns; compressors of one agent share it.
+        clock: returns seconds since 1970. None: `time.time`.
     """
 
     def __init__(
@@ -76,8 +80,9 @@ class ContextCompressor:
         telemetry: Listener | None = None,
         before_compression: Hook | None = None,
         sessions: Sessions | None = None,
+        clock: Callable[[], float] | None = None,
     ) -> None:
-        _check(config, store, tokens, on_event, telemetry, before_compression)
+        check_parts(config, store, tokens, on_event, telemetry, before_compression, clock)
         self.config = (config or CompressorConfig()).with_environment()
         self.tokens = tokens or TokenCounter(self.config.model)
         self.store = store if store is not None else default_store(self.config)
@@ -89,11 +94,12 @@ class ContextCompressor:
             self.store,
             self.tokens,
             self.sessions,
-            functools.partial(_emit, telemetry or Telemetry(), on_event),
+            functools.partial(emit, telemetry or Telemetry(), on_event),
             before_compression,
         )
         self.background = self._pipeline.background
         """What is being written off the request path."""
+        self._clock = clock or (lambda: time.time())
         self._without_ledger = False
 
     # -------------------------------------------------------------- views
@@ -106,13 +112,15 @@ class ContextCompressor:
         Args:
             messages: the whole transcript, or a view of it.
             options:
-                target_tokens: at most that many tokens, in place of window, reserve, trigger and
-                    target.
+                target_tokens: most tokens of the view; replaces window, reserve, trigger, target.
                 force: compress below the trigger too; ask models that rest after a failure too.
-                overhead_tokens: what the request has beside the messages (tool schemas).
+                overhead_tokens: tokens of the request beside the messages (tool schemas).
                 parent_session_id: makes a new session a fork of that one.
                 extends: False reads the ledger and never writes to it.
                 pinned: texts added to the configured ones.
+                keep: messages that no summary or mask replaces from now on, by reference (s2.14,
+                    as views and `preview` show it) or index in `messages`.
+                since, until: the first message of a range to compress, and the first behind it.
 
         Raises:
             ConfigError: an option has a value that cannot work.
@@ -143,9 +151,8 @@ class ContextCompressor:
     ) -> list[Message]:
         """Return the best valid view without a model and without a store write; never raise.
 
-        For a host whose turn must go on: what fits is as `compress` would send it, what cannot
-        fit is shortened, and messages that cannot be read come back as they are. `logged` is the
-        failure that the caller has logged already: it is not logged again.
+        For a host whose turn must go on. Messages that cannot fit are shortened. Messages that
+        cannot be read come back unchanged. The failure `logged` is not logged again.
         """
         return self.best(messages, logged=logged, **options).messages
 
@@ -162,22 +169,22 @@ class ContextCompressor:
         except CompressorError as error:
             logger.warning("sent as it is: %s", error)
         except Exception:
-            # A mistake of ours: it must be heard of, and must not end the turn.
+            # A bug of ours must show in the log and must not end the turn.
             logger.exception("sent as it is")
         size = 0
-        with contextlib.suppress(Exception):  # what cannot be read cannot always be counted
+        with contextlib.suppress(Exception):  # unreadable messages may be uncountable too
             size = self.tokens.messages(messages)
         given: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
         return CompressResult(given, "full", size, size, self._key(options)[1], None, None)
 
     def _best(self, request: Request, logged: Exception | None) -> CompressResult:
-        """Return the view and its counts; without the ledger while that cannot be read."""
+        """Return the view and its counts, without the ledger while it cannot be read."""
         try:
             session = self._pipeline.projector.open(request)
             self._without_ledger = False
             return self._pipeline.best(request, session)
         except LedgerError as error:
-            # Once, until the ledger is there again: a turn comes every few seconds.
+            # Log once until the ledger can be read again: a turn comes every few seconds.
             is_new = not self._without_ledger and str(error) != str(logged)
             self._without_ledger = True
             level = logging.WARNING if is_new else logging.DEBUG
@@ -185,20 +192,23 @@ class ContextCompressor:
             nothing = Session(*request.key, tip=request.key[1], parent=request.parent_id)
             return self._pipeline.best(request, nothing)
 
-    def preview(self, messages: Sequence[Any], **options: Unpack[Options]) -> Preview:
-        """Return what `compress` would keep, mask and summarize, and why; nothing is written.
+    def preview(
+        self, messages: Sequence[Any], *, write: bool = False, **options: Unpack[Options]
+    ) -> Preview:
+        """Return what `compress` would keep, mask and summarize, with texts; record nothing.
+
+        A `compress` of the same transcript and options then commits exactly this; it may leave out
+        `keep`, `since` and `until`. With `write` a model is asked for the summaries now.
 
         Raises:
             CompressorError: as `compress` would.
         """
         request = self._request(messages, checked(options), Mode.PREVIEW)
-        projector = self._pipeline.projector
-        view = projector.look(request)
-        plan = projector.plan(request, view)
-        return preview_of(request, view, plan, projector.texts, self.tokens)
+        session = self._pipeline.projector.open(request)
+        return self._pipeline.preview(self._clocked(request, session), session, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
-        """Return what would fill the window if these messages were sent now, by part.
+        """Return the parts of a request with these messages, in tokens of the window.
 
         Raises:
             CompressorError: as `compress` would.
@@ -208,35 +218,53 @@ class ContextCompressor:
         view = self._pipeline.projector.look(request)
         return context_use_of(request, view, self.tokens, options.get("overhead_tokens", 0))
 
+    def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
+        """Begin the next summary if the provider's cache is cold; return whether one was begun.
+
+        For an application's idle loop: above `idle_trigger_ratio` of the trigger a summary is
+        written in the background, once in each silence, and the next request finds it in the
+        ledger. `messages` None means the session's last transcript, from memory or the store.
+
+        Raises:
+            CompressorError: as `compress` would.
+        """
+        options = checked(options)
+        request = self._request(messages or (), options, Mode.BACKGROUND)
+        return self._pipeline.idle(request, has_messages=messages is not None, now=self._clock())
+
+    def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
+        """Add the usage of the session's last request to the session's bill; return the bill.
+
+        `answer` is the provider's response or its usage, an object or a dictionary in the shape of
+        OpenAI's, Anthropic's or litellm's client. Without usage the bill stays as it is.
+        """
+        key = self._key({"session_id": self._named(session_id)})
+        known, usage = self.sessions.of(key), reported(answer)
+        return known.bill if usage is None else known.paid(usage, self.config.model)
+
     # -------------------------------------------------------------- transcripts
 
     def verbatim(
         self, messages: Sequence[Any] | None = None, *, session_id: str | None = None
     ) -> list[Message]:
-        """Return the transcript of a view: every summary replaced by its originals.
+        """Return the transcript of a view, each summary replaced by its originals.
 
-        Without `messages` return the session's, as of its last compression or `save`.
+        Without `messages` return the session's transcript of its last compression or `save`.
 
         Raises:
             InvalidMessages: not a list of chat messages.
             SessionNotFound: without `messages`, and the store has no such session.
         """
         name = self._named(session_id)
-        if messages is None:
-            return self._stored(name)
-        session = self.store.open(self.config.namespace, name)
-        given = list(as_list(messages))
-        seen = self.tokens.cache.all(given)
-        pinned = pinned_segment({}, self.config, self.tokens)
-        expanded = self._pipeline.projector.expanded(given, seen, session, pinned)
-        return [to_plain(message) for message in (given if expanded is None else expanded)]
+        found = self._pipeline.transcripts
+        return found.stored(name) if messages is None else found.expanded(messages, name)
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
     ) -> CompressResult:
         """Return a stored session's messages in full where they fit, else their view.
 
-        They are as of the last compression or `save`. `token_budget` None: what the model takes.
+        The messages are those of the last compression or `save`. `token_budget` None: the trigger.
 
         Raises:
             SessionNotFound: the store has no such session.
@@ -244,7 +272,7 @@ class ContextCompressor:
             LedgerError: the store cannot be read.
         """
         session_id = self._named(session_id)
-        messages = self._stored(session_id)
+        messages = self._pipeline.transcripts.stored(session_id)
         size = self.tokens.messages(messages)
         if token_budget is None:
             room = budget_of({}, self.config, self.tokens).trigger
@@ -257,19 +285,11 @@ class ContextCompressor:
             messages, session_id=session_id, target_tokens=token_budget, extends=False
         )
 
-    def _stored(self, session_id: str) -> list[Message]:
-        namespace = self.config.namespace
-        self.store.lineage(namespace, session_id)  # opening a name that nobody has is no error
-        session = self.store.open(namespace, session_id)
-        if gone := sum(entry.forgotten for entry in session.entries):
-            logger.warning("session %s: %d segments of it were forgotten", session_id, gone)
-        return self.store.transcript(session)
-
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
-        """Record the transcript as it is now, for `resume` and `verbatim`; compress nothing.
+        """Record the transcript for `resume` and `verbatim`; compress nothing.
 
-        A compression does it by itself, a quiet turn does not. Returns False with no messages, and
-        where another writer was faster: what is recorded stays.
+        A compression records its transcript, a quiet turn does not. Return False without messages
+        or if another writer was faster: the recorded transcript stays.
 
         Raises:
             InvalidMessages: not a list of chat messages.
@@ -277,15 +297,16 @@ class ContextCompressor:
         """
         options: Options = {"session_id": self._named(session_id)}
         request = self._request(messages, options, Mode.FALLBACK)
-        return self._pipeline.save(request, self._pipeline.projector.open(request))
+        session = self._pipeline.projector.open(request)
+        return self._pipeline.transcripts.save(request, session)
 
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
     ) -> list[Callable[..., str]]:
-        """Return the tools by which an agent searches and reads what was compressed.
+        """Return two tools by which an agent searches and reads the archive.
 
-        Set `recall=True` in the configuration too, so that summaries name the tools. All answers
-        together take at most `turn_tokens` (None: no bound): ask for new tools at each turn.
+        Set `recall=True` in the configuration too, so that summaries name the tools. All answers of
+        one pair take at most `turn_tokens` (None: no bound): make a new pair for each turn.
         """
         session = self._opener(session_id)
         most = None if turn_tokens is None else whole("turn_tokens", turn_tokens)
@@ -294,10 +315,10 @@ class ContextCompressor:
     def read(
         self, reference: str = "", *, session_id: str | None = None, tokens: int = 2_000
     ) -> str:
-        """Return what a reference names, as s2.14 or s2.14:900-940, word for word.
+        """Return the messages of a reference (s2.14, s2.14:900-940) word for word.
 
-        "" lists the session's segments, s2 is a segment's outline. The answer takes at most
-        `tokens`, and says how to read on; to another text it says how references are written.
+        "" lists the session's segments, "s2" returns a segment's outline. The answer takes at most
+        `tokens` and names the rest. A text that is no reference is answered with the syntax.
 
         Raises:
             LedgerError: the store cannot be read.
@@ -318,14 +339,14 @@ class ContextCompressor:
         return session_id or self.session_id
 
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
-        """Take the last compression back: its originals are sent again, word for word.
+        """Undo the newest compression; return its segments, () without one.
 
-        Return the segments taken back; () if there are none. Called again, take back the one
-        before. Nothing is deleted: the undo is a new entry of the ledger, earlier epochs and their
-        forks stay. The next compression comes when the window is full, or by `force`.
+        The next view has the originals word for word. A second call undoes the compression before.
+        The ledger gets a new entry and loses none; earlier epochs and their forks stay. The session
+        is compressed again when the window is full, or by `force`.
 
         Raises:
-            LedgerConflict: somebody else wrote to the session just now.
+            LedgerConflict: another writer committed to the session meanwhile.
             LedgerError: the store cannot be read or written.
         """
         session = self._opener(session_id)()
@@ -336,10 +357,10 @@ class ContextCompressor:
         return tuple(entry.segment for entry in session.entries if entry.hash in found.run)
 
     def save_all(self) -> int:
-        """Save every session as it was last sent; return how many were recorded.
+        """Save the last transcript of every session; return how many were recorded.
 
-        A session that was compressed again or forgotten in part since then is left out: what was
-        sent is outdated, or holds words that must not come back. Failures of the store are logged.
+        A session that was compressed or forgotten in part since then is left out: its transcript
+        is outdated or holds forgotten words. Failures of the store are logged.
         """
         saved = 0
         for turn in self.sessions.last_turns():
@@ -348,15 +369,15 @@ class ContextCompressor:
                 options: Options = {"session_id": sent.id}
                 request = self._request(turn.known, options, Mode.FALLBACK)
                 session = self._pipeline.projector.open(request)
-                saved += session.is_as(sent) and self._pipeline.save(request, session)
+                saved += session.is_as(sent) and self._pipeline.transcripts.save(request, session)
             except CompressorError as error:
                 logger.warning("session %s: its last turns are not saved: %s", sent.id, error)
         return saved
 
     def close(self) -> None:
-        """Cancel what is written in the background, save the newest transcripts, close the store.
+        """Cancel the background's work, save the newest transcripts, close the store.
 
-        A store that cannot be written is logged.
+        A failure of the store is logged.
         """
         self.background.close()
         self.save_all()
@@ -367,21 +388,31 @@ class ContextCompressor:
     def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Planned:
         """Return the result if nothing has to be waited for, else what to carry out."""
         request = self._request(messages, options)
-        return self._quiet(request) or self._pipeline.start(request)
+        session = self._pipeline.projector.open(request)
+        if request.mode is not Mode.FALLBACK:
+            request = self._clocked(request, session)
+            is_cold = request.cold_trigger is not None
+            self.sessions.of(request.key).begun(self._clock(), is_cold=is_cold)
+        return self._quiet(request, session) or self._pipeline.start(request, session)
 
-    def _quiet(self, request: Request) -> CompressResult | None:
-        """Return the result of a turn that only adds to the last one and fits; None: any other."""
-        last, budget = self.sessions.of(request.key).last_turn, request.budget
-        if last is None or request.force or budget.limit == budget.target:
+    def _clocked(self, request: Request, session: Session) -> Request:
+        """Return the request with what the price clock says now."""
+        seconds = self.sessions.seconds_since(request.key, session, self._clock())
+        return replace(cooled(request, seconds), pace=self.sessions.of(request.key).pace)
+
+    def _quiet(self, request: Request, session: Session) -> CompressResult | None:
+        """Return the result if the turn only adds to the last one and fits, else None."""
+        known = self.sessions.of(request.key)
+        last = known.last_turn
+        if last is None or known.draft or request.is_asked:
             return None
-        if not self.store.open(*request.key).is_as(last.session):
+        if not session.is_as(last.session):
             return None
-        trigger = request.budget_for(last.session).trigger
         if self.background.busy(request.key):
-            # A summary is being written: the whole is sent while it fits.
-            trigger = budget.limit
-        elif self.config.background:
-            trigger = self._pipeline.soft_mark(request, last.session)
+            # While a summary is written, send the whole as long as it fits.
+            trigger = request.budget.limit
+        else:
+            trigger = request.trigger_for(session, SOFT_RATIO if self.config.background else 1.0)
         found = added_to(last, request, trigger, self.tokens)
         if found is None:
             return None
@@ -404,49 +435,16 @@ class ContextCompressor:
         )
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:
-        """Return the result with what the background has cost since, and the recall tools."""
+        """Return the result with the background's costs since the last one, and recall tools."""
         if result.segments or result.masked or self.config.recall:
             tools = tuple(self.recall_tools(self._key(options)[1]))
             result = replace(result, recall_tools=tools)
         if not options.get("extends", True):
             return result
-        owed = self.sessions.take_owed(self._key(options))
-        return replace(result, usage=result.usage + owed)
+        known = self.sessions.of(key := self._key(options))
+        result = replace(result, usage=result.usage + self.sessions.take_owed(key))
+        known.answered(result)
+        return replace(result, bill=known.bill)
 
     def _key(self, options: Options) -> Key:
         return key_of(options, self.config, self.session_id)
-
-
-def _check(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
-    """Raise a `ConfigError` for what no compressor can be made of."""
-    if config is not None and not isinstance(config, CompressorConfig):
-        wanted = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
-        raise ConfigError(f"config: a {type(config).__name__}; expected {wanted}")
-    if store is not None and not hasattr(store, "open"):
-        wanted = "a store; a URL belongs in CompressorConfig(store_url=...)"
-        raise ConfigError(f"store: a {type(store).__name__}; expected {wanted}")
-    if tokens is not None and not hasattr(tokens, "messages"):
-        raise ConfigError(f"tokens: a {type(tokens).__name__}; expected a TokenCounter")
-    wrong = next((given for given in functions if given is not None and not callable(given)), None)
-    if wrong is not None:
-        raise ConfigError(f"a listener or hook is a {type(wrong).__name__}; expected a function")
-
-
-def default_store(config: CompressorConfig) -> Store:
-    """Return the store at `store_url`; memory without one."""
-    if config.store_url is None:
-        return MemoryStore()
-    from ..ledger.sql.store import open_store  # loads SQLAlchemy: only when asked
-
-    masks = config.redact_secrets is not False
-    return open_store(config.store_url, key=config.store_key, mask_secrets=masks)
-
-
-def _emit(telemetry: Listener, listener: Listener | None, event: Event) -> None:
-    telemetry(event)
-    if listener is None:
-        return
-    try:
-        listener(event)
-    except Exception:
-        logger.exception("a listener failed at %s", event.name)

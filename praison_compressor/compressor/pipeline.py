@@ -1,7 +1,7 @@
-"""The one way of a request: look -> plan -> write -> commit -> result.
+"""`Pipeline`: carry out a request in the steps look -> plan -> write -> commit -> result.
 
-Each step gives its value to the next: a request, a view, a plan, texts, the view after them, a
-result. The request's mode says how far it goes. The loser of a race begins again with the look.
+Each step returns the next step's argument: a view, a plan, texts, the view after them, a result.
+The mode of the request names its last step. After a lost race the request looks again.
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from typing import NamedTuple
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall, LedgerConflict
 from ..events import Event, Hook
-from ..ledger.segments import Session, Store, Usage, in_force
-from ..messages import digest
+from ..ledger.segments import Session, Store, Usage
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
@@ -30,30 +29,34 @@ from ..view.masks import shorten
 from ..view.plan import is_due
 from ..view.view import View
 from .background import Background, leased
+from .choices import Draft, located, names_of, new_references
+from .clock import cooled
+from .preview import Preview, preview_of
 from .projection import Projector, outline_of
 from .request import Key, Mode, Request
 from .result import CompressResult, committed, result_of, usage_of
 from .sessions import Placeholder, Sessions, last_turn_of
+from .transcripts import Transcripts
 from .writing import Recorded, Writing, asked, begun, is_asked_about
 
 logger = logging.getLogger(__name__)
 
 MOST_CONFLICTS = 8
-"""Commit conflicts in one call, at most; with a damaged tip every commit conflicts."""
+"""Most commit conflicts in one call; with a damaged tip every commit conflicts."""
 
 SOFT_RATIO = 0.85
-"""Share of the trigger above which the background prepares a summary."""
+"""Share of the trigger; the background prepares a summary above it."""
 
 FIXED, NO_GAIN, VETO = "fixed part", "no gain", "veto"
-"""Why a compression is skipped."""
+"""Reasons of a skipped compression."""
 
 SHORTENED_SHARE = 0.75
-"""Share of the window for what may not be dropped, where it has to be shortened: the rest is for
-a summary and a tail."""
+"""Share of the window for shortened messages that may not be dropped; a summary and a tail get the
+rest."""
 
 
 class Planned(NamedTuple):
-    """What a request waits for: the view before and the plan to carry out."""
+    """A request with its view and the plan to carry out."""
 
     request: Request
     view: View
@@ -61,7 +64,7 @@ class Planned(NamedTuple):
 
 
 class Pipeline:
-    """Carries requests out for one compressor; thread-safe."""
+    """Carries out the requests of one compressor; thread-safe."""
 
     def __init__(
         self,
@@ -75,8 +78,9 @@ class Pipeline:
     ) -> None:
         self.sessions = sessions
         self.background = Background()
-        self.projector = Projector(config, store, tokens)
+        self.projector = Projector(config, store, tokens, lambda key: sessions.of(key).draft)
         self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
+        self.transcripts = Transcripts(config, store, tokens, sessions, self.projector)
         self._writing = Writing(self.writer, self.projector.texts, tokens)
         self._store = store
         self._tokens = tokens
@@ -85,28 +89,27 @@ class Pipeline:
 
     # -------------------------------------------------------------- look and plan
 
-    def start(self, request: Request) -> CompressResult | Planned:
-        """Return the result, or what to `carry_out` if a model or another writer is waited for.
+    def start(self, request: Request, session: Session) -> CompressResult | Planned:
+        """Return the result, or the plan to `carry_out` if the caller must wait.
 
         Raises:
             InvalidMessages: not a list of chat messages.
             BudgetTooSmall: what cannot be dropped exceeds the limit.
             LedgerError: the store cannot be read or written.
         """
-        parent = request.parent_id
-        if parent is not None and self.sessions.is_first(request.key, "fork", parent):
-            self._log_no_fork(request, parent)
-        view = self.projector.look(request)
-        if request.mode is Mode.FALLBACK:
-            return self._uncommitted(request, view)
-        if request.mode is Mode.BACKGROUND:
+        self.transcripts.log_no_fork(request)
+        view = self.projector.look(request, session)
+        # Signed thinking is only valid behind the messages that it was written behind: a text must
+        # not come while a turn goes on.
+        if request.mode is Mode.BACKGROUND and not view.signed:
             return self._at_once(request, view)
+        if request.mode is Mode.FALLBACK:
+            return self._sent(request, view, self.projector.plan(request, view))
         plan = self._plan(request, view)
-        if plan is None:
-            return self._unchanged(request, view)
-        if is_asked_about(_key(view)):  # inside the hook, waiting would deadlock
-            return self._vetoed(request, view, plan)
-        return Planned(request, view, plan)
+        if plan is not None and not is_asked_about(_key(view)):
+            return Planned(request, view, plan)
+        # Inside the hook, waiting would deadlock.
+        return self._sent(request, view) if plan is None else self._vetoed(request, view, plan)
 
     def _plan(self, request: Request, view: View) -> Plan | None:
         """Return the plan; log once if one is due but impossible."""
@@ -125,8 +128,14 @@ class Pipeline:
             logger.info("session %s: compressing it now would free too little", name)
         return plan
 
-    def _unchanged(self, request: Request, view: View) -> CompressResult:
-        """Return the result of a view to which nothing is to be done; remember the view."""
+    def _sent(self, request: Request, view: View, plan: Plan | None = None) -> CompressResult:
+        """Return the result of a view as it is now, or with a plan's texts without a model.
+
+        The view is remembered, the texts are recorded nowhere.
+        """
+        if plan is not None:
+            after, texts = self._with_texts(request, view, plan)
+            return result_of(request, after, self._tokens, texts)
         result = result_of(request, view, self._tokens)
         turn = last_turn_of(request, view, result, self._tokens)
         if turn is not None:
@@ -144,7 +153,7 @@ class Pipeline:
     # -------------------------------------------------------------- write and commit
 
     async def carry_out(self, planned: Planned) -> CompressResult:
-        """Write and commit what is due, or take what another has committed meanwhile.
+        """Write and commit the plan, or take the segments of a faster writer.
 
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
@@ -161,7 +170,7 @@ class Pipeline:
                 continue
             try:
                 async with leased(self._store, view.session):
-                    # Another may have finished between our look and our turn.
+                    # Another writer may have committed between our look and our lease.
                     session = await asyncio.to_thread(self.projector.open, request)
                     if not session.is_as(view.session):
                         view, plan = await asyncio.to_thread(self._seen, request, view)
@@ -176,7 +185,7 @@ class Pipeline:
             if lost >= MOST_CONFLICTS:
                 raise LedgerConflict(f"session {view.session.id}: its tip moved {lost} times")
             view, plan = await asyncio.to_thread(self._seen, request, view)
-        found = result_of(request, view, self._tokens)
+        found = self._sent(request, view)
         return replace(found, usage=found.usage + bill)
 
     def _seen(self, request: Request, view: View) -> tuple[View, Plan | None]:
@@ -187,9 +196,10 @@ class Pipeline:
     async def _committed(
         self, request: Request, view: View, plan: Plan, bill: Usage
     ) -> tuple[CompressResult | None, Usage]:
-        """Ask the hook, write and commit; return the result, or None and the bill of a lost race.
+        """Ask the hook, write and commit; return the result, or None after a lost race.
 
-        `bill` is what was paid for texts that lost a race before.
+        Return the bill too: the cost of this call's texts that lost a race. `bill` is the cost of
+        the races lost before.
         """
         event = begun(request, view, plan)
         said = await asked(self._hook, event, _key(view))
@@ -201,7 +211,9 @@ class Pipeline:
         texts: Sequence[Written] = ()
         try:
             dropped = await asyncio.to_thread(self.projector.with_room, view, plan)
-            texts = await self._writing.write(request, view, plan, dropped)
+            draft = self.sessions.of(request.key).draft
+            texts = draft.texts if draft is not None and draft.plan is plan else ()
+            texts = texts or await self._writing.write(request, view, plan, dropped)
             entries = await asyncio.to_thread(
                 self._writing.segments, request, view, plan, texts, dropped, bill
             )
@@ -215,7 +227,7 @@ class Pipeline:
         result = replace(
             result,
             usage=result.usage + bill,
-            newly_masked=len(entries) - len(texts),
+            newly_masked=sum(segment.kind in ("mask", "excerpt") for segment, _ in entries),
             newly_summarized=len(plan.summarized),
         )
         self._emit(committed(request, view, result, time.monotonic() - started))
@@ -225,13 +237,38 @@ class Pipeline:
         """Append the segments; return the view after them.
 
         Raises:
-            LedgerConflict: another has committed meanwhile.
+            LedgerConflict: another writer committed meanwhile.
         """
-        self._log_another(view)
+        self.transcripts.log_another(view)
+        self.sessions.of(_key(view)).draft = None
         after = view.adding(segment for segment, _ in entries)
         session = self._store.commit(view.session, entries, outline_of(after))
         self.projector.trim()
         return self.projector.again(view, session)
+
+    # -------------------------------------------------------------- preview
+
+    def preview(self, request: Request, session: Session, *, is_written: bool) -> Preview:
+        """Return the compression to come; the next commit of the same request takes it.
+
+        A model is asked for the summaries only if they are to be written.
+        """
+        view, known = self.projector.look(request, session), self.sessions.of(request.key)
+        plan = self.projector.plan(request, view)
+        if known.draft is not None:  # paid for and not taken
+            self.sessions.owe(request.key, usage_of(known.draft.texts))
+        last, known.draft, new = known.draft, None, []
+        texts: tuple[Written, ...] = ()
+        if plan is not None:
+            if plan.jobs and (is_written or not request.has_model):
+                texts = tuple(run(self._writing.write(request, view, plan, frozenset())))
+            new = self._writing.segments(request, view, plan, texts, frozenset())
+            names = {
+                **new_references(view, plan),
+                **names_of(request, located(request, view, last)),
+            }
+            known.draft = Draft(request, view, plan, texts, names)
+        return preview_of(request, view, plan, [segment for segment, _ in new], self._tokens)
 
     # -------------------------------------------------------------- without a commit
 
@@ -243,73 +280,49 @@ class Pipeline:
         entries = self._writing.segments(request, view, plan, texts, None)
         return view.adding(segment for segment, _ in entries), texts
 
-    def _uncommitted(self, request: Request, view: View) -> CompressResult:
-        """Return the view that fits: the whole, or with texts without a model."""
-        plan = self.projector.plan(request, view)
-        if plan is None:
-            return result_of(request, view, self._tokens)
-        return self._drafted(request, view, plan)
-
-    def _drafted(self, request: Request, view: View, plan: Plan) -> CompressResult:
-        """Return the result with texts without a model, recorded nowhere."""
-        after, texts = self._with_texts(request, view, plan)
-        return result_of(request, after, self._tokens, texts)
-
     def _vetoed(self, request: Request, view: View, plan: Plan) -> CompressResult:
-        """Return the view without the compression that a hook refused.
+        """Return the view without the refused compression.
 
-        The window may not take the whole; then texts without a model make it fit.
+        A view above the window is made to fit by texts without a model.
         """
         self._skip(request, view, VETO, view.session.tip)
         fits = view.size() <= request.budget.limit
-        if fits:
-            found = result_of(request, view, self._tokens)
-        else:
-            found = self._drafted(request, view, plan)
+        found = self._sent(request, view, None if fits else plan)
         return replace(found, vetoed=True, written=())
-
-    def save(self, request: Request, session: Session) -> bool:
-        """Record the transcript; return False without messages or if another writer was faster."""
-        if not request.messages:
-            return False
-        return self._store.keep(session, outline_of(self.projector.look(request, session)))
 
     # -------------------------------------------------------------- in the background
 
     def _at_once(self, request: Request, view: View) -> CompressResult:
-        """Return a view without waiting; begin what a model has to write off the request path."""
+        """Return a view without waiting; begin a due summary in the background."""
         filled = self._filled(request, view)
         short = None if filled else self.projector.shortening(request, view)
         newly_masked = 0
         if short is not None:
             done = self._shortened(request, view, short)
             if done is None:
-                plan = self.projector.plan(request, view)
-                return self._drafted(request, view, plan or short)
+                return self._sent(request, view, self.projector.plan(request, view) or short)
             if done.vetoed or short.masks:
                 return done
             view = self.projector.again(view, self.projector.open(request))
             newly_masked = done.newly_masked
-        if view.size() > self.soft_mark(request, view.session):
-            work = functools.partial(self._prepare, request, view)
-            self.background.start(_key(view), work)
+        if view.size() > request.trigger_for(view.session, SOFT_RATIO):
+            self.prepare(request, view)
         if filled is not None:
             return filled
-        # Above the trigger, where the provider takes the whole: nothing is lost and its cache stays
-        # warm until the text is there. Less than the whole is sent only where it must be.
+        # Up to the window the whole is sent until the text is ready: nothing is lost, and the
+        # provider's cache stays warm.
         plan = self._plan(request, view) if view.size() > request.budget.limit else None
-        sent = self._unchanged(request, view) if plan is None else self._held(request, view, plan)
+        sent = self._sent(request, view) if plan is None else self._held(request, view, plan)
         return replace(sent, newly_masked=newly_masked)
 
-    def soft_mark(self, request: Request, session: Session) -> int:
-        """Return the size above which a summary is prepared."""
-        budget = request.budget_for(session)
-        return int(budget.trigger * (1.0 if session.was_undone else SOFT_RATIO))
+    def prepare(self, request: Request, view: View) -> bool:
+        """Begin a summary in the background; return whether it was begun."""
+        return self.background.start(_key(view), functools.partial(self._prepare, request, view))
 
     def _shortened(self, request: Request, view: View, plan: Plan) -> CompressResult | None:
-        """Commit masks and excerpts: they need no model; return None if they are not recorded.
+        """Commit masks and excerpts; return None while a summary of the session is written.
 
-        They are not while a summary is written: that one would lose the race, and its price.
+        The summary would lose the race to them, and its price with it.
         """
         if self.sessions.enter(_key(view)) is not None:
             return None
@@ -320,15 +333,15 @@ class Pipeline:
         return done
 
     async def _prepare(self, request: Request, view: View) -> None:
-        """Have a summary written before the trigger is reached.
+        """Write a summary before the view reaches the trigger.
 
-        A turn that needs the text earlier gets a static one.
+        A turn that needs the text earlier gets a static text.
         """
         asked, request = request, request.at(int(request.budget.trigger * SOFT_RATIO))
         request = replace(request, mode=Mode.COMMIT)
         view, plan = await asyncio.to_thread(self._seen, request, view)
         if plan is None:
-            await asyncio.to_thread(self._plan, asked, view)  # says why, where one is due
+            await asyncio.to_thread(self._plan, asked, view)  # logs why a due plan is missing
             return
         if plan.jobs:
             after, texts = await asyncio.to_thread(self._with_texts, request, view, plan)
@@ -353,7 +366,7 @@ class Pipeline:
         return None
 
     def _held(self, request: Request, view: View, plan: Plan) -> CompressResult:
-        """Return the result with texts without a model, to which the next turns add."""
+        """Return the result with texts without a model; hold these for the next turns."""
         after, texts = self._with_texts(request, view, plan)
         self._hold(request, after)
         return result_of(request, after, self._tokens, texts)
@@ -365,16 +378,35 @@ class Pipeline:
         held = Placeholder(view.session, used, tuple(unreported))
         self.sessions.of(request.key).placeholder = held
 
+    def idle(self, request: Request, *, has_messages: bool, now: float) -> bool:
+        """Begin a summary if the cache is cold and the view is above the cold trigger.
+
+        Without messages take the session's last ones, from memory or the store.
+        """
+        session, known = self.projector.open(request), self.sessions.of(request.key)
+        request = cooled(request, self.sessions.seconds_since(request.key, session, now))
+        silence = f"{session.tip} {max(known.requested, session.updated)}"
+        # One look in each silence is enough.
+        if request.cold_trigger is None or not self.sessions.is_first(request.key, "idle", silence):
+            return False
+        if not has_messages:
+            last = known.last_turn
+            is_newest = last is not None and session.is_as(last.session)
+            found = last.known if last and is_newest else self._store.transcript(session)
+            request = replace(request, messages=found)
+        view = self.projector.look(request, session)
+        return view.size() > request.trigger_for(session) and self.prepare(request, view)
+
     # -------------------------------------------------------------- whatever fails
 
     def best(self, request: Request, session: Session) -> CompressResult:
-        """Return the view for a turn that must go on, without a model or a commit.
+        """Return a view without a model and without a commit.
 
-        Messages that may not be dropped are shortened where they do not fit.
+        Messages that may not be dropped are shortened if they do not fit.
         """
         view = self.projector.look(request, session)
         try:
-            return self._uncommitted(request, view)
+            return self._sent(request, view, self.projector.plan(request, view))
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         limit, count = request.budget.limit, self._tokens.messages
@@ -385,53 +417,17 @@ class Pipeline:
         messages = [shorter.get(id(message), message) for message in view.own]
         try:
             short = self.projector.look(replace(request, messages=messages), session)
-            fit = self._uncommitted(request, short)
+            fit = self._sent(request, short, self.projector.plan(request, short))
         except BudgetTooSmall:
             bare = shorten(kept, limit, count)
             nothing = replace(view, segments=())
             fit = replace(result_of(request, nothing, self._tokens), messages=bare)
             fit = replace(fit, tokens_after=count(bare))
-        # A message that is cut in its middle says so, as a masked output does.
+        # A message cut in its middle is marked, as a masked output is.
         status = "summarized" if fit.segments else "masked"
         return replace(fit, tokens_before=view.given_tokens, context_status=status)
 
-    # -------------------------------------------------------------- logged once
-
-    def _log_no_fork(self, request: Request, parent: str) -> None:
-        """Log that a session shares nothing with the parent it is given: its messages are all."""
-        session = self.projector.open(request)
-        chain = self._store.lineage(session.namespace, session.id)
-        parents = {epoch.id: epoch.parent_id for epoch in chain}
-        if parent in parents and parent != session.id:
-            return
-        why = "it began without that one; only a new session_id becomes a fork"
-        if parents.get(session.id) == parent:
-            if self.sessions.knows((session.namespace, parent)):
-                return  # never compressed yet: there is nothing to share
-            why = "nothing of that one was ever compressed in this store and namespace"
-        logger.warning(
-            "session %s: parent_session_id=%r shares nothing with it: %s", session.id, parent, why
-        )
-
-    def _log_another(self, view: View) -> None:
-        """Log that two conversations go by one name, as far as that shows.
-
-        It shows where a transcript has neither a summary of the session nor the session's task.
-        """
-        session = view.session
-        if view.standing or all(s.kind != "summary" for s in in_force(session.entries)):
-            return
-        said = (m for m in self._store.transcript(session) if m.get("role") == "user")
-        task = next(map(digest, said), None)
-        if task not in (None, *view.digests) and self.sessions.is_first(_key(view), "another", ""):
-            logger.warning(
-                "session %s: another conversation than was compressed under that name takes its "
-                "place; of the one before the archive keeps what was compressed, not its first and "
-                "newest messages; give each a session_id of its own",
-                session.id,
-            )
-
 
 def _key(view: View) -> Key:
-    """Return namespace and stable id: one compression of a session runs at a time."""
+    """Return namespace and stable id, the key of a session."""
     return view.session.namespace, view.session.id

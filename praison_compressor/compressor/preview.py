@@ -1,26 +1,28 @@
-"""`Preview`: what a compression would do, without doing it; `ContextUse`: what fills the window."""
+"""`Preview`: the compression to come, part by part; `ContextUse`: the tokens of the window."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from ..ledger.segments import Segment
-from ..messages import Message, tool_calls_of
+from ..messages import Message, text_of, tool_calls_of
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
 from ..view.jobs import Plan
 from ..view.masks import answered
-from ..view.texts import Texts
+from ..view.price import Balance
 from ..view.view import View
+from .choices import known_references
+from .clock import balance_of, costs_of
 from .request import Request
 
 
 @dataclass(frozen=True)
 class Part:
-    """A run of the transcript and what replaces it in the view."""
+    """A run of the transcript, and its form in the view."""
 
     name: str
     """ "head", "summary", "kept", "tail", or "all" where nothing is summarized."""
@@ -30,37 +32,51 @@ class Part:
     tokens_before: int
     tokens_after: int
     masked: int = 0
-    """How many of its messages are represented by one line each."""
+    """Messages of the run that become one line each."""
     segment: Segment | None = None
-    """The summary that replaces it, where one does."""
+    """The summary in the ledger that replaces the run."""
     to_write: bool = False
-    """Would be summarized; `tokens_after` is then what the summary may take."""
+    """The run would be summarized, in at most `tokens_after`."""
     why: str = ""
-    """One phrase for a person."""
+    """The reason, in one phrase."""
+    text: str = ""
+    """The summary's text; "" while a model has not written it."""
+    reference: str = ""
+    """The summary's reference, as s2."""
 
 
 @dataclass(frozen=True)
 class Preview:
-    """What a compression would do. Counts are tokens of the model that reads the view."""
+    """The compression to come. Counts are tokens of the model that reads the view."""
 
     parts: tuple[Part, ...]
     messages: tuple[Message, ...]
-    """The transcript as it was read: malformed parts are repaired."""
+    """The transcript, with malformed parts repaired."""
     message_tokens: tuple[int, ...]
     masks: frozenset[int]
-    """Indices of the tool outputs that are masked, or would be."""
+    """Indices of the tool outputs that are masked or would be."""
+    lines: Mapping[int, str]
+    """The texts of these masks by index."""
+    references: tuple[str, ...]
+    """The reference of each message that is or would be archived, as s2.14; "" for the others."""
+    chosen: frozenset[int]
+    """Indices of the messages that the user keeps."""
     budget: Budget
     limits: Limits
-    """The window counted with, and where it is from."""
+    """The model's window and its source."""
     opening: int
     """Tokens that frame every request."""
     tokens: int
-    """Of the view as the ledger has it now."""
+    """Tokens of the view by the ledger as it is now."""
+    tokens_after: int
+    """Tokens of the view after the compression; at most, while a summary is not written."""
     would_compress: bool
     new_masks: int
-    """How many outputs this compression would mask."""
+    """Outputs that this compression would mask or cut to their ends."""
     repaired: int
-    """How many messages had to be repaired to be read."""
+    """Messages that repair inserted."""
+    balance: Balance | None
+    """Cost and saving in US dollars, as one line by `str`; None without a plan or known prices."""
 
     @property
     def would_write(self) -> int:
@@ -84,31 +100,31 @@ MOST_LISTED = 5
 
 @dataclass(frozen=True)
 class LargeMessage:
-    """A message that is sent word for word."""
+    """A message that is sent verbatim."""
 
     index: int | None
-    """In the list that was given; None for one that was put in as a repair."""
+    """Index in the given list; None for a message that repair inserted."""
     role: str
     tool: str
-    """Whose result it is, or what it calls; "" for words."""
+    """Tool that the message calls or has a result of; "" without one."""
     tokens: int
 
 
 @dataclass(frozen=True)
 class ContextUse:
-    """What fills the window, in tokens of the model that reads the view."""
+    """The window's tokens by part, as the model that reads the view counts them."""
 
     model: str | None
     window: int
     parts: Mapping[str, int]
-    """Tokens of "tool schemas" (with what frames every request), "system prompt", "head" (the task
-    and the first step, word for word), "summaries", "masked outputs" (one line each), "tail" (all
-    other messages, word for word), "free" (below 0 where the next request has to be made smaller)
-    and "reserve" (for the answer). They sum to `window`."""
+    """Tokens of "tool schemas" (with the frame of a request), "system prompt", "head" (the task
+    and the answer to it, verbatim), "summaries", "masked outputs" (one line each), "tail" (all
+    other messages, verbatim), "free" (below 0 if the next request must be made smaller) and
+    "reserve" (for the answer). They sum to `window`."""
     messages: Mapping[str, int]
-    """How many messages the view has of each part that is made of messages."""
+    """Messages of the view in each part."""
     trigger: int
-    """Messages are compressed when they take more than this together."""
+    """Tokens of messages above which they are compressed."""
     largest: tuple[LargeMessage, ...]
 
     @property
@@ -118,7 +134,7 @@ class ContextUse:
 
 
 def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead: int) -> ContextUse:
-    """Return what fills the window; `overhead` is what a request has beside messages."""
+    """Return the window's tokens by part; `overhead` is the tokens beside messages."""
     budget, messages = request.budget, view.transcript.messages
     held: dict[str, list[int]] = {"system prompt": [], "head": []}
     held |= {"summaries": [each.tokens for each in view.summaries()]}
@@ -156,7 +172,7 @@ def _part_of(view: View, index: int) -> str:
 
 
 def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
-    """Return the largest of the messages at these places."""
+    """Return the largest of the messages at these indices."""
     messages = view.transcript.messages
     answers = dict(answered(messages))
 
@@ -179,41 +195,38 @@ def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
 
 
 def preview_of(
-    request: Request, view: View, plan: Plan | None, texts: Texts, tokens: TokenCounter
+    request: Request, view: View, plan: Plan | None, new: Sequence[Segment], tokens: TokenCounter
 ) -> Preview:
-    """Return the preview of a plan."""
-    new = _unwritten(request, view, plan, texts, tokens) if plan else []
-    opening, after = tokens.messages([]), view.adding(new)
+    """Return the preview of a plan, whose segments are `new`."""
+    opening, costs = tokens.messages([]), costs_of(request)
+    rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs} if plan else {}
+    new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in new]
+    after = view.adding(new)
+    named = {index: name for name, index in known_references(after).items()}
     return Preview(
         parts=tuple(_parts(after, {id(segment) for segment in new}, request.budget)),
         messages=tuple(view.own),
         message_tokens=view.tokens,
         masks=frozenset(after.replaced),
+        lines={index: text_of(segment.rendered) for index, segment in after.replaced.items()},
+        references=tuple(named.get(index, "") for index in range(len(view.tokens))),
+        chosen=view.chosen,
         budget=request.budget,
         limits=model_limits(request.config.model, request.config.context_window),
         opening=opening,
         tokens=view.size() + view.pinned_tokens + opening,
+        tokens_after=after.size() + after.pinned_tokens + opening,
         would_compress=plan is not None,
         new_masks=len(plan.masks + plan.excerpted) if plan else 0,
         repaired=view.transcript.repaired,
+        balance=balance_of(view, plan, costs) if plan and costs else None,
     )
 
 
-def _unwritten(
-    request: Request, view: View, plan: Plan, texts: Texts, tokens: TokenCounter
-) -> list[Segment]:
-    """Return a segment without text for each that the plan would write."""
-    short = texts.shortened(view, request.budget.large) if plan.excerpted else {}
-    lines = texts.masked(view) if plan.masks else {}
-    runs = [("summary", job.start, job.end, job.room) for job in plan.jobs]
-    runs += [("excerpt", n, n + 1, tokens.message(short[n])) for n in plan.excerpted]
-    runs += [("mask", n, n + 1, tokens.message(lines[n])) for n in plan.masks]
-    return [Segment(kind, view.digests[a:b], {}, size, 0, "") for kind, a, b, size in runs]
-
-
 def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
-    """Yield the parts of a view, end to end; `new` are the ids of segments to be written."""
+    """Yield the parts of a view in order; `new` has the ids of segments without texts."""
     summaries, named, length = len(after.tiles), 0, len(after.tokens)
+    numbers = {id(segment): number for number, segment in enumerate(after.segments, 1)}
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]
     gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]
     for start, end, segment in sorted([*after.tiles, *gaps], key=lambda run: run[0]):
@@ -222,8 +235,13 @@ def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
             named += 1
             name = f"summary {named}" if summaries > 1 else "summary"
             is_new = id(segment) in new
-            known = None if is_new else segment
-            part = Part(name, start, size, before, segment.tokens, segment=known, to_write=is_new)
+            part = Part(
+                *(name, start, size, before, segment.tokens),
+                segment=None if is_new else segment,
+                to_write=is_new,
+                text=text_of(segment.rendered),
+                reference=f"s{numbers[id(segment)]}",
+            )
         else:
             name = "tail" if end == length else "kept" if named else "head"
             masked = sum(index in after.replaced for index in range(start, end))
@@ -235,7 +253,8 @@ def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
 def _why(part: Part, budget: Budget, view: View) -> str:
     masked = f"; {part.masked} tool outputs become one line each" if part.masked else ""
     if part.to_write:
-        return f"would be summarized, in at most {part.tokens_after:,} tokens"
+        size = f"{part.tokens_after:,} tokens"
+        return f"would be summarized, in {size if part.text else f'at most {size}'}"
     if part.segment is not None:
         return f"found in the ledger ({part.segment.method}): not paid for again"
     if part.name == "head":
@@ -246,6 +265,8 @@ def _why(part: Part, budget: Budget, view: View) -> str:
     if part.name == "all":
         return f"kept{masked}"
     messages = view.transcript.messages[part.start : part.start + part.messages]
+    if all(i in view.chosen for i in range(part.start, part.start + part.messages)):
+        return f"kept: chosen by the user{masked}"
     only_users = all(message.get("role") == "user" for message in messages)
     kind = "the newest user message" if only_users else "kept by a policy, or too small to gain"
     return f"kept: {kind}{masked}"

@@ -1,37 +1,59 @@
-"""`Projector`: lays a request's transcript along its session's ledger, and plans what is due."""
+"""`Projector`: lay a transcript along its session's ledger, and plan a compression."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ..config import CompressorConfig
-from ..ledger.segments import DROPPED, Entry, Outline, Segment, Session, Store, bounded, in_force
+from ..ledger.segments import (
+    DROPPED,
+    FORGOTTEN,
+    Entry,
+    Outline,
+    Segment,
+    Session,
+    Store,
+    bounded,
+    in_force,
+)
 from ..messages import Message, digest, read
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
+from ..messages.thinking import signatures, without_thinking
 from ..tokens.counter import TokenCounter
+from ..view.budget import Budget
 from ..view.frame import is_pinned, unreferenced
 from ..view.jobs import Plan
 from ..view.masks import kept_steps
-from ..view.plan import plan, shortening
+from ..view.plan import plan, plan_range, shortening
 from ..view.texts import Texts
 from ..view.view import View
-from .request import Request
+from .choices import Draft, chosen, new_keeps
+from .clock import balance_of, costs_of
+from .request import Key, Mode, Request
 
 
 class Projector:
     """Lays transcripts along a store's ledger, as one model counts them; thread-safe."""
 
-    def __init__(self, config: CompressorConfig, store: Store, tokens: TokenCounter) -> None:
+    def __init__(
+        self,
+        config: CompressorConfig,
+        store: Store,
+        tokens: TokenCounter,
+        draft_of: Callable[[Key], Draft | None] = lambda _: None,
+    ) -> None:
         self.texts = Texts(config, tokens, masks_secrets=masks_secrets(store))
         self._store = store
         self._tokens = tokens
         self._cache = tokens.cache
         self._namespace = config.namespace
         self._recall = bool(config.recall)
+        self._background = config.background
         self._bounded = bounded(store)
+        self._draft_of = draft_of
 
     def open(self, request: Request) -> Session:
         """Return the request's session."""
@@ -52,15 +74,15 @@ class Projector:
         if expanded is not None:
             given, found = expanded, read(expanded)
             seen = self._cache.all(found.messages)
-        # Private copies: what is archived must be what was digested, whatever a host edits.
+        # Private copies: a host may edit its messages between digest and archive.
         transcript = replace(found, messages=tuple(each.plain for each in seen))
-        # A message that was read back with its secrets masked has another digest.
+        # A message that was restored with masked secrets has another digest.
         aliases = _aliases(session)
-        return View(
+        view = View(
             transcript=transcript,
             digests=tuple(aliases.get(each.digest, each.digest) for each in seen),
             tokens=tuple(self._tokens.each(seen)),
-            segments=self._segments(session),
+            segments=self._segments(session, request.budget.window_limit),
             head_tokens=request.budget.head,
             kept=kept_steps(transcript.messages, transcript.steps, request.config),
             pinned=request.pinned,
@@ -68,23 +90,63 @@ class Projector:
             given=Originals(self._cache.all(given)),
             given_tokens=before,
             session=session,
+            limit=request.budget.window_limit,
+            signed=self._signed(transcript.messages),
         )
+        draft = self.draft(request, view)
+        asked = request if draft is None else draft.adopted_by(request)
+        return chosen(asked, view, self._draft_of(request.key))
+
+    def draft(self, request: Request, view: View) -> Draft | None:
+        """Return the draft that the request commits, or None."""
+        draft = self._draft_of(request.key)
+        if draft is None or request.mode is not Mode.COMMIT:
+            return None
+        return draft if draft.holds_for(view) and draft.is_of(request, view) else None
+
+    def _signed(self, messages: Sequence[Message]) -> dict[int, int]:
+        """Return the messages with signed thinking, and their tokens without it."""
+        return {
+            index: self._tokens.message(without_thinking(message))
+            for index, message in enumerate(messages)
+            if signatures(message)
+        }
 
     def again(self, view: View, session: Session) -> View:
-        """Return the view of the same transcript, by a ledger that was written to since."""
-        return replace(view, session=session, segments=self._segments(session))
+        """Return the view of the same transcript by a newer ledger."""
+        return replace(view, session=session, segments=self._segments(session, view.limit))
 
     def plan(self, request: Request, view: View) -> Plan | None:
-        """Return what is to be done, or None while the view fits or nothing would be gained.
+        """Return the plan, or None while the view fits or nothing would be gained.
 
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
         """
         budget, by_model = request.budget_for(view.session), request.has_model
-        return plan(view, budget, self.texts, force=request.force, by_model=by_model)
+        draft = self.draft(request, view)
+        if draft is not None:
+            return draft.plan
+        found = self._planned(request, view, budget, by_model)
+        if found is None and any(new_keeps(view)):
+            return Plan(len(view.tokens), view.size())
+        return found
+
+    def _planned(self, request: Request, view: View, budget: Budget, by_model: bool) -> Plan | None:
+        if request.has_range:
+            return plan_range(view, budget, self.texts, by_model=by_model)
+        costs = None if request.is_asked else costs_of(request)
+        budget = replace(budget, costs=costs)
+        is_early = budget.trigger >= view.size() > request.trigger_for(view.session)
+        force = request.force or is_early
+        found = plan(view, budget, self.texts, force=force, by_model=by_model)
+        # Halfway to the limit a compression is due whatever it costs: counts may be too low.
+        can_wait = view.size() <= (budget.trigger + budget.limit) // 2 and not self._background
+        if found is None or costs is None or found.excerpts or not can_wait:
+            return found
+        return found if balance_of(view, found, costs).pays else None
 
     def shortening(self, request: Request, view: View) -> Plan | None:
-        """Return the part of the plan that needs no summary.
+        """Return the plan's masks and excerpts, or None without any.
 
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
@@ -92,12 +154,13 @@ class Projector:
         budget, by_model = request.budget_for(view.session), request.has_model
         return shortening(view, budget, self.texts, by_model=by_model)
 
-    def _segments(self, session: Session) -> tuple[Segment, ...]:
-        found = in_force(session.entries)
+    def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
+        """Return the session's segments; those for a far smaller window match nothing."""
+        found = (s if s.is_for(limit) else FORGOTTEN for s in in_force(session.entries))
         return tuple(self.recounted(s if self._recall else unreferenced(s)) for s in found)
 
     def recounted(self, segment: Segment) -> Segment:
-        """Return the segment as this model counts it: another model may have written it."""
+        """Return the segment with this model's count of its text."""
         tokens = self._tokens.message(segment.rendered)
         return segment if tokens == segment.tokens else replace(segment, tokens=tokens)
 
@@ -112,7 +175,7 @@ class Projector:
     ) -> list[Message] | None:
         """Return the messages with every rendering of this session replaced by its originals.
 
-        Pinned texts are left out: each view has its own. None if neither is among the messages.
+        Pinned texts are left out: each view has its own. None without renderings and pinned texts.
         """
         rendered = renderings(session, self._cache)
         digests = [each.digest for each in seen]
@@ -124,7 +187,7 @@ class Projector:
         waiting = {found: iter(rendered[found][-count:]) for found, count in times.items()}
         transcript: list[Message] = []
         for message, found in zip(messages, digests, strict=True):
-            # Another set of texts may have been pinned when a view of this session was made.
+            # An earlier view of this session may have had other pinned texts.
             if found == own or (times and is_pinned(message)):
                 continue
             entry = next(waiting[found], None) if found in waiting else None
@@ -138,8 +201,8 @@ class Projector:
     def with_room(self, view: View, plan: Plan) -> frozenset[int]:
         """Make room in the archive for what the plan adds to it.
 
-        Return the places, in the list as it came, of messages that the archive had no room for:
-        no reference leads to them.
+        Return the indices, in the caller's list, of messages that the archive has no room for: no
+        reference may name them.
         """
         if self._bounded is None:
             return frozenset()
@@ -151,7 +214,7 @@ class Projector:
         return frozenset(n for n, d in enumerate(digests) if d in gone)
 
     def trim(self, *, free: int = 0) -> None:
-        """Hold the archive to its limit, less the bytes that are to be free."""
+        """Trim the archive to its limit less `free` bytes."""
         if self._bounded is not None:
             most = int(self._bounded.limit_mb * 1_000_000)
             self._bounded.trim(self._namespace, max(0, most - free))
@@ -161,7 +224,7 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     """Return the session's entries by the digests of their renderings."""
     found: dict[str, list[Entry]] = {}
     for entry in session.entries:
-        if not entry.forgotten and entry.segment.kind != "undo":
+        if not entry.forgotten and entry.segment.kind not in ("keep", "undo"):
             found.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
             plain = unreferenced(entry.segment)
             if plain is not entry.segment:
@@ -181,8 +244,8 @@ def _aliases(session: Session) -> dict[str, str]:
 def outline_of(view: View) -> Outline:
     """Return the transcript with the number of its segment in place of every replaced run.
 
-    From the outline and the ledger a session is restored as it came. The outline names no text of
-    a summary, so that none is ever baked in.
+    Outline and ledger together restore a session exactly. The outline has no summary's text, so
+    that no summary becomes an original.
     """
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
     found: list[Message | int | None] = list(view.given)

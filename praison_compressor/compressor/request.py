@@ -1,13 +1,13 @@
-"""`Request`: what a caller asks of one compression, checked and budgeted."""
+"""`Request`: the messages, options and budget of one call, checked."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, TypedDict, cast
+from typing import Any, NamedTuple, TypedDict, cast
 
-from ..config import CompressorConfig, whole
+from ..config import CompressorConfig, no_such, shown, whole
 from ..errors import ConfigError
 from ..ledger.segments import Segment, Session
 from ..messages import as_list
@@ -30,28 +30,40 @@ class Options(TypedDict, total=False):
     overhead_tokens: int
     extends: bool
     pinned: Sequence[str] | None
+    keep: Sequence[str | int] | None
+    since: str | int | None
+    until: str | int | None
 
 
 class Mode(Enum):
-    """How far a request goes on the way look -> plan -> write -> commit -> result."""
+    """The last step of a request on the way look -> plan -> write -> commit -> result."""
 
     COMMIT = "commit"
-    """All the way; the caller waits for the model."""
+    """Every step; the caller waits for the model."""
     BACKGROUND = "background"
-    """All the way, but summaries are written off the request path."""
+    """Every step, with summaries written off the request path."""
     FALLBACK = "fallback"
     """Texts without a model, and no commit."""
     PREVIEW = "preview"
-    """No further than the plan."""
+    """The plan."""
 
 
 Key = tuple[str, str]
 """Namespace and session."""
 
 
+class Pace(NamedTuple):
+    """How a session goes on, by its requests so far."""
+
+    growth: float
+    """Tokens that a request adds."""
+    cold_share: float
+    """Share of requests that found the provider's cache cold."""
+
+
 @dataclass(frozen=True)
 class Request:
-    """One request to compress."""
+    """One call."""
 
     messages: Sequence[Any]
     """The messages as they came."""
@@ -68,6 +80,31 @@ class Request:
     force: bool = False
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
+    keep: tuple[str | int, ...] = ()
+    """Messages that the user keeps, by reference or index."""
+    since: str | int | None = None
+    """First message of the range to summarize."""
+    until: str | int | None = None
+    """First message behind that range."""
+    pace: Pace | None = None
+    """The pace of the session; None: unknown."""
+    cold_trigger: int | None = None
+    """Tokens above which to compress, as the provider's cache is cold; None: warm or unknown."""
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the call names messages to keep, or a range."""
+        return bool(self.keep) or self.has_range
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the caller asks for a compression whatever it costs."""
+        return self.force or self.chooses or self.budget.limit == self.budget.target
+
+    @property
+    def has_range(self) -> bool:
+        """Whether the call names a range to summarize."""
+        return self.since is not None or self.until is not None
 
     def budget_for(self, session: Session) -> Budget:
         """Return the budget for a session as it is now.
@@ -76,6 +113,18 @@ class Request:
         the undo back.
         """
         return self.at(self.budget.limit).budget if session.was_undone else self.budget
+
+    def trigger_for(self, session: Session, share: float = 1.0) -> int:
+        """Return the tokens above which to compress: a share of the trigger, or less if cold."""
+        trigger = self.budget_for(session).trigger
+        if session.was_undone:
+            return trigger
+        return min(int(trigger * share), self.cold_trigger or trigger)
+
+    def cooled(self) -> Request:
+        """Return the request with the trigger for a cold cache."""
+        trigger = int(self.budget.trigger * self.config.idle_trigger_ratio)
+        return replace(self, cold_trigger=max(trigger, self.config.token_floor))
 
     def at(self, trigger: int) -> Request:
         """Return the request with another trigger."""
@@ -97,7 +146,7 @@ def request_of(
     has_model: bool,
     mode: Mode | None = None,
 ) -> Request:
-    """Return the request that a call makes; `session_id` is used if the call names none.
+    """Return the request of a call; `session_id` is used if the call names none.
 
     Raises:
         ConfigError: an option has a value that cannot work.
@@ -106,7 +155,7 @@ def request_of(
     """
     found, model = config_of(options, config), options.get("auxiliary_model")
     pinned = pinned_segment(options, config, tokens)
-    asked_now = options.get("force", False) or options.get("target_tokens") is not None
+    asked_now = options.get("force", False) or any(map(options.get, ASKED_NOW))
     has_model = has_model or bool(model or config.auxiliary_model)
     if mode is None:
         waits = asked_now or not (config.background and has_model)
@@ -123,7 +172,14 @@ def request_of(
         has_model=has_model,
         force=options.get("force", False),
         pinned=pinned,
+        keep=tuple(options.get("keep") or ()),
+        since=options.get("since"),
+        until=options.get("until"),
     )
+
+
+ASKED_NOW = ("target_tokens", "keep", "since", "until")
+"""Options of calls that wait for the model in the background mode too."""
 
 
 def key_of(options: Options, config: CompressorConfig, session_id: str) -> Key:
@@ -144,7 +200,7 @@ def config_of(options: Options, config: CompressorConfig) -> CompressorConfig:
 def pinned_segment(
     options: Options, config: CompressorConfig, tokens: TokenCounter
 ) -> Segment | None:
-    """Return the message of the configured and the call's pinned texts, or None if none are."""
+    """Return the framed message of all pinned texts, or None without any."""
     texts = tuple(dict.fromkeys((*config.pinned, *(options.get("pinned") or ()))))
     if not texts:
         return None
@@ -158,10 +214,10 @@ def budget_of(
     tokens: TokenCounter,
     pinned: Segment | None = None,
 ) -> Budget:
-    """Return the tokens that a view may take, by the window or by the size that a call asks for.
+    """Return the budget of a call, by the window or by `target_tokens`.
 
     Raises:
-        ConfigError: a number of tokens that is none.
+        ConfigError: a number of tokens is no whole number.
         BudgetTooSmall: reserve, overhead and pinned texts leave nothing of the window.
     """
     beside = tokens.messages([]) + (pinned.tokens if pinned else 0)
@@ -184,7 +240,7 @@ def checked(options: Options) -> Options:
     """
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
-        raise TypeError(f"compress() got an unexpected keyword argument {unknown[0]!r}")
+        raise ConfigError(no_such("option of a call", unknown[0], Options.__annotations__))
     given = {name: value for name, value in options.items() if value is not None}
     check_name("session_id", options.get("session_id"))
     check_name("parent_session_id", options.get("parent_session_id"))
@@ -193,17 +249,47 @@ def checked(options: Options) -> Options:
         raise ConfigError(f"auxiliary_model={model!r}: expected the name of a model, or None")
     if not isinstance(pinned, (list, tuple)) or any(not isinstance(t, str) for t in pinned):
         raise ConfigError(f"pinned: {pinned!r:.60}: expected a list of texts, or None")
+    keep = given.get("keep", ())
+    if not isinstance(keep, (list, tuple)):
+        raise ConfigError(f"keep={shown(keep)}: expected a list of references such as s2.14")
+    for name, place in [*(("keep", k) for k in keep), *((n, given.get(n, 0)) for n in RANGE)]:
+        if isinstance(place, bool) or not isinstance(place, (str, int)):
+            raise ConfigError(
+                f"{name}={shown(place)}: expected a reference such as s2.14, or an index"
+            )
     for name in ("force", "extends"):
         if not isinstance(given.get(name, False), bool):
             raise ConfigError(f"{name}={given[name]!r}: expected True or False")
     return cast("Options", given)
 
 
+RANGE = ("since", "until")
+
+
 def check_name(option: str, value: Any) -> None:
-    """Pass the name of a session, or None; "" would name all conversations without one.
+    """Check the name of a session, or None; "" would name all conversations without one.
 
     Raises:
-        ConfigError: an empty name, or no text.
+        ConfigError: an empty name, or another type.
     """
     if value is not None and not (isinstance(value, str) and value):
         raise ConfigError(f"{option}={value!r}: expected a name that is not empty, or None")
+
+
+def check_parts(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
+    """Check the arguments of a compressor.
+
+    Raises:
+        ConfigError: an argument has a wrong type.
+    """
+    if config is not None and not isinstance(config, CompressorConfig):
+        wanted = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
+        raise ConfigError(f"config: a {type(config).__name__}; expected {wanted}")
+    if store is not None and not hasattr(store, "open"):
+        wanted = "a store; a URL belongs in CompressorConfig(store_url=...)"
+        raise ConfigError(f"store: a {type(store).__name__}; expected {wanted}")
+    if tokens is not None and not hasattr(tokens, "messages"):
+        raise ConfigError(f"tokens: a {type(tokens).__name__}; expected a TokenCounter")
+    wrong = next((given for given in functions if given is not None and not callable(given)), None)
+    if wrong is not None:
+        raise ConfigError(f"a listener or hook is a {type(wrong).__name__}; expected a function")

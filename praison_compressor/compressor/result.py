@@ -1,4 +1,4 @@
-"""`CompressResult`: what to send, and what was done to get there."""
+"""`CompressResult`: the view to send, and its history; the event of a commit."""
 
 from __future__ import annotations
 
@@ -15,50 +15,53 @@ from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..tokens.models import cached_input_price, input_price
 from ..view.view import View
+from .bills import Bill
 from .request import Request
 
 
 @dataclass(frozen=True)
 class CompressResult:
-    """What to send, and what was done to get there. Counts are tokens of the model that reads it.
+    """The view to send, with its counts in tokens of the model that reads it.
 
-    The `repr` leaves the conversation out: `asyncio.run` makes one of what a task has returned, and
-    that of a long conversation takes as long as a sixth of counting it.
+    The `repr` leaves the conversation out: `asyncio.run` makes one of every result, which for a
+    long conversation takes a sixth of the time of counting it.
     """
 
     messages: list[Message] = field(repr=False)
     context_status: str
-    """ "full", "masked" or "summarized": what the view is now."""
+    """ "full", "masked" or "summarized"."""
     tokens_before: int
     tokens_after: int
     session_id: str
-    """The newest epoch. Any epoch's id, and the stable one, name the session in later calls."""
+    """The newest epoch's id. Each epoch's id and the stable id name the session in later calls."""
     parent_session_id: str | None
     summary_method: str | None
-    """ "model" or "static" when this call wrote a summary, "reused" when it found one. "static" too
-    while a text without a model fills in for a summary that is being written."""
+    """ "model" or "static" if this call wrote a summary, "reused" if the ledger had one. "static"
+    too while the view has a text without a model in place of a summary that is being written."""
     usage: Usage = field(default_factory=Usage)
-    """What the auxiliary model cost in this call, and in the background since the one before."""
+    """Cost of the auxiliary model in this call, and in the background since the call before."""
     segments: tuple[Segment, ...] = field(default=(), repr=False)
     """The summaries of the view, in order."""
     masked: int = 0
-    """How many tool outputs the view shows as one line, or as their first and last lines."""
+    """Tool outputs that the view shows as one line, or as their first and last lines."""
     newly_masked: int = 0
-    """How many of these this call has recorded."""
+    """Those of `masked` that this call recorded."""
     newly_summarized: int = 0
-    """How many messages are replaced by summaries that this call has recorded."""
+    """Messages that summaries of this call replace."""
     vetoed: bool = False
-    """Whether a hook refused a compression that was due or asked for. `messages` fit all the same;
-    above the window by a text that is recorded nowhere."""
+    """Whether a hook refused a compression. `messages` fit the window all the same, if necessary by
+    a text that is recorded nowhere."""
     masked_secrets: int = 0
-    """How many keys and tokens are masked in the archive of what the view leaves out."""
+    """Keys and tokens masked in the archived originals of the view."""
     written: tuple[Written, ...] = field(default=(), repr=False)
-    """What this call wrote."""
+    """Texts that this call wrote."""
     model: str | None = None
     """The model that reads the view."""
+    bill: Bill | None = field(default=None, compare=False)
+    """What the session cost so far in this process; requests by `record_usage`."""
     recall_tools: tuple[Callable[..., str], ...] = field(default=(), repr=False, compare=False)
-    """Two functions that search and read what the view leaves out, to give to the model as tools;
-    none while nothing is left out. `recall_schemas` describes them to the model."""
+    """Two functions to give to the model as tools: they search and read the archive. () while the
+    view leaves nothing out. `recall_schemas` describes them to the model."""
 
     def __getstate__(self) -> dict[str, Any]:
         # The tools hold a store: another process has its own.
@@ -79,28 +82,28 @@ class CompressResult:
 
     @property
     def tokens_saved(self) -> int:
-        """Return the tokens that the view has fewer than the messages given."""
+        """Return the tokens of the given messages less those of the view."""
         return self.tokens_before - self.tokens_after
 
     @property
     def cost_saved(self) -> float | None:
-        """Return the US dollars that a request with this view costs less than with the messages.
+        """Return the US dollars that one request saves by this view, or None if unknown.
 
-        That is `tokens_saved` at the input price that litellm's table lists for `model`; None where
-        the table has none. Every later request saves it again. `usage` has what summaries cost.
+        That is `tokens_saved` at the input price of `model` in litellm's table. Every later request
+        saves it again. `usage` has the cost of summaries.
         """
         return _priced(self.tokens_saved, input_price(self.model))
 
     @property
     def cost_saved_cached(self) -> float | None:
-        """Return the saving where the provider's prompt cache had served the tokens: the least."""
+        """Return `cost_saved` at the price of cached input, the least saving."""
         return _priced(self.tokens_saved, cached_input_price(self.model))
 
 
 def result_of(
     request: Request, view: View, tokens: TokenCounter, written: Sequence[Written] = ()
 ) -> CompressResult:
-    """Return the result that shows a view, after `written`."""
+    """Return the result with a view; `written` has the texts of this call."""
     segments, standing = view.summaries(), view.standing
     masked = len(standing) - len(segments)
     return CompressResult(
@@ -121,17 +124,17 @@ def result_of(
 
 
 def usage_of(written: Sequence[Written]) -> Usage:
-    """Return the sum of what the texts cost."""
+    """Return the cost of the texts."""
     return functools.reduce(Usage.__add__, (text.usage for text in written), Usage())
 
 
 def _method(view: View, written: Sequence[Written]) -> str | None:
-    """Return how the summaries came to be: written now, or found in the ledger."""
+    """Return the `summary_method` of a view."""
     methods = {text.method for text in written}
     if methods:
         return "model" if "model" in methods else "static"
     segments = view.summaries()
-    # A text that fills in while a model writes is recorded nowhere.
+    # A placeholder's text is recorded nowhere.
     unrecorded = view.segments[len(view.session.entries) :]
     found = "static" if any(s is t for s in segments for t in unrecorded) else "reused"
     return found if segments else None

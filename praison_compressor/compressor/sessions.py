@@ -1,8 +1,7 @@
-"""What is remembered of sessions between turns: in memory, bounded and evicted in one place.
+"""`Sessions`: remember the newest sessions between turns, in bounded memory.
 
-A transcript comes back whole every turn. The last view is remembered, so that a turn to which
-nothing has to be done costs one comparison and its new messages; whatever is unusual takes the full
-way.
+A client sends the whole transcript at every turn. With the last view in memory, a turn that only
+adds messages costs one comparison and the new messages. Any other turn is read in full.
 """
 
 from __future__ import annotations
@@ -18,26 +17,35 @@ from ..ledger.segments import Segment, Session, Usage
 from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
 from ..messages.forks import renewed
+from ..messages.thinking import signatures
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.view import Tile, View, lay, lay_masks, shown
+from .bills import Bill, RequestUsage, uncompressed
+from .choices import Draft
 from .projection import renderings
-from .request import Key, Mode, Request
+from .request import Key, Mode, Pace, Request
 from .result import CompressResult
 
 REMEMBERED_SESSIONS = 64
 
+LEAST_REQUESTS = 4
+"""Requests before the pace of a session shows."""
+
+NEWEST_SHARE = 0.25
+"""Weight of the newest request in the average growth."""
+
 
 @dataclass(frozen=True)
 class Placeholder:
-    """Texts that fill in, uncommitted, while a model writes.
+    """Uncommitted texts that are sent while a model writes a summary.
 
-    They stay the same from turn to turn, so that the provider's cache stays warm, and go when the
-    session is written to.
+    They stay the same from turn to turn, so that the provider's cache stays warm. A commit to the
+    session discards them.
     """
 
     session: Session
-    """As it was when they were made."""
+    """The session that the texts were made for."""
     segments: tuple[Segment, ...]
     unreported: tuple[Written, ...] = ()
     """Texts not yet reported in a result."""
@@ -45,18 +53,66 @@ class Placeholder:
 
 @dataclass
 class Memory:
-    """What one session left to its next turn."""
+    """The state of one session between turns."""
 
     last_turn: LastTurn | None = None
-    """The newest view to which nothing had to be done."""
+    """The newest view that needed no compression."""
     placeholder: Placeholder | None = None
+    draft: Draft | None = None
+    """The newest preview's compression."""
     said: dict[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
     owed: Usage = field(default_factory=Usage)
+    requested: float = 0.0
+    """Seconds since 1970 of the last request; 0: none in this process."""
+    requests: int = 0
+    cold_requests: int = 0
+    """Requests that found the provider's cache cold."""
+    tokens: int = 0
+    """Tokens of the last request's messages."""
+    growth: float = 0.0
+    """Tokens that a request adds, as a moving average."""
+    added: int = 0
+    """Tokens that the last request added."""
+    saved: int = 0
+    """Tokens that compression saved in the last request."""
+    is_cold: bool = False
+    """Whether the last request found the provider's cache cold."""
+    bill: Bill = field(default_factory=Bill)
+
+    @property
+    def pace(self) -> Pace | None:
+        """Return the pace of the session, or None before it shows."""
+        if self.requests < LEAST_REQUESTS or not self.growth:
+            return None
+        return Pace(self.growth, self.cold_requests / self.requests)
+
+    def begun(self, now: float, *, is_cold: bool) -> None:
+        """Record the time of a request."""
+        self.requested = now
+        self.requests += 1
+        self.cold_requests += is_cold
+        self.is_cold = is_cold
+
+    def answered(self, result: CompressResult) -> None:
+        """Record the size and the cost of a result."""
+        before, self.tokens = self.tokens, result.tokens_before
+        self.added, self.saved = self.tokens - before, result.tokens_saved
+        if before and self.added > 0:  # neither the first request nor a shorter transcript
+            weight = NEWEST_SHARE if self.growth else 1
+            self.growth += (self.added - self.growth) * weight
+        self.bill = self.bill.summarized(result.usage)
+
+    def paid(self, usage: RequestUsage, model: str | None) -> Bill:
+        """Add what the provider reports for the last request; return the bill."""
+        is_warm = not self.is_cold and bool(usage.cached or self.bill.usage.cached)
+        whole = uncompressed(usage, self.saved, self.added, is_warm=is_warm)
+        self.bill = self.bill.paid(usage, whole, model)
+        return self.bill
 
 
 class Sessions:
-    """What the newest sessions left to their next turns; thread-safe."""
+    """The memories of the newest sessions; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = renewed(threading.RLock())
@@ -65,10 +121,10 @@ class Sessions:
         renewed(self)
 
     def _at_fork_reinit(self) -> None:
-        self._flying = {}  # those at work are not in the child
+        self._flying = {}  # their threads are not in the child
 
     def of(self, key: Key) -> Memory:
-        """Return the memory of a session, which is the newest now."""
+        """Return the memory of a session, and mark it the newest."""
         with self._lock:
             found = self._known.setdefault(key, Memory())
             self._known.move_to_end(key)
@@ -82,7 +138,7 @@ class Sessions:
             return key in self._known
 
     def last_turns(self) -> list[LastTurn]:
-        """Return the last turns of all sessions that are remembered."""
+        """Return the last turns of all remembered sessions."""
         with self._lock:
             return [each.last_turn for each in self._known.values() if each.last_turn]
 
@@ -94,13 +150,21 @@ class Sessions:
             said[subject] = epoch
             return is_first
 
+    def seconds_since(self, key: Key, session: Session, now: float) -> float | None:
+        """Return the seconds since the session's last known request, or None.
+
+        The ledger has the newest write of other processes.
+        """
+        last = max(self.of(key).requested, session.updated)
+        return now - last if last else None
+
     def owe(self, key: Key, usage: Usage) -> None:
         """Add the usage to the bill of the session's next result."""
         with self._lock:
             self.of(key).owed += usage
 
     def take_owed(self, key: Key) -> Usage:
-        """Return what is owed, once."""
+        """Return the usage owed to the session, and reset it."""
         with self._lock:
             known = self.of(key)
             owed, known.owed = known.owed, Usage()
@@ -109,24 +173,24 @@ class Sessions:
     # -------------------------------------------------------------- at work
 
     def enter(self, key: Key) -> Future[None] | None:
-        """Return None if the caller now works on the session and must call `leave`.
+        """Return None if the session is free, else the future of the thread at work on it.
 
-        Otherwise return the future of the one that does: wait for it, then look again.
+        After None the caller must call `leave`. After a future the caller waits and looks again.
         """
         with self._lock:
             flying = self._flying.get(key)
             if flying is None:
                 ours: Future[None] = Future()
-                # Running: one waiter's cancellation must not cancel what all the others wait for.
+                # A running future: one waiter's cancellation must not cancel the others' wait.
                 ours.set_running_or_notify_cancel()
                 self._flying[key] = ours
             return flying
 
     def leave(self, key: Key) -> None:
-        """Let those go on who wait."""
+        """Wake up the threads that wait for the session."""
         with self._lock:
             done = self._flying.pop(key, None)
-        if done is not None:  # else this is a child, forked in mid-flight
+        if done is not None:  # None in a child that was forked meanwhile
             done.set_result(None)
 
 
@@ -135,37 +199,37 @@ class Sessions:
 
 @dataclass(frozen=True)
 class LastTurn:
-    """A view under the trigger, to which the next turn need only add."""
+    """A view below the trigger, which the next turn may only extend."""
 
     session: Session
     known: list[Message]
-    """Private copies of its messages."""
+    """Private copies of the view's original messages."""
     counted: tuple[TokenCounter, float]
-    """The counter, and the ratio by which it corrected its counts then."""
+    """The counter, and the counter's ratio at that turn."""
     head_tokens: int
     pinned: Segment | None
     sent: tuple[Tile, ...]
-    """Runs of the transcript with what replaces them."""
+    """Runs of the transcript with their segments."""
     watched: frozenset[str]
-    """Digests that a new message must not have: a segment of the ledger could begin with it."""
+    """Digests with which a segment of the ledger begins: a new message must have none of them."""
     result: CompressResult
-    """The next result differs from it in messages and tokens."""
+    """The result; the next one has other messages and tokens."""
 
 
 def last_turn_of(
     request: Request, view: View, result: CompressResult, tokens: TokenCounter
 ) -> LastTurn | None:
-    """Return what to remember of a view with nothing to do.
+    """Return the last turn of a view that needs no compression, or None.
 
-    None where the next turn may have to do more than add, or where `==` with a copy does not find
-    every edit.
+    None if the next turn may have to do more than add messages, or if `==` with a copy misses some
+    edits.
     """
     own, given = view.own, request.messages
     is_as_given = len(own) == len(given) and all(map(operator.is_, own, given))
     if request.mode in (Mode.FALLBACK, Mode.PREVIEW) or not is_as_given:
         return None
     watched = _watched(view, tokens.cache)
-    if watched is None or not view.given.comparable:
+    if watched is None or not view.given.comparable or view.signed:
         return None
     return LastTurn(
         session=replace(view.session, id=request.key[1]),
@@ -184,9 +248,9 @@ def last_turn_of(
 def added_to(
     last: LastTurn, request: Request, trigger: int, tokens: TokenCounter
 ) -> tuple[LastTurn, CompressResult] | None:
-    """Return the turn and its result, if the messages are those of the last one and more.
+    """Return the turn and its result if the messages extend the last turn's, else None.
 
-    None: read the messages in full. Nothing is assumed: every old message is compared.
+    Every old message is compared.
     """
     messages, budget, old = request.messages, request.budget, len(last.known)
     if type(messages) is not list or len(messages) < old:
@@ -196,7 +260,7 @@ def added_to(
     if last.pinned != request.pinned:
         return None
     try:
-        # One comparison in C: the whole cost of a quiet turn.
+        # One comparison in C is the whole cost of a quiet turn.
         new = messages[old:]
         if messages[:old] != last.known or not _is_sound(new):
             return None
@@ -205,6 +269,8 @@ def added_to(
         return None
     if any(entry.digest in last.watched or not entry.comparable for entry in seen):
         return None
+    if any(signatures(entry.plain) for entry in seen):
+        return None  # the marks are others, and thinking may have to be left out
     added = sum(tokens.each(seen))
     if budget.large is not None and added > budget.large:
         return None
@@ -216,29 +282,31 @@ def added_to(
     if result.tokens_after - _beside(last, tokens) > trigger:
         return None
     known = [*last.known, *(entry.plain for entry in seen)]
-    # The view is built for every caller from the messages of the call: the caller may edit it.
+    # The view has the caller's own messages: the caller may edit it.
     view = shown(messages, last.sent)
     return replace(last, known=known, result=result), replace(result, messages=view)
 
 
 def _beside(last: LastTurn, tokens: TokenCounter) -> int:
-    """Return the tokens of a result that its budget has set aside."""
+    """Return the tokens of a view beside those that a trigger is compared with."""
     pinned = last.pinned if last.pinned is not None and last.sent else None
     return tokens.messages([]) + (pinned.tokens if pinned else 0)
 
 
 def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
-    """Return what a new message must not be for the view to stay; None: it may change anyway.
+    """Return the digests that a new message must not have for the view to stay as it is.
 
-    It may where the newest messages hide a segment that shows when they are no longer the newest,
-    or where they are the beginning of one.
+    None if any new message may change the view: a segment that the newest messages hide becomes
+    visible behind them, or the newest messages are the beginning of a segment.
     """
     segments, users = view.segments, view.transcript.users
     if not users:
         return None
-    # Up to the task what stays stays for good; after it only the newest does, for now.
-    fixed = view.allowed[: users[0] + 1]
-    everywhere = [*fixed, *[True] * (len(view.tokens) - len(fixed))]
+    # Messages up to the task always stay; of the later ones only the newest do.
+    task = users[0]
+    everywhere = [
+        may_go if n <= task else n not in view.chosen for n, may_go in enumerate(view.allowed)
+    ]
     if tuple(lay(view.digests, segments, everywhere)) != view.tiles:
         return None
     if lay_masks(view.digests, segments, everywhere) != view.replaced:
@@ -251,7 +319,7 @@ def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
 
 
 def _is_sound(new: list[Message]) -> bool:
-    """Return whether messages can be added as they are: valid, and no result of an earlier call."""
+    """Return whether new messages are valid and begin with no result of an earlier call."""
     if new and is_result(new[0]):
         return False
     got = read(new)

@@ -1,8 +1,8 @@
 """Spans and metrics by OpenTelemetry's GenAI conventions, where `opentelemetry-api` is installed.
 
-Numbers and names only: no text of a conversation is in them. Nothing in here ends a turn, and
-without an SDK that exports (`opentelemetry-sdk`, set up by the application) it costs next to
-nothing. The names are those of the conventions as of 2026 (their status is "development").
+Attributes are numbers and names; no text of a conversation is exported. No failure here ends a
+turn. Without an SDK that exports (`opentelemetry-sdk`, set up by the application) the cost is next
+to nothing. The names are those of the conventions of 2026 (status "development").
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..events import Event
+from ..events import Event, Listener
 from ..messages.forks import renewed
 
 if TYPE_CHECKING:
@@ -26,16 +26,16 @@ logger = logging.getLogger(__name__)
 NAME = "praison_compressor"
 
 OPERATION = "compress_context"
-"""Of the span round a compression; the conventions leave room for names of one's own."""
+"""Operation name of a compression's span; the conventions allow custom names."""
 
 TOKEN_BUCKETS = tuple(float(4**power) for power in range(14))
 
 SECOND_BUCKETS = tuple(0.01 * 2**power for power in range(14))
-"""Both as the conventions ask."""
+"""Histogram buckets as the conventions recommend."""
 
 
 class Telemetry:
-    """Listens to one compressor. `tracers` and `meters`: the global providers unless given."""
+    """Exports one compressor's events; `tracers` and `meters` default to the global providers."""
 
     def __init__(self, *, tracers: Any = None, meters: Any = None) -> None:
         self._providers = (tracers, meters)
@@ -44,7 +44,7 @@ class Telemetry:
         self._is_absent = False
 
     def __call__(self, event: Event) -> None:
-        """Export an event; log what goes wrong."""
+        """Export an event; log a failure."""
         try:
             exporter = self._opened()
             if exporter is not None:
@@ -53,7 +53,7 @@ class Telemetry:
             logger.debug("no telemetry of %s", event.name, exc_info=True)
 
     def _opened(self) -> _Exporter | None:
-        """Return the exporter; make it at the first event, for the import takes 0.1 s."""
+        """Return the exporter, made at the first event: the import takes 0.1 s."""
         with self._lock:
             if self._exporter is None and not self._is_absent:
                 self._is_absent = True
@@ -62,8 +62,19 @@ class Telemetry:
             return self._exporter
 
 
+def emit(telemetry: Listener, listener: Listener | None, event: Event) -> None:
+    """Pass the event to telemetry and the listener; log the listener's failure."""
+    telemetry(event)
+    if listener is None:
+        return
+    try:
+        listener(event)
+    except Exception:
+        logger.exception("a listener failed at %s", event.name)
+
+
 class _Exporter:
-    """The instruments, the spans that are open, and a method for each event that is exported."""
+    """Holds the instruments and open spans; has a method for each exported event."""
 
     def __init__(self, tracers: Any, meters: Any) -> None:
         from opentelemetry import metrics, trace
@@ -108,7 +119,7 @@ class _Exporter:
         route, slash, _ = (model or "").lower().partition("/")
         common = {
             "gen_ai.operation.name": "chat",
-            # Whose a model is: its route in litellm.
+            # The provider is the model's route in litellm.
             "gen_ai.provider.name": route if slash else "_OTHER",
             **_fields(data, {"gen_ai.request.model": "model", "error.type": "error"}),
         }
@@ -172,5 +183,5 @@ COMMITTED = {
 
 
 def _fields(data: Mapping[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
-    """Return the attributes of these names whose fields the event has."""
+    """Return the named attributes whose fields the event has."""
     return {name: data[field] for name, field in names.items() if data.get(field) is not None}

@@ -1,4 +1,4 @@
-"""`Writing`: the texts that a plan asks for, by a model or without one, and their segments."""
+"""`Writing`: write the texts of a plan, by a model or without one, and make their segments."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ from ..view.frame import prose_of
 from ..view.jobs import Job, Plan
 from ..view.texts import Texts
 from ..view.view import View
+from .choices import new_keeps
 from .request import Key, Request
 
 logger = logging.getLogger(__name__)
@@ -31,12 +32,12 @@ Recorded = tuple[Segment, Sequence[Message]]
 """A segment and the original messages that it replaces."""
 
 Dropped = frozenset[int] | None
-"""Places, in the list as it came, of messages that the archive had no room for; None: nothing is
-recorded, so that no reference leads anywhere."""
+"""Indices, in the caller's list, of messages that the archive has no room for; None: nothing is
+recorded, and no text may name a reference."""
 
 
 class Writing:
-    """Writes the texts of plans, with a model's money or without; thread-safe."""
+    """Writes the texts of plans; thread-safe."""
 
     def __init__(self, writer: SummaryWriter, texts: Texts, tokens: TokenCounter) -> None:
         self._writer = writer
@@ -46,7 +47,7 @@ class Writing:
     async def write(
         self, request: Request, view: View, plan: Plan, dropped: Dropped
     ) -> list[Written]:
-        """Return the texts of the plan's jobs, by a model where a job asks for one."""
+        """Return the texts of the plan's jobs; a job with `by_model` asks a model."""
         briefs = await asyncio.to_thread(briefs_for, request, view, plan, dropped)
         coming = [
             self._writer.write(
@@ -69,24 +70,29 @@ class Writing:
         dropped: Dropped,
         bill: Usage | None = None,
     ) -> list[Recorded]:
-        """Return the plan's summaries, masks and excerpts, each with the messages it replaces.
+        """Return the plan's summaries, masks and excerpts and the user's new choices to keep.
 
-        `bill` is what was paid for texts that lost a race: the ledger has it with the first text.
+        Each has the messages that it covers. Without `texts` the summaries are blank. `bill`, the
+        cost of texts that lost a race, is recorded with the first text.
         """
-        jobs = zip(plan.jobs, texts, strict=True)
-        made = [self._segment(view, "summary", (j.start, j.end), text) for j, text in jobs]
+        jobs = zip(plan.jobs, texts or map(_blank, plan.jobs), strict=True)
+        limit = request.budget.window_limit
+        made = [self._segment(view, "summary", (j.start, j.end), text, limit) for j, text in jobs]
         if made and bill is not None:
             first, originals = made[0]
             made[0] = replace(first, usage=first.usage + bill), originals
         for kind, index, line in self._shorter(request, view, plan, dropped):
             written = Written(line, "static")
-            made.append(self._segment(view, kind, (index, index + 1), written))
+            made.append(self._segment(view, kind, (index, index + 1), written, limit))
+        for step in new_keeps(view):
+            written = Written({"role": "user", "content": "[kept by the user]"}, "keep")
+            made.append(self._segment(view, "keep", (step.start, step.stop), written, 0))
         return made
 
     def _shorter(
         self, request: Request, view: View, plan: Plan, dropped: Dropped
     ) -> Iterator[tuple[str, int, Message]]:
-        """Yield the lines of masks and the ends of large results, with their references."""
+        """Yield kind, index and text of each mask and excerpt, with its reference."""
         excerpts, first = plan.excerpted, len(view.segments) + len(plan.jobs) + 1
         names = {
             index: "" if dropped is None or _place(view, index) in dropped else f"s{number}.1"
@@ -102,7 +108,9 @@ class Writing:
             if index in lines:
                 yield ("mask" if index in plan.masks else "excerpt"), index, lines[index]
 
-    def _segment(self, view: View, kind: str, run: tuple[int, int], text: Written) -> Recorded:
+    def _segment(
+        self, view: View, kind: str, run: tuple[int, int], text: Written, limit: int
+    ) -> Recorded:
         segment = Segment(
             kind=kind,
             run=view.digests[slice(*run)],
@@ -114,8 +122,13 @@ class Writing:
             usage=text.usage,
             created=time.time(),
             transcript_length=len(view.given),
+            limit=limit,
         )
         return segment, view.originals(*run)
+
+
+def _blank(_: Job) -> Written:
+    return Written({}, "unwritten")
 
 
 def _place(view: View, index: int) -> int | None:
@@ -130,12 +143,12 @@ def _only(names: Mapping[int, str], indices: Sequence[int]) -> dict[int, str]:
 
 
 def briefs_for(request: Request, view: View, plan: Plan, dropped: Dropped) -> list[Brief]:
-    """Return what each of the plan's jobs is written from, in the order of the jobs."""
+    """Return the brief of each of the plan's jobs, in order."""
     messages = view.transcript.messages
     outside = (*messages[: view.head_end], *messages[plan.tail_start :])
     pinned = () if view.pinned is None else (view.pinned.rendered,)
     visible = "\n".join(rendering((*pinned, *outside))) if plan.jobs else ""
-    # The number that the segment gets in the session's ledger once it is committed.
+    # The segment's number in the ledger after the commit.
     first = len(view.segments) + 1
     return [
         _brief(request, view, job, "" if dropped is None else f"s{number}", visible, dropped)
@@ -147,7 +160,7 @@ def _brief(
     request: Request, view: View, job: Job, reference: str, visible: str, dropped: Dropped
 ) -> Brief:
     messages = view.transcript.messages
-    # A static text is quoted again from the originals; only a model's prose is carried on.
+    # Only a model's prose is carried on; quotes are made again from the originals.
     carried = [segment for segment in job.folds if segment.method == "model"]
     covered = {i for t in view.tiles if t.segment in carried for i in range(t.start, t.end)}
     stays = [segment for segment in view.summaries() if segment not in job.folds]
@@ -173,8 +186,8 @@ def _brief(
 def _references(view: View, job: Job, name: str, dropped: Dropped) -> tuple[str, ...]:
     """Return the reference of each message of a run, by its place among the originals.
 
-    A message that repair put in has the reference of the message before it; one that the archive
-    had no room for has none.
+    An inserted message has the reference of the message before it. A message without room in the
+    archive has "".
     """
     origins = view.transcript.origins[job.start : job.end]
     places = {o: n for n, o in enumerate(sorted(o for o in origins if o is not None), 1)}
@@ -190,7 +203,7 @@ def _references(view: View, job: Job, name: str, dropped: Dropped) -> tuple[str,
 
 
 def begun(request: Request, view: View, plan: Plan) -> Event:
-    """Return the event of a compression that is about to be written, in numbers."""
+    """Return the event "started" of a planned compression."""
     numbers = {
         "tokens": view.size(),
         "messages": len(view.tokens),
@@ -208,17 +221,17 @@ _asking: ContextVar[Key | None] = ContextVar("praison_compressor_hook", default=
 
 
 def is_asked_about(key: Key) -> bool:
-    """Return whether this runs in a hook that is asked about a compression of that session."""
+    """Return whether the caller runs inside the hook for that session."""
     return _asking.get() == key
 
 
 async def asked(hook: Hook | None, event: Event, key: Key) -> str | Literal[False] | None:
-    """Return what the hook says of a compression; None if it fails, for then it refused nothing."""
+    """Return the hook's answer; None without a hook or after its failure."""
     if hook is None:
         return None
     token = _asking.set(key)
     try:
-        # In a thread, for it may block: of an async hook only the making of its coroutine is.
+        # A hook may block: call it in a thread. An async hook only makes its coroutine there.
         said = await asyncio.wrap_future(begin(lambda: hook(event)))
         said = await said if inspect.isawaitable(said) else said
     except (Exception, SystemExit):

@@ -181,6 +181,7 @@ class MemoryStore:
             after = replace(
                 kept.session, tip=epoch, parent=session.tip, head_hash=head, entries=entries
             )
+            after = replace(after, updated=time.time())
             undoes = any(segment.kind == "undo" for segment, _ in segments)
             opened = Epoch(epoch, session.tip, session.id, time.time(), undoes)
             return self._put(_MemorySession(after, (*kept.epochs, opened), whole))
@@ -210,7 +211,8 @@ class MemoryStore:
                 kept = self._new(session.namespace, session.id, session.parent)
             if kept is None or kept.session.tip != session.tip:
                 return False
-            self._put(replace(kept, outline=plain_outline(outline)))
+            written = replace(kept.session, updated=time.time())
+            self._put(replace(kept, session=written, outline=plain_outline(outline)))
             return True
 
     def transcript(self, session: Session) -> list[Message]:

@@ -185,7 +185,7 @@ class Recall:
         originals = self.store().originals(session, entry, named.messages)
         if originals is None:
             return f"Segment s{named.segment} was forgotten."
-        if entry.segment.kind == "undo":
+        if entry.segment.kind in ("keep", "undo"):
             return f"Segment s{named.segment} takes others back, and holds no messages."
         if named.message is not None and not 1 <= named.message <= len(originals):
             return (
@@ -329,7 +329,7 @@ def _runs(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]]]:
     """Yield the numbered entries, newest first, neighbouring masks together."""
     run: list[tuple[int, Entry]] = []
     for number, entry in reversed([*enumerate(entries, 1)]):
-        if entry.segment.kind == "undo":
+        if entry.segment.kind in ("keep", "undo"):
             continue
         if run and not (entry.segment.kind == run[0][1].segment.kind == "mask"):
             yield run[::-1]

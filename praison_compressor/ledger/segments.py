@@ -7,7 +7,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar, cast
 
 from ..messages import Message, content_digest, to_plain
@@ -46,7 +46,7 @@ class Segment:
 
     kind: str
     """"summary" (of a run of steps), "mask" (a tool result as one line), "excerpt" (a tool result's
-    first and last lines) or "undo"."""
+    first and last lines), "keep" (a step that the user keeps out of summaries) or "undo"."""
     run: tuple[str, ...]
     """Canonical digests of the replaced messages, in order; hashes of undone entries for "undo"."""
     rendered: Message
@@ -55,7 +55,7 @@ class Segment:
     source_tokens: int
     """Tokens of the replaced messages."""
     method: str
-    """"model", "static" or "undo"."""
+    """"model", "static", "keep" or "undo"."""
     model: str | None = None
     usage: Usage = Usage()
     created: float = 0.0
@@ -66,11 +66,22 @@ class Segment:
     """Keys and tokens masked in the archived originals."""
     transcript_length: int = 0
     """Messages of the transcript when it was compressed; 0: not recorded."""
+    limit: int = 0
+    """Tokens that the provider took then; 0: a size was asked for."""
+
+    def is_for(self, limit: int) -> bool:
+        """Return whether the segment was made for a window of that size, or a larger one.
+
+        What a small model needed once, a model with twice the room does not have to read.
+        """
+        return not (self.limit and limit) or limit < 2 * self.limit
 
     def payload(self) -> str:
         """Return everything that the seal covers, as canonical JSON."""
         # `asdict` would copy every digest of the run.
         found = {**vars(self), "usage": vars(self.usage)}
+        if not self.limit:
+            del found["limit"]  # the hashes of chains without one must not change
         return json.dumps(found, sort_keys=True, separators=(",", ":"))
 
     def aliases(self) -> dict[str, str]:
@@ -215,12 +226,14 @@ class Session:
     """Oldest first, those of its parent before its own."""
     edits: int = 0
     """How often a part of the session was forgotten."""
+    updated: float = field(default=0.0, compare=False)
+    """Seconds since 1970 of the newest write to the session; 0: never written."""
 
     @property
     def was_undone(self) -> bool:
         """Whether the newest compression was undone."""
         kinds = (entry.segment.kind for entry in reversed(self.entries))
-        return next((kind for kind in kinds if kind != "excerpt"), "") == "undo"
+        return next((kind for kind in kinds if kind not in ("excerpt", "keep")), "") == "undo"
 
     def is_as(self, before: Session) -> bool:
         """Return whether nothing was committed or forgotten since `before`."""

@@ -9,7 +9,8 @@ from typing import Any
 
 from ..errors import CompressorError, ConfigError
 from ..messages import Message, tool_calls_of
-from ..messages.responses import ITEM, ITEMS
+from ..messages.responses import ITEM
+from ..messages.shapes import ITEMS
 from .recall import ANSWER_TOKENS, READ, SEARCH, TURN_TOKENS, Recall
 from .segments import Session, Store
 

@@ -11,7 +11,8 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 - `parsing`: messages repaired, calls paired with results: a list as a `Transcript`
 - `responses`: items of OpenAI's Responses API as messages, and back
 - `calls`: what a call asks: arguments, command line, files; and its result
-- `excerpts`: texts made shorter
+- `excerpts`: texts and call arguments made shorter
+- `thinking`: signed thinking of Anthropic's models, and messages without it
 - `completing`: what a host left out of a request, restored
 - `secrets`: keys and passwords masked
 - `display`: a message as text for a person

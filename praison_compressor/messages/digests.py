@@ -19,7 +19,12 @@ from typing import Any, overload
 from .forks import renewed
 from .shapes import Message, calls_in, is_flat, plain_value, read_call, to_plain
 
-_VOLATILE = frozenset({"id", "cache_control", "timestamp", "created_at", "created", "index"})
+_VOLATILE = frozenset(
+    "id cache_control prompt_cache_breakpoint timestamp created_at created index".split()
+)
+
+_MARKS = frozenset({"cache_control", "prompt_cache_breakpoint"})
+"""Keys that mark a part for a provider's prefix cache."""
 
 _BARE = frozenset({"role", "content", "name", "tool_call_id"})
 
@@ -61,7 +66,7 @@ def _canonical_content(content: Any) -> Any:
 def unmarked(value: Any) -> Any:
     """Return the value without cache markers, at any depth."""
     if isinstance(value, dict):
-        return {k: unmarked(v) for k, v in value.items() if k != "cache_control"}
+        return {k: unmarked(v) for k, v in value.items() if k not in _MARKS}
     if isinstance(value, list):
         return [unmarked(item) for item in value]
     return value

@@ -1,8 +1,14 @@
-"""Shorten a text: on one line, or by its beginning and end, pasted blocks first."""
+"""Shorten a text on one line or by its beginning and end, and the arguments of a call."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable, Container, Iterator, Sequence
+from typing import Any
+
+from .calls import loaded
+from .shapes import Message, ToolCall, call_blocks, calls_in, is_call_block, read_call
 
 _STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
 BLOCK_LINES = 8
@@ -72,3 +78,97 @@ def thinned(text: str, keep: int = 2) -> str:
         out += block if line is None else [*block, line]
         block = []
     return "\n".join(out)
+
+
+# -------------------------------------------------------------- arguments
+
+
+LEAST_STRING_CHARS = 200
+"""Characters that stay of each string, however small the room."""
+
+LEAST_CALL_CHARS = 1_000
+"""Arguments that are not longer stay as they are."""
+
+Cut = Callable[[str, int], str]
+"""Returns a text within about that many characters."""
+
+
+def with_shorter_calls(
+    message: Message, chars: int, shorten: Cut, ids: Container[str] | None = None
+) -> Message:
+    """Return the message with the arguments of its calls within about `chars` characters each.
+
+    Strings inside the JSON are cut, the longest first: arguments stay a JSON object, and the
+    `input` of Anthropic's blocks stays one too. `ids` names the calls; None means all.
+    """
+
+    def beside(call: Any) -> Any:
+        found = read_call(call)
+        is_named = ids is None or found.id in ids
+        if not isinstance(call, dict) or not (is_named and _is_long(found, chars)):
+            return call
+        if call.get("type") == "custom":
+            custom = {**call["custom"], "input": shorten(found.arguments, chars)}
+            return {**call, "custom": custom}
+        function = call.get("function")
+        cut = json.dumps(_shorter(found.arguments, chars, shorten), ensure_ascii=False)
+        if isinstance(function, dict):
+            return {**call, "function": {**function, "arguments": cut}}
+        return {**call, "arguments": cut}
+
+    def block(part: Any) -> Any:
+        found = read_call(part) if is_call_block(part) else None
+        if found is None or not (_is_long(found, chars) and (ids is None or found.id in ids)):
+            return part
+        return {**part, "input": _shorter(found.arguments, chars, shorten)}
+
+    kept = dict(message)
+    if calls_in(message.get("tool_calls")):
+        kept["tool_calls"] = list(map(beside, calls_in(message["tool_calls"])))
+    if call_blocks(message):
+        kept["content"] = list(map(block, message["content"]))
+    return kept
+
+
+def _is_long(call: ToolCall, chars: int) -> bool:
+    return len(call.arguments) > max(chars, LEAST_CALL_CHARS)
+
+
+def _shorter(arguments: str, chars: int, shorten: Cut) -> dict[str, Any]:
+    """Return arguments as an object within about `chars` characters of JSON."""
+    value = loaded(arguments)
+    if not isinstance(value, dict):
+        return {"arguments": shorten(arguments, chars)}
+    lengths = sorted(map(len, strings_in(value)))
+    frame = len(json.dumps(_cut_strings(value, 0, lambda _, __: "")))
+    cut = _cut_strings(value, _cap(lengths, chars - frame), shorten)
+    # Thousands of short values: no string is long, the object is.
+    is_short = len(json.dumps(cut, ensure_ascii=False)) <= 2 * chars + LEAST_STRING_CHARS
+    return cut if is_short else {"arguments": shorten(arguments, chars)}
+
+
+def strings_in(value: Any) -> Iterator[str]:
+    """Yield every string of a plain value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, (dict, list)):
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from strings_in(item)
+
+
+def _cap(lengths: Sequence[int], room: int) -> int:
+    """Return the length to which the longest strings are cut so that all fit the room."""
+    for place, length in enumerate(lengths):
+        each = room // (len(lengths) - place)
+        if length > each:
+            return max(LEAST_STRING_CHARS, each)
+        room -= length
+    return max(lengths, default=0)
+
+
+def _cut_strings(value: Any, most: int, shorten: Cut) -> Any:
+    if isinstance(value, str):
+        return shorten(value, most) if len(value) > most else value
+    if isinstance(value, dict):
+        return {key: _cut_strings(item, most, shorten) for key, item in value.items()}
+    return [_cut_strings(i, most, shorten) for i in value] if isinstance(value, list) else value

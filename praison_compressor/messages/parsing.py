@@ -265,7 +265,10 @@ def _as_text(block: Mapping[str, Any]) -> list[Any]:
     """Return a result without a call as text, with its pictures."""
     inside = block.get("content")
     parts = inside if isinstance(inside, list) else ()
-    media = [p for p in parts if isinstance(p, dict) and p.get("type") in ("image", "document")]
+    kinds = ("image", "document")
+    media = [
+        p for p in parts if isinstance(p, dict) and p.get("type") in kinds and not part_text(p)
+    ]
     return [{"type": "text", "text": f"{ORPHAN_OPENS}\n{text_of(block)}"}, *media]
 
 
@@ -281,6 +284,10 @@ CONVERTED = (
 )
 """Named in the error for items of OpenAI's Responses API."""
 
+LANGCHAIN = "langchain_core.messages.convert_to_openai_messages(messages)"
+
+_LANGCHAIN_TYPES = frozenset("human ai system tool function chat AIMessageChunk".split())
+
 ROLES = ("assistant", "developer", "function", "system", "tool", "user")
 
 
@@ -292,6 +299,9 @@ def cleaned(index: int, message: Any) -> Message:
     """
     if _only_says(message):
         return message
+    if _is_langchain(message):
+        wrong = f"a LangChain message ({_named(message)})"
+        raise InvalidMessages(index, wrong, f"chat messages; see {LANGCHAIN}")
     if not isinstance(message, Mapping) and not hasattr(message, "model_dump"):
         raise InvalidMessages(index, f"a {type(message).__name__}", "a mapping with a role")
     try:
@@ -306,6 +316,18 @@ def cleaned(index: int, message: Any) -> Message:
         raise InvalidMessages(index, f"role {role!r}", "one of " + ", ".join(ROLES))
     mended = _mended(plain)
     return message if isinstance(message, dict) and mended == message else mended
+
+
+def _is_langchain(message: Any) -> bool:
+    """Return whether a message is an object or a dump of LangChain, whose role is its type."""
+    if type(message).__module__.startswith(("langchain", "langgraph")):
+        return True
+    is_dump = isinstance(message, Mapping) and "role" not in message and "content" in message
+    return is_dump and str(message.get("type")) in _LANGCHAIN_TYPES
+
+
+def _named(message: Any) -> str:
+    return str(message["type"]) if isinstance(message, Mapping) else type(message).__name__
 
 
 def _only_says(message: Any) -> TypeGuard[Message]:

@@ -15,19 +15,42 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from .shapes import Message, is_system, text_of, to_plain, tool_calls_of
+from ..errors import InvalidMessages
+from .calls import loaded
+from .shapes import ITEMS, Message, is_system, text_of, to_plain, tool_calls_of, words_in
 
-ITEMS = "response_items"  # items of an answer that chat messages have no place for
-
-ITEM = "response_item"  # on a tool call or result: its own item, with ids and status
+ITEM = "response_item"
+"""Key of a call or a result: the rest of its own item, as ids and status."""
 
 _TEXT = frozenset({"input_text", "output_text"})
+
+_CALLED = frozenset(
+    "function_call custom_tool_call local_shell_call shell_call apply_patch_call "
+    "computer_call".split()
+)
+"""Items that the client answers with an output."""
+
+_KEPT = frozenset(
+    "reasoning web_search_call file_search_call code_interpreter_call image_generation_call "
+    "mcp_call mcp_list_tools mcp_approval_request mcp_approval_response compaction "
+    "compaction_summary item_reference tool_search_call tool_search_output".split()
+)
+"""Items that stay items beside an answer, as chat messages have no place for them."""
+
+_FRAME = frozenset(
+    "type id call_id status created_by name pending_safety_checks namespace "
+    "max_output_length".split()
+)
+"""Keys of a call's item that are none of its arguments."""
 
 
 def to_messages(instructions: Any, items: Any) -> list[Message]:
     """Return a request's chat messages, digests equal on both APIs.
 
     `items` are dictionaries, or a client's objects, as a response's `output`.
+
+    Raises:
+        InvalidMessages: an item is none of the API's.
     """
     messages: list[Message] = []
     if instructions:
@@ -35,11 +58,12 @@ def to_messages(instructions: Any, items: Any) -> list[Message]:
     if isinstance(items, str):
         return [*messages, {"role": "user", "content": items}]
     answer: Message | None = None
-    for item in map(_plain, items or ()):
-        kind = str(item.get("type") or "message")
-        if kind == "function_call_output":
+    for index, given in enumerate(items or ()):
+        item = _plain(index, given)
+        kind = _kind(index, item)
+        if _is_output(kind):
             answer = None
-            messages.append(_result(item))
+            messages.append(_result(kind, item))
         elif kind == "message" and item.get("role") != "assistant":
             answer = None
             messages.append(_spoken(item))
@@ -51,18 +75,35 @@ def to_messages(instructions: Any, items: Any) -> list[Message]:
     return messages
 
 
-def _plain(item: Any) -> Mapping[str, Any]:
-    return item if isinstance(item, Mapping) else to_plain(item)
+def _plain(index: int, item: Any) -> Mapping[str, Any]:
+    if isinstance(item, Mapping):
+        return item
+    try:
+        return to_plain(item)
+    except InvalidMessages as error:
+        raise InvalidMessages(index, error.wrong, "an item of the Responses API") from error
+
+
+def _kind(index: int, item: Mapping[str, Any]) -> str:
+    kind = item.get("type") or ("message" if "role" in item else None)
+    if str(kind) in {"message", *_CALLED, *_KEPT} or _is_output(kind):
+        return str(kind)
+    known = ", ".join(sorted({"message", *_CALLED, *_KEPT}))
+    raise InvalidMessages(index, f"an item of type {kind!r}", f"one of {known}, or a call's output")
+
+
+def _is_output(kind: Any) -> bool:
+    return isinstance(kind, str) and kind.endswith("_call_output")
 
 
 def _belongs(answer: Message, kind: str) -> bool:
     """Return whether an item continues the answer: reasoning, then text, then calls."""
-    return kind == "function_call" or not (answer["content"] or answer.get("tool_calls"))
+    return kind in _CALLED or not (answer["content"] or answer.get("tool_calls"))
 
 
 def _add(answer: Message, kind: str, item: Mapping[str, Any]) -> None:
-    if kind == "function_call":
-        answer.setdefault("tool_calls", []).append(_call(item))
+    if kind in _CALLED:
+        answer.setdefault("tool_calls", []).append(_call(kind, item))
     elif kind == "message":
         answer.update(_spoken(item))
     else:
@@ -87,24 +128,48 @@ def _chat_part(part: Any) -> Any:
     return part
 
 
-def _call(item: Mapping[str, Any]) -> Message:
-    function = {"name": item.get("name", ""), "arguments": item.get("arguments", "")}
-    call: Message = {"id": item.get("call_id", ""), "type": "function", "function": function}
-    extra = {key: item[key] for key in item if key not in ("type", "call_id", *function)}
+def _call(kind: str, item: Mapping[str, Any]) -> Message:
+    """Return a call; a tool of the API's own is named by its kind, with its keys as arguments."""
+    id = str(item.get("call_id") or item.get("id") or "")
+    if kind == "custom_tool_call":
+        custom = {"name": item.get("name", ""), "input": item.get("input", "")}
+        extra = {k: v for k, v in item.items() if k not in ("call_id", *custom)}
+        return {"id": id, "type": "custom", "custom": custom, ITEM: extra}
+    if kind == "function_call":
+        function = {"name": item.get("name", ""), "arguments": item.get("arguments", "")}
+        extra = {k: v for k, v in item.items() if k not in ("type", "call_id", *function)}
+    else:
+        asked = {key: value for key, value in item.items() if key not in _FRAME}
+        arguments = json.dumps(to_plain(asked), ensure_ascii=False)
+        function = {"name": kind.removesuffix("_call"), "arguments": arguments}
+        extra = {key: item[key] for key in item if key in _FRAME and key != "call_id"}
+    call: Message = {"id": id, "type": "function", "function": function}
     return {**call, ITEM: extra} if extra else call
 
 
-def _result(item: Mapping[str, Any]) -> Message:
+def _result(kind: str, item: Mapping[str, Any]) -> Message:
     output = item.get("output", "")
-    if isinstance(output, list):
-        output = [_chat_part(part) for part in output]
     message: Message = {
         "role": "tool",
-        "tool_call_id": item.get("call_id", ""),
-        "content": output if isinstance(output, (str, list)) else json.dumps(output),
+        "tool_call_id": item.get("call_id") or item.get("id") or "",
+        "content": _output_text(kind, output),
     }
+    if kind != "function_call_output":
+        # The whole item, as only the API's own shape can be sent back.
+        return {**message, ITEM: dict(item)}
     # `id` is not part of a digest. The status of a finished call is dropped.
     return {**message, "id": item["id"]} if "id" in item else message
+
+
+def _output_text(kind: str, output: Any) -> Any:
+    if isinstance(output, str):
+        return output
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        parts = isinstance(output, list)
+        return [_chat_part(part) for part in output] if parts else json.dumps(output)
+    if isinstance(output, Mapping) and isinstance(output.get("image_url"), str):
+        return [{"type": "image_url", "image_url": {"url": output["image_url"]}}]
+    return "\n".join(words_in(output))
 
 
 def to_items(messages: Iterable[Message]) -> tuple[str | None, list[Message]]:
@@ -127,13 +192,15 @@ def _items(message: Message) -> Iterator[Message]:
     if message.get("content") or not (message.get("tool_calls") or message.get(ITEMS)):
         yield _message_item(message)
     for call, read in zip(message.get("tool_calls") or (), tool_calls_of(message), strict=False):
-        yield {
-            "type": "function_call",
-            "call_id": read.id,
-            "name": read.name,
-            "arguments": read.arguments,
-            **(call.get(ITEM) or {}),
-        }
+        extra = call.get(ITEM) or {}
+        kind = extra.get("type", "function_call")
+        if kind == "function_call":
+            asked: Message = {"name": read.name, "arguments": read.arguments}
+        elif kind == "custom_tool_call":
+            asked = {"name": read.name, "input": read.arguments}
+        else:
+            asked = loaded(read.arguments) or {}
+        yield {"type": kind, "call_id": read.id, **asked, **extra}
 
 
 def _message_item(message: Message) -> Message:
@@ -161,6 +228,14 @@ def _response_part(part: Any, text: str) -> Any:
 
 def _output_item(message: Message) -> Message:
     content = message.get("content")
+    own = message.get(ITEM)
+    if own is not None:
+        kind, output = str(own.get("type")), own.get("output", "")
+        # A screenshot has no shorter shape.
+        if content == _output_text(kind, output) or kind == "computer_call_output":
+            return dict(own)
+        text = text_of(message)
+        return {**own, "output": _shell_output(text) if kind == "shell_call_output" else text}
     if isinstance(content, list):
         content = [_response_part(part, "input_text") for part in content]
     item: Message = {
@@ -169,3 +244,8 @@ def _output_item(message: Message) -> Message:
         "output": "" if content is None else content,
     }
     return {**item, "id": message["id"]} if "id" in message else item
+
+
+def _shell_output(text: str) -> list[Message]:
+    """Return a shortened text in the shape of a shell's output."""
+    return [{"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]

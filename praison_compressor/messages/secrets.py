@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
-from .shapes import Message
+from .shapes import Message, is_payload
 
 # -------------------------------------------------------------- secret shapes
 
@@ -34,11 +34,62 @@ def _begins(kind: str, prefix: str, rest: str) -> SecretShape:
     return SecretShape(kind, pattern, prefix)
 
 
-_PREFIXES = """
-AGE-SECRET-KEY-1 ATATT3 GOCSPX- NRAK- dapi dop_v1_ dp.pt. dp.st. figd_ gsk_ hf_ hvs. lin_api_ npm_
-ntn_ pplx- pscale_tkn_ r8_ sbp_ shpat_ shpss_ sntrys_ tvly- whsec_ xai- xapp- ya29.
-""".split()
-"""Prefixes of keys without a kind of their own."""
+_FORMATS = (
+    ("AGE-SECRET-KEY-1", r"[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58}"),
+    ("ATATT3", r"[\w=-]{60,}"),
+    ("GOCSPX-", r"[\w-]{28}"),
+    ("HRKU-", r"[\w-]{36,}"),
+    ("NRAK-", r"[A-Z0-9]{27}"),
+    ("PMAK-", r"[a-f0-9]{24}-[a-f0-9]{34}"),
+    ("api_org_", r"[A-Za-z0-9]{34}"),
+    ("dapi", r"[a-f0-9]{32}"),
+    ("doo_v1_", r"[a-f0-9]{64}"),
+    ("dop_v1_", r"[a-f0-9]{64}"),
+    ("dp.pt.", r"[A-Za-z0-9]{40,44}"),
+    ("dp.st.", r"(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44}"),
+    ("figd_", r"[\w-]{40,}"),
+    ("fw_", r"[A-Za-z0-9]{22,24}"),
+    ("glc_", r"[A-Za-z0-9+/=]{32,}"),
+    ("glsa_", r"[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}"),
+    ("gsk_", r"[A-Za-z0-9]{52}"),
+    ("hf_", r"[A-Za-z0-9]{34,40}"),
+    ("hvb.", r"[\w-]{24,}"),
+    ("hvs.", r"[\w-]{24,}"),
+    ("lin_api_", r"[A-Za-z0-9]{40}"),
+    ("lsv2_pt_", r"[a-f0-9]{32}_[a-f0-9]{10}"),
+    ("lsv2_sk_", r"[a-f0-9]{32}_[a-f0-9]{10}"),
+    ("napi_", r"[a-z0-9]{48,}"),
+    ("nfp_", r"[A-Za-z0-9_]{36}"),
+    ("npm_", r"[A-Za-z0-9]{36}"),
+    ("ntn_", r"[A-Za-z0-9]{40,}"),
+    ("nvapi-", r"[\w-]{60,}"),
+    ("pcsk_", r"[A-Za-z0-9]{5,6}_[A-Za-z0-9]{60,}"),
+    ("pplx-", r"[A-Za-z0-9]{48}"),
+    ("pscale_oauth_", r"[\w=.-]{32,64}"),
+    ("pscale_pw_", r"[\w=.-]{32,64}"),
+    ("pscale_tkn_", r"[\w=.-]{32,64}"),
+    ("r8_", r"[A-Za-z0-9]{37}"),
+    ("rubygems_", r"[a-f0-9]{48}"),
+    ("sb_secret_", r"[\w-]{30,}"),
+    ("sbp_", r"[a-f0-9]{40}"),
+    ("shpat_", r"[a-fA-F0-9]{32}"),
+    ("shpca_", r"[a-fA-F0-9]{32}"),
+    ("shppa_", r"[a-fA-F0-9]{32}"),
+    ("shpss_", r"[a-fA-F0-9]{32}"),
+    ("sntrys_", r"[A-Za-z0-9+/=_-]{60,}"),
+    ("sntryu_", r"[a-f0-9]{64}"),
+    ("tgp_v1_", r"[\w-]{43}"),
+    ("tvly-", r"(?:dev-|prod-)?[A-Za-z0-9]{32,}"),
+    ("whsec_", r"[A-Za-z0-9+/=]{32,}"),
+    ("xai-", r"[A-Za-z0-9]{70,90}"),
+    ("xapp-", r"\d-[A-Z0-9]+-\d+-[a-f0-9]{32,}"),
+    ("xkeysib-", r"[a-f0-9]{64}-[A-Za-z0-9]{16}"),
+    ("ya29.", r"[\w-]{30,}"),
+)
+"""(prefix, the rest in its issuer's format) of keys without a kind of their own."""
+
+_LIKE_A_KEY = r"(?=[\w=-]{0,40}\d)[\w+/=-]{24,}"
+"""What follows a prefix of another length than its issuer's: no word, so a digit is required."""
 
 _BY_ISSUER = (
     _begins("jwt", "eyJ", r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}"),
@@ -61,7 +112,10 @@ _BY_ISSUER = (
     SecretShape("mailchimp-access-key", r"(?<!\w)[0-9a-z]{32}-us\d{1,2}\b", "-us"),
     SecretShape("discord-bot-token", r"(?<!\w)[MNO][\w-]{23,25}\.[\w-]{6}\.[\w-]{27}", "."),
     SecretShape("slack-webhook", r"hooks\.slack\.com/(?P<secret>[\w/]{30,})", "hooks.slack.com"),
-    *(_begins("api-key", prefix, r"(?=[\w=-]{0,40}\d)[\w+/=-]{24,}") for prefix in _PREFIXES),
+    *(
+        _begins("api-key", prefix, rf"(?:{format}(?![\w-])|{_LIKE_A_KEY})")
+        for prefix, format in _FORMATS
+    ),
 )
 
 _PRIVATE_KEY = SecretShape(
@@ -131,8 +185,6 @@ SHAPES = (_PRIVATE_KEY, *_BY_ISSUER, *_BY_NAME)
 
 _SECRET_NAME = re.compile(f"[acepst]{NAMES}$", re.IGNORECASE)
 
-_IMAGE = re.compile(r"data:[\w.+-]+/[\w.+;=-]{1,80};base64,")
-
 _MASK = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
 
 
@@ -186,8 +238,8 @@ class Redactor:
             return {name: self._value(item, str(name)) for name, item in value.items()}
         if isinstance(value, (list, tuple)):
             return [self._value(item, key) for item in value]
-        # Names and ids pair calls with results. Images are not searched.
-        if not isinstance(value, str) or key in _STRUCTURE or _IMAGE.match(value):
+        # Names and ids pair calls with results. Bodies of files are not searched.
+        if not isinstance(value, str) or key in _STRUCTURE or is_payload(value):
             return value
         if _SECRET_NAME.search(key) and not value.startswith("[secret:"):
             # In `{"password": "..."}` the key names the secret.
@@ -196,7 +248,7 @@ class Redactor:
 
 
 _STRUCTURE = frozenset(
-    {"role", "id", "tool_call_id", "tool_use_id", "type", "name", "signature", "data"}
+    {"role", "id", "tool_call_id", "tool_use_id", "call_id", "type", "name", "signature"}
 )
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
@@ -104,8 +105,30 @@ def _are_tools(message: Mapping[str, Any]) -> list[bool]:
 
 # ---------------------------------------------------------------- reading one message
 def text_of(message: Mapping[str, Any]) -> str:
-    """Return the text of a message's content, without images, audio and files."""
-    return _content_text(message.get("content"))
+    """Return all words that a message holds, whatever part or key has them.
+
+    Counts, summaries, quotes, the archive and its search read this. Not among the words are calls,
+    results as blocks of their own message, reasoning, and the bodies of pictures, audio and files.
+    """
+    content = message.get("content")
+    if type(content) is str and _BESIDE.isdisjoint(message):
+        return content
+    items = (part_text(item) for item in items_of(message))
+    return "\n".join(filter(None, (_content_text(content), text_beside(message), *items)))
+
+
+def text_beside(message: Mapping[str, Any]) -> str:
+    """Return the words beside the content: a refusal, an audio's transcript, citations."""
+    audio = message.get("audio")
+    transcript = audio.get("transcript") if isinstance(audio, Mapping) else None
+    words = [message.get("refusal"), transcript, *words_in(message.get("annotations"))]
+    return "\n".join(text for text in words if isinstance(text, str) and text)
+
+
+def items_of(message: Mapping[str, Any]) -> Sequence[Any]:
+    """Return the items of OpenAI's Responses API that stay beside a message."""
+    items = message.get(ITEMS)
+    return items if isinstance(items, list) else ()
 
 
 def result_text(message: Mapping[str, Any]) -> str:
@@ -136,30 +159,119 @@ def _content_text(content: Any) -> str:
 
 
 def part_text(part: Any) -> str:
-    """Return the text of a content part, or ""."""
+    """Return the words of a content part, or ""."""
     if isinstance(part, str):
         return part
     if not isinstance(part, Mapping):
         return ""
-    if isinstance(part.get("text"), str):
-        return str(part["text"])
-    if part.get("type") == "tool_result":
+    text, kind = part.get("text"), str(part.get("type"))
+    if isinstance(text, str):
+        cited = part.get("annotations") or part.get("citations")
+        return "\n".join([text, *words_in(cited)]) if cited else text
+    if kind == "tool_result":
         return _content_text(part.get("content"))
+    if kind in _WITH_WORDS or kind.endswith(_ENDS_WITH_WORDS):
+        return "\n".join(words_in(part))
     return ""
 
 
+def words_in(value: Any) -> Iterator[str]:
+    """Yield the words inside a value of any shape, without ids, codes and bodies of files."""
+    if isinstance(value, str):
+        if value and not is_payload(value):
+            yield value
+    elif isinstance(value, Mapping):
+        is_text = value.get("type") == "text" or str(value.get("media_type")).startswith("text/")
+        for key, item in value.items():
+            if key in _EXIT_KEYS and type(item) is int:
+                yield f"exit code {item}"
+            elif key not in _WORDLESS or (key == "data" and is_text):
+                yield from words_in(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from words_in(item)
+
+
+def is_payload(text: str) -> bool:
+    """Return whether a text is the body of a picture, audio or file: a data URL or base64."""
+    if text.startswith("data:"):
+        return ";base64," in text[:200]
+    return len(text) >= LEAST_PAYLOAD and bool(_BASE64.fullmatch(text[: 4 * LEAST_PAYLOAD]))
+
+
+class Bodies(NamedTuple):
+    """Characters of what a value holds besides words."""
+
+    files: int = 0
+    """Of pictures, audio and files."""
+    sealed: int = 0
+    """Of encrypted text, which the model reads."""
+
+
+def without_bodies(value: Any) -> tuple[Any, Bodies]:
+    """Return the value without the bodies of files and encrypted text, and their sizes."""
+    if isinstance(value, str):
+        return ("", Bodies(len(value))) if is_payload(value) else (value, Bodies())
+    if isinstance(value, Mapping):
+        sealed = value.get("encrypted_content")
+        rest = {k: without_bodies(v) for k, v in value.items() if k != "encrypted_content"}
+        size = len(sealed) if isinstance(sealed, str) else 0
+        return {key: kept for key, (kept, _) in rest.items()}, _sum(rest.values(), size)
+    if isinstance(value, (list, tuple)):
+        each = list(map(without_bodies, value))
+        return [kept for kept, _ in each], _sum(each)
+    return value, Bodies()
+
+
+def _sum(each: Iterable[tuple[Any, Bodies]], sealed: int = 0) -> Bodies:
+    sizes = [bodies for _, bodies in each]
+    return Bodies(sum(b.files for b in sizes), sealed + sum(b.sealed for b in sizes))
+
+
 def media_in(message: Mapping[str, Any]) -> int:
-    """Return the number of images, audio and files in a content."""
+    """Return the number of parts without words: images, audio and files."""
     content = message.get("content")
     parts = content if isinstance(content, list) else ()
     return sum(
-        media_in(part) if is_answer_block(part) else part.get("type") not in _IN_WORDS
+        media_in(part) if is_answer_block(part) else _is_medium(part)
         for part in parts
         if isinstance(part, Mapping)
     )
 
 
-_IN_WORDS = "text input_text output_text refusal tool_use thinking redacted_thinking".split()
+def _is_medium(part: Mapping[str, Any]) -> bool:
+    return str(part.get("type")) not in _NO_MEDIUM and not part_text(part)
+
+
+LEAST_PAYLOAD = 256
+"""Characters: shorter texts are not taken for base64."""
+
+_BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}={0,2}\s*)+[A-Za-z0-9+/_=-]*\s*")
+
+ITEMS = "response_items"
+"""Key of Responses items that chat messages have no place for."""
+
+_BESIDE = frozenset({"refusal", "audio", "annotations", ITEMS})
+
+_WITH_WORDS = frozenset(
+    "refusal input_audio output_audio audio document search_result server_tool_use mcp_tool_use "
+    "resource resource_link mcp_approval_request mcp_approval_response".split()
+)
+_ENDS_WITH_WORDS = ("_tool_result", "_result", "_call", "_output")
+"""Kinds of parts and items whose words are read wherever they stand inside."""
+
+_WORDLESS = frozenset(
+    "type id tool_use_id call_id item_id approval_request_id status role encrypted_content "
+    "encrypted_index signature data cache_control media_type mime_type format file_id container_id "
+    "server_label index start_index end_index logprobs image_url b64_json file_data page_age "
+    "retrieved_at prompt_cache_breakpoint output_format size quality background".split()
+)
+_EXIT_KEYS = ("exit_code", "return_code")
+
+_NO_MEDIUM = frozenset(
+    "text input_text output_text refusal tool_use server_tool_use mcp_tool_use thinking "
+    "redacted_thinking reasoning".split()
+)
 
 
 def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:

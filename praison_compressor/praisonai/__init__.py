@@ -15,7 +15,7 @@ The modules, in the order in which a turn passes them:
 - `ledgers`: open an agent's ledger, select what recall reads of it, forget a part of it
 - `agent_compressor`, `commands`: `agent.context_compressor` and its slash commands
 - `settings`: the agent's settings and tools while it is ours
-- `surfaces`: serves the terminal, the bots' saved histories and the gateway's idle loop
+- `surfaces`: serves the host's terminal, bots and gateway
 - `notices`: reports compressions to hooks, stream and display
 - `realtime`: voice conversations
 """

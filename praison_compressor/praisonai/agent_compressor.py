@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -15,11 +16,13 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
 from ..ledger.segments import Segment, Store
+from ..ledger.sql.reading import SessionInfo
 from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
+from ..messages import Message, is_system
 from ..messages.completing import Carried, Completed, carried_in
 from ..summaries.threads import run
-from .conversations import Conversation, Status, Turn
+from .conversations import Conversation, Place, Status, Turn
 from .engines import Engines
 from .journal import KeptSteps, kept_of
 from .ledgers import Forgotten, archive_of, forget, host_session
@@ -152,14 +155,55 @@ class AgentCompressor:
             self._now().messages, session_id=found.session_id, overhead_tokens=found.tool_tokens
         )
 
-    def preview(self) -> Preview:
-        """Return what `compress` would keep, mask and summarize now; nothing is written.
+    def carried(self) -> list[Message]:
+        """Return the messages that a request would carry now, before compression."""
+        return self._now().messages
+
+    def preview(self, *, write: bool = False) -> Preview:
+        """Return what `compress` would keep, mask and summarize now; record nothing.
+
+        With `write` a model is asked for the summaries. `compress` then commits what was shown.
 
         Raises:
             CompressorError: as `ContextCompressor.preview` does.
         """
-        options = self.conversation.options
-        return self.engine().preview(self._now().messages, **options, force=True)
+        found, messages = self.conversation, self._now().messages
+        options = {**found.options, **found.choices.options(messages)}
+        engine = self._engines.focused(found.choices.focus)
+        found.shown = engine.preview(messages, write=write, force=True, **options)
+        return found.shown
+
+    def choose(
+        self,
+        *,
+        keep: Sequence[str] = (),
+        since: str | None = None,
+        until: str | None = None,
+        focus: str | None = None,
+    ) -> Preview:
+        """Add messages to keep, or set range and focus of the next `compress`; return its preview.
+
+        The references are those of the last preview. A message that is kept is never summarized,
+        by no later compression.
+
+        Raises:
+            CompressorError: as `preview` does; the choices are then as before.
+        """
+        found = self.conversation
+        shown, before = found.shown or self.preview(), found.choices
+        if keep:
+            places = (place for each in keep if (place := _place(shown, each)) is not None)
+            kept = dict.fromkeys((*before.keep, *places))
+            found.choices = replace(before, keep=tuple(kept))
+        elif focus is not None:
+            found.choices = replace(before, focus=focus or None)
+        else:
+            found.choices = replace(before, since=_place(shown, since), until=_place(shown, until))
+        try:
+            return self.preview()
+        except Exception:
+            found.choices, found.shown = before, shown
+            raise
 
     def _now(self) -> Completed:
         """Return the conversation as a request would carry it now."""
@@ -172,16 +216,29 @@ class AgentCompressor:
     # ------------------------------------------------------------ what it does
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
-        """Compress the conversation now; `focus` names what the summary must keep.
+        """Compress the conversation now, as chosen; `focus` names what the summary must keep.
 
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        return await self.sender.compress_now(self._now(), self.conversation, focus)
+        found = self.conversation
+        choices = replace(found.choices, focus=focus) if focus else found.choices
+        return await self.sender.compress_now(self._now(), found, choices)
 
     def compress(self, focus: str | None = None) -> CompressResult:
         """Compress the conversation now, from anywhere."""
         return run(self.acompress(focus))
+
+    def idle(self) -> int:
+        """Begin the next summaries while nobody asks, for an idle loop; return how many.
+
+        A conversation rests once its provider's cache is cold. Its summary is begun where the view
+        is above `idle_trigger_ratio` of the trigger, off the caller's thread.
+
+        Raises:
+            CompressorError: as `ContextCompressor.idle` does.
+        """
+        return self.sender.idle()
 
     def pin(self, text: str) -> tuple[str, ...]:
         """Keep a text in every view word for word; return all pins."""
@@ -195,14 +252,20 @@ class AgentCompressor:
         Raises:
             LedgerError: the store cannot be read or written.
         """
-        return self.engine().undo(self.session_id)
+        found, engine = self.conversation, self.engine()
+        undone = engine.undo(found.session_id)
+        if undone:
+            now = self._now()
+            result = engine.best(now.messages, **found.options)
+            found.remember(result, engine, found.overhead_tokens, found.model, now.back)
+        return undone
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
-        agent = self._agent()
+        agent, earlier = self._agent(), self._whose.leaving()
         if agent is not None:
             agent.clear_history()
-        return self._whose.begin().session_id
+        return self._whose.begin(earlier).session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a stored session; any of its epochs' ids names it.
@@ -230,9 +293,23 @@ class AgentCompressor:
             session = engine.store.open(self.config.namespace, root)
             carried = carried_in(engine.store.transcript(session), engine.tokens.cache)
             messages = carried.spoken
+        earlier = self._whose.leaving()
         replace_conversation(agent, messages)
-        self._whose.adopt(root).remember(result, engine)
+        self._whose.adopt(root, earlier).remember(result, engine, back=())
         return root
+
+    def sessions(self) -> list[SessionInfo]:
+        """Return the stored sessions of the conversation's user, the newest first.
+
+        Those under the host's id, and those left by `/new` and `/resume`: others share the store.
+
+        Raises:
+            StoreUnavailable: the store cannot be reached.
+        """
+        store, key, own = self.ledger, self._whose.key, self._whose.leaving()
+        found = store.sessions(self.config.namespace) if isinstance(store, SqlStore) else []
+        mine = [e for e in found if e.id in own or (key is not None and is_under(e.id, key))]
+        return sorted(mine, key=lambda each: each.updated, reverse=True)
 
     def save(self) -> int:
         """Record the conversations for `resume` in another process; return how many are recorded.
@@ -256,3 +333,11 @@ class AgentCompressor:
         session = host_session(self._agent())
         there = None if session is None else session[0]
         return forget(self.ledger, self.config.namespace, target or self.session_id, there)
+
+
+def _place(shown: Preview, reference: str | None) -> Place | None:
+    """Return the place of a message that a preview shows under a reference."""
+    if shown.repaired or not reference or reference not in shown.references:
+        return reference
+    leading = sum(1 for _ in itertools.takewhile(is_system, shown.messages))
+    return shown.references.index(reference) - leading

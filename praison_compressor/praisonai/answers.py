@@ -9,29 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..compressor.bills import field_of
+from ..errors import InvalidMessages
 from ..messages import Message, responses, to_plain
-
-
-def field_of(holder: Any, name: str) -> Any:
-    """Return a field of a dictionary or of a client's object, or None."""
-    return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
-
-
-def prompt_tokens(answer: Any) -> int | None:
-    """Return the prompt tokens that an answer or a piece of one reports, or None.
-
-    Chat completions call them prompt tokens, responses input tokens; the last event of a response
-    carries the whole response, and so does what the host makes of such a stream.
-    """
-    if isinstance(answer, tuple):  # text, calls, response
-        answer = answer[-1] if answer else None
-    # litellm keeps what a provider sent unasked, as Anthropic does, beside the chunk.
-    for holder in (answer, field_of(answer, "response"), field_of(answer, "_hidden_params")):
-        usage = field_of(holder, "usage")
-        found = field_of(usage, "prompt_tokens") or field_of(usage, "input_tokens")
-        if isinstance(found, int) and found > 0:
-            return found
-    return None
 
 
 def calls_in(answer: Any) -> Message | None:
@@ -82,7 +62,10 @@ class CallPieces:
 
 
 def _of_items(output: Sequence[Any]) -> Message | None:
-    found = [m for m in responses.to_messages(None, output) if m.get("tool_calls")]
+    try:
+        found = [m for m in responses.to_messages(None, output) if m.get("tool_calls")]
+    except InvalidMessages:
+        return None  # an item that is newer than this package
     return found[-1] if found else None
 
 

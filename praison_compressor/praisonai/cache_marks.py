@@ -36,20 +36,25 @@ def takes_marks(provider: str | None, model: str) -> bool:
 
 
 def marked(
-    messages: Sequence[Message], tools: Sequence[Mapping[str, Any]] | None = None
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    ttl: str | None = None,
 ) -> list[Message]:
-    """Return the messages with cache marks.
+    """Return the messages with cache marks that live for `ttl`, "5m" or "1h".
 
     They stand after the system prompt, the last summary, the last mask and the end.
 
     What stands before the last summary or mask changes only with the next compression; the mark
     at the end is what the next request of a growing conversation is found by. `messages` are not
     changed; a marked one is a copy. Marks that the host has set, on messages or `tools`, stay and
-    count: with ours they are at most four, the end served first.
+    count: with ours they are at most four, the end served first. Beside them ours have no `ttl`: an
+    API refuses a mark of an hour behind one of minutes.
     """
-    free = max(0, LARGEST - _marks_in([*messages, *(tools or ())]))
+    hosts = _marks_in([*messages, *(tools or ())])
+    free = max(0, LARGEST - hosts)
+    mark = {"type": "ephemeral", **({"ttl": ttl} if ttl and not hosts else {})}
     places = [place for place in _places(messages) if not _marks_in(messages[place])][:free]
-    return [_with_mark(m) if index in places else m for index, m in enumerate(messages)]
+    return [_with_mark(m, mark) if index in places else m for index, m in enumerate(messages)]
 
 
 def _places(messages: Sequence[Message]) -> list[int]:
@@ -83,9 +88,8 @@ def _can_carry(message: Message) -> bool:
     return last["type"] != "text" or bool(str(last.get("text") or "").strip())
 
 
-def _with_mark(message: Message) -> Message:
+def _with_mark(message: Message, mark: Mapping[str, Any]) -> Message:
     """Return the message with a mark where litellm looks for it."""
-    mark = {"type": "ephemeral"}
     content = message["content"]
     if isinstance(content, str) or is_result(message):
         return {**message, "cache_control": mark}

@@ -1,39 +1,68 @@
-"""Answer slash commands without a request to the agent's model.
-
-The commands: `/status`, `/context`, `/compact [focus]`, `/pin TEXT`, `/undo`, `/new`, `/resume ID`.
-"""
+"""Answer slash commands without a request to the agent's model."""
 
 from __future__ import annotations
 
 import asyncio
+import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compressor.preview import ContextUse, Preview
+from ..compressor.bills import short
+from ..compressor.preview import ContextUse, Part, Preview
 from ..compressor.result import CompressResult
 from ..config import nearest
 from ..errors import CompressorError
 from ..ledger.segments import Segment
+from ..ledger.sql.reading import SessionInfo
+from ..messages import Message, digest, text_of, tool_calls_of
+from ..messages.display import one_line
 from .agent_compressor import AgentCompressor
-from .conversations import short
+from .conversations import Status
 from .journal import KeptSteps
+
+MOST_SHOWN = 30
+"""Messages of one part that a preview lists."""
+
+MOST_LISTED = 10
+"""Sessions that a bare `/resume` shows."""
 
 MISSPELLED, PREVIEW = "no command", "compact preview"
 """Names that nobody can type: the name of a command ends at a blank."""
 
 AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
-    "status": lambda ours, said: f"Last request: {ours.status()}",
+    "status": lambda ours, said: stated(ours.status()),
     "context": lambda ours, said: filled(ours.context_use(), ours.kept()),
-    "undo": lambda ours, said: undone(ours.undo(), ours.context_use()),
+    "undo": lambda ours, said: undone(ours.undo(), ours),
     "pin": lambda ours, said: pinned(ours.pin(said) if said else ours.conversation.pinned),
     "new": lambda ours, said: f"New session {ours.new_session()}",
     "resume": lambda ours, said: (
-        f"Session {ours.resume(said)}" if said else "Which session? /resume ID"
+        f"Session {ours.resume(said)}" if said else listed(ours.sessions())
     ),
-    PREVIEW: lambda ours, said: previewed(ours.preview(), ours.kept()),
+    "help": lambda ours, said: helped(),
+    PREVIEW: lambda ours, said: previewed(chosen(ours, said), ours.kept()),
     MISSPELLED: lambda ours, said: said,
 }
 """The answer to a command and the words behind it; `compact` waits for a model."""
+
+HELP = {
+    "/status": "what the last request carried, and what the conversation has cost",
+    "/context": "what fills the window, by part, and the largest messages",
+    "/compact preview": "what /compact would keep, mask and summarize, with references",
+    "/compact keep s2.14": "keep a message word for word; also several",
+    "/compact from s2.10 [to s2.20]": "compress from there, up to there; alone: all again",
+    "/compact focus WORDS": "what the summary must keep",
+    "/compact [WORDS]": "compress now, as shown; WORDS are a focus",
+    "/pin TEXT": "keep a text word for word in every compressed view",
+    "/undo": "take the last compression back",
+    "/new": "begin a session with an empty archive",
+    "/resume [ID]": "list the stored sessions, or go on with one",
+    "/help": "this list",
+}
+"""Command -> what it does, as `/help` prints it."""
+
+CHOICES = ("preview", "keep", "from", "focus")
+"""First words of `/compact` that compress nothing yet."""
 
 MEANT = {name: name for name in ("status", "context", "compact", "resume")} | {
     "compress": "compact"
@@ -49,7 +78,7 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
     skill = getattr(getattr(agent, "skill_manager", None), "get_skill", lambda name: None)
     if skill(name) is not None:
         return None
-    if name in (*AT_ONCE, "compact"):
+    if name in (*AT_ONCE, "compact") and (name, bool(argument)) != ("help", True):
         return name, argument.strip()
     meant = nearest(name, MEANT) if name.isalpha() and not argument else None
     if meant is None:
@@ -61,7 +90,7 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
 async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
     """Return the agent's answer to a command."""
     try:
-        if (name, argument) == ("compact", "preview"):
+        if name == "compact" and argument.partition(" ")[0] in CHOICES:
             name = PREVIEW
         if name in AT_ONCE:  # it reads the store
             return await asyncio.to_thread(AT_ONCE[name], compressor, argument)
@@ -94,17 +123,58 @@ def filled(use: ContextUse, earlier: KeptSteps) -> str:
     return "\n".join(lines)
 
 
+def chosen(ours: AgentCompressor, said: str) -> Preview:
+    """Return the preview after the choice that `/compact` names.
+
+    Raises:
+        CompressorError: a reference names no message.
+    """
+    choice, _, words = said.partition(" ")
+    if choice == "keep" and words:
+        return ours.choose(keep=words.split())
+    if choice == "from":
+        since, _, until = words.partition(" to ")
+        return ours.choose(since=since.strip() or None, until=until.strip() or None)
+    if choice == "focus":
+        return ours.choose(focus=words.strip())
+    return ours.preview(write=choice == "preview")
+
+
 def previewed(preview: Preview, earlier: KeptSteps) -> str:
-    """Return the answer to `/compact preview`: a line for each part of the view."""
+    """Return the answer to `/compact preview`: the parts, their messages and texts."""
     lines = ["Nothing to compress yet."]
     if preview.would_compress:
-        before = sum(part.tokens_before for part in preview.parts)
-        after = sum(part.tokens_after for part in preview.parts)
-        lines = [f"/compact would send {short(before)} as {short(after)}:"]
+        sizes = f"{short(preview.tokens)} as {short(preview.tokens_after)}"
+        lines = [f"/compact would send {sizes}, and commits what is shown here:"]
     for part in preview.parts:
-        sizes = f"{short(part.tokens_before)} → {short(part.tokens_after)}"
-        lines.append(f"{part.name:<10} {part.messages:>4} messages  {sizes:<14} {part.why}")
-    return "\n".join([*lines, *([str(earlier)] if earlier.steps else [])])
+        lines += _part_of(preview, part)
+    lines += [str(earlier)] if earlier.steps else []
+    lines += [f"{preview.balance}"] if preview.balance is not None else []
+    if preview.would_compress:
+        lines.append("/compact keep, /compact from, /compact focus and /pin change it.")
+    return "\n".join(lines)
+
+
+def _part_of(preview: Preview, part: Part) -> list[str]:
+    """Return lines for a part: its size, then its replaced messages and its text."""
+    sizes = f"{short(part.tokens_before)} → {short(part.tokens_after)}"
+    name = part.reference or part.name
+    lines = [f"{name:<8} {part.messages:>4} messages  {sizes:<14} {part.why}"]
+    inside = range(part.start, part.start + part.messages)
+    named = [n for n in inside if preview.references[n] and (part.reference or n in preview.masks)]
+    for n in named[:MOST_SHOWN]:
+        message, tokens = preview.messages[n], short(preview.message_tokens[n])
+        words = preview.lines.get(n) or text_of(message) or ", ".join(calls_in_words(message))
+        role = str(message.get("role"))
+        lines.append(f"  {preview.references[n]:<7} {tokens:>6}  {role:<9} {one_line(words)[:60]}")
+    if len(named) > MOST_SHOWN:
+        lines.append(f"  and {len(named) - MOST_SHOWN} more")
+    return [*lines, *(f"  | {line}" for line in part.text.splitlines())]
+
+
+def calls_in_words(message: Message) -> list[str]:
+    """Return the names of the tools that a message calls."""
+    return [call.name for call in tool_calls_of(message)]
 
 
 def compacted(result: CompressResult) -> str:
@@ -124,16 +194,49 @@ def pinned(texts: Sequence[str]) -> str:
     return "\n".join(["Pinned, and kept word for word by each compression:", *texts])
 
 
-def undone(segments: Sequence[Segment], use: ContextUse) -> str:
-    """Return the answer to `/undo`: what was taken back."""
+def helped() -> str:
+    """Return the answer to `/help`: a line for each command."""
+    return "\n".join(f"{command:<31} {does}" for command, does in HELP.items())
+
+
+def listed(sessions: Sequence[SessionInfo]) -> str:
+    """Return the answer to a bare `/resume`: the newest stored sessions."""
+    if not sessions:
+        return (
+            "No stored session. A store on disk keeps them: store_url or PRAISON_COMPRESSOR_STORE."
+        )
+    lines = ["/resume ID goes on with one of these, the newest first:"]
+    for each in sessions[:MOST_LISTED]:
+        changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.updated))
+        lines.append(f"{each.id}  {changed}, {each.compressions} compressions")
+    if len(sessions) > MOST_LISTED:
+        lines.append(f"and {len(sessions) - MOST_LISTED} more: `praison-compressor sessions`")
+    return "\n".join(lines)
+
+
+def undone(segments: Sequence[Segment], ours: AgentCompressor) -> str:
+    """Return the answer to `/undo`: which messages the next request carries again."""
     if not segments:
         return "Nothing to take back."
-    messages = sum(len(segment.run) for segment in segments)
-    tokens = sum(segment.source_tokens for segment in segments)
-    then = "Nothing is compressed by itself until the window is full; /compact does it at once."
-    if use.parts["free"] < 0:
-        then = "They do not fit the window: the next message is answered from a compressed view."
-    return (
-        f"Taken back: {messages} messages ({short(tokens)}) are sent again in the place of "
-        f"{short(sum(segment.tokens for segment in segments))}. {then}"
+    left = Counter(name for segment in segments for name in segment.run)
+    again = []
+    for message in ours.carried():
+        if left[digest(message)] > 0:
+            left[digest(message)] -= 1
+            again.append(message)
+    tokens, dropped = sum(map(ours.engine().tokens.message, again)), left.total()
+    said = (
+        f"Taken back: {len(again)} messages ({short(tokens)}) are sent again in the place of "
+        f"{short(sum(segment.tokens for segment in segments))}."
     )
+    if dropped:
+        said += f" {dropped} more are no longer in the conversation."
+    if ours.context_use().parts["free"] < 0:
+        return f"{said} They do not fit the window: the next view is compressed again."
+    return f"{said} Nothing is compressed until the window is full; /compact does it at once."
+
+
+def stated(status: Status) -> str:
+    """Return the answer to `/status`: the last request or the next one, and the bill."""
+    of = "Last request" if status.is_sent else "Next request"
+    return "\n".join([f"{of}: {status}", *([str(status.bill)] if status.bill.requests else [])])

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
+from ..compressor.bills import Bill, short
 from ..compressor.context_compressor import ContextCompressor
+from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
 from ..ledger.segments import Entry
 from ..messages import Message, is_system
@@ -21,6 +24,56 @@ CARRIED = 50_000
 """Messages of one conversation that are remembered by their digests."""
 
 
+Place = int | str
+"""A message's number behind the leading system messages, or a reference that nobody resolved."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the user asks of the next compression of a conversation."""
+
+    keep: tuple[Place, ...] = ()
+    """Messages that stay verbatim; the ledger remembers them once a request has passed."""
+    since: Place | None = None
+    """The first message to compress."""
+    until: Place | None = None
+    """The first message behind them."""
+    focus: str | None = None
+    """What the summary must keep."""
+
+    def options(self, messages: Sequence[Message]) -> dict[str, Any]:
+        """Return the options of a compression of these messages that are given."""
+        leading = sum(1 for _ in itertools.takewhile(is_system, messages))
+
+        def at(place: Place) -> Place:
+            return place + leading if isinstance(place, int) else place
+
+        found: dict[str, Any] = {"keep": [*map(at, self.keep)]} if self.keep else {}
+        ends = {"since": self.since, "until": self.until}
+        return found | {name: at(place) for name, place in ends.items() if place is not None}
+
+
+@dataclass(frozen=True)
+class ConversationBill(Bill):
+    """What a conversation's requests cost, their summaries, and the host's requests without us."""
+
+    ALONE: ClassVar[str] = "As the host alone"
+
+    kept: KeptSteps = field(default_factory=KeptSteps)
+    """Steps of earlier turns that the requests carried, summed over all requests."""
+
+    def carried(self, kept: KeptSteps) -> ConversationBill:
+        """Return the bill with the kept steps of a request."""
+        both = KeptSteps(self.kept.steps + kept.steps, self.kept.tokens + kept.tokens)
+        return replace(self, kept=both)
+
+    def lines(self) -> list[str]:
+        """Return the bill in lines, kept steps behind the requests."""
+        first, *others = super().lines()
+        kept = [f"In these requests: {self.kept}"] if self.kept.steps else []
+        return [first, *kept, *others]
+
+
 @dataclass(eq=False)
 class Conversation:
     """What one conversation leaves to its next request."""
@@ -29,10 +82,14 @@ class Conversation:
     """The ledger's session; another conversation never has the same."""
     key: str | None = None
     """The host's id for it; None where the host gives none."""
+    earlier: tuple[str, ...] = ()
+    """Sessions that its user left for it, by `/new` or `/resume`."""
     transcript: tuple[Message, ...] = ()
     """Private copies of the messages of its last request, system messages included."""
     result: CompressResult | None = None
     """Of the last request."""
+    is_sent: bool = True
+    """Whether `result` was sent; False after a command that changed the next request."""
     model: str | None = None
     """The model that the last request asked."""
     overhead_tokens: int = 0
@@ -43,6 +100,10 @@ class Conversation:
     """Changes when a turn may read of the archive again."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
+    choices: Choices = field(default_factory=Choices)
+    """Of the user for the next compression."""
+    shown: Preview | None = None
+    """The preview that the user saw last: its references name messages."""
     notice: str | None = None
     """The line that reported the last compression."""
     history: list[Any] | None = field(default=None, repr=False)
@@ -57,6 +118,9 @@ class Conversation:
     """What its requests have carried, the tool steps that the host drops among it."""
     kept: KeptSteps = field(default_factory=KeptSteps)
     """What of earlier turns' steps stood in its last request."""
+    bill: ConversationBill = field(default_factory=ConversationBill)
+    before: tuple[str, ...] = ()
+    """Digests of the last request's messages as the host made it."""
     taken_back: set[str] = field(default_factory=set)
     """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
 
@@ -70,8 +134,10 @@ class Conversation:
     ) -> None:
         """Take the result of its newest request to a model.
 
-        `back`: the messages that the host had left out; None: the journal knows them.
+        `back`: the messages that the host had left out, of what was not sent; None: it was sent,
+        and the journal knows them.
         """
+        self.is_sent = back is None
         self.result, self.overhead_tokens, self.model = result, overhead_tokens, model
         self.tool_tokens = overhead_tokens or self.tool_tokens
         self.kept = kept_of(self.journal.back if back is None else back, engine, result.messages)
@@ -88,7 +154,9 @@ class Conversation:
         window = model_limits(config.model, config.context_window).window
         store, session = place_of(engine.store), self.session_id
         if result is None:
-            return Status(session, session, "full", config.model, window, 0, store=store)
+            return Status(
+                *(session, session, "full", config.model, window, 0), store=store, bill=self.bill
+            )
         count = engine.tokens.message
         system = sum(count(message) for message in result.messages if is_system(message))
         summaries = sum(segment.tokens for segment in result.segments)
@@ -106,6 +174,8 @@ class Conversation:
             summaries=len(result.segments),
             store=store,
             earlier=self.kept,
+            is_sent=self.is_sent,
+            bill=self.bill,
         )
 
     def __post_init__(self) -> None:
@@ -158,7 +228,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Status:
-    """The last request of a conversation, in tokens of the model that it asked."""
+    """The last request of a conversation, or the next one, in tokens of the model that it asks."""
 
     session_id: str
     epoch: str
@@ -177,6 +247,10 @@ class Status:
     """Where the ledger is."""
     earlier: KeptSteps = field(default_factory=KeptSteps)
     """Steps of earlier turns among the kept tokens, which the host had dropped."""
+    is_sent: bool = True
+    """False: a command changed what the next request carries, and the numbers are of that."""
+    bill: ConversationBill = field(default_factory=ConversationBill)
+    """What the conversation's requests cost in this process."""
 
     @property
     def tokens(self) -> int:
@@ -204,13 +278,6 @@ class Status:
     def of_earlier(self) -> str:
         """Return words for the kept steps of earlier turns, "" without any."""
         return f"; {self.earlier}" if self.earlier.steps else ""
-
-
-def short(tokens: int) -> str:
-    """`980`, `9.1k`, `157k`."""
-    if tokens < 1_000:  # below 0 too
-        return str(tokens)
-    return f"{tokens / 1_000:.1f}k" if tokens < 10_000 else f"{tokens / 1_000:.0f}k"
 
 
 # ------------------------------------------------------------ the running turn

@@ -7,10 +7,11 @@ An on-premises transcript must not reach a public provider because a summary was
 from __future__ import annotations
 
 import logging
+import re
 import threading
 import weakref
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
@@ -21,7 +22,9 @@ from ..messages import Message
 from ..messages.forks import renewed
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
-from ..tokens.models import Overflow, model_limits
+from ..tokens.models import model_limits
+from ..tokens.refusals import Overflow
+from ..tokens.windows import LearnedWindow
 from .ledgers import StandIn, ledger_of, place_of
 from .notices import Notices
 from .requests import HostRequest, same_model
@@ -75,6 +78,10 @@ class Engines:
         self._made: dict[str | None, ContextCompressor] = {}
         self._store: Store | None = None
         self._sessions = Sessions()
+        self._windows: dict[str | None, LearnedWindow] = {}
+        self._trials: dict[str | None, _Trial] = {}
+        self._vain: set[tuple[str | None, str]] = set()
+        """Uncertain refusals that a smaller request met again."""
 
     def of(self, model: str | None) -> ContextCompressor:
         """Return the compressor for a model; None is the agent's own."""
@@ -173,27 +180,115 @@ class Engines:
     def _reserve(self, model: str | None, window: int) -> int:
         return _reserved(self.of(model).config.output_reserve, window)
 
-    def shrink(self, request: HostRequest, sent: Sequence[Message], refused: Overflow) -> int:
-        """Learn the model's smaller window from a refusal of `sent`; return it."""
+    # ------------------------------------------------------------ learned windows
+
+    def size(self, request: HostRequest, sent: Sequence[Message]) -> int:
+        """Return the tokens of a request as sent, with its cap on the answer."""
+        counted = self.of(request.model).tokens.messages(sent)
+        return counted + self.measured(request) + request.output_tokens
+
+    def shrink(
+        self, request: HostRequest, sent: Sequence[Message], refused: Overflow, words: str
+    ) -> bool:
+        """Try a smaller window after a refusal of `sent`; return whether one is left to try.
+
+        `words` is the refusal's text: an uncertain one is not answered again after a vain try.
+        """
         with self._lock:
-            model, engine = request.model, self.of(request.model)
-            window, reserve = self.window(model), engine.config.output_reserve
-            if refused.asked is not None:
-                # The provider counts otherwise than we do: every later count is corrected.
-                engine.tokens.calibrate(sent, refused.asked, request.tools)
-            if refused.window is not None:
-                window = min(window, refused.window)
-            if (refused.answer or 0) > max(self._reserve(model, window), request.output_tokens):
+            engine, size = self.of(request.model), self.size(request, sent)
+            learned = self._learned_of(engine)
+            kind = (engine.config.model, re.sub(r"\d+", "#", words))
+            if kind in self._vain:
+                return False
+            window = learned.refused(refused, size)
+            if window is None:
+                return False
+            first = self._trials.get(engine.config.model) or _Trial(
+                engine, request, sent, refused, kind
+            )
+            self._trials[engine.config.model] = replace(first, refused=refused, kind=kind)
+            reserve = engine.config.output_reserve
+            if (refused.answer or 0) > max(
+                self._reserve(request.model, window), request.output_tokens
+            ):
                 # litellm asks Claude for as long an answer as it can write, where nobody said.
                 reserve = min(refused.answer or 0, window - 1)
             needed = engine.tokens.messages(sent) + self.overhead(request, window)
-            # By what we know now it may have fit, and it did not.
-            while needed <= window - _reserved(reserve, window):
-                window //= 2
-            reserve = _usable(reserve, window)
-            config = replace(engine.config, context_window=window, output_reserve=reserve)
-            self._made[config.model] = self._make(config, engine.tokens)
+            # By our count it may have fit, and it did not.
+            while needed <= window - _reserved(reserve, window) and window > learned.floor:
+                window = max(window // 2, learned.floor)
+            learned.window = window
+            self._take(engine, window, _usable(reserve, window))
+            return True
+
+    def passed(self, request: HostRequest, sent: Sequence[Message]) -> int | None:
+        """Learn from a request that passed; return the model's window if that changed."""
+        with self._lock:
+            engine = self.of(request.model)
+            learned, trial = self._learned_of(engine), self._trials.pop(engine.config.model, None)
+            asked = None if learned.trial is None else learned.trial.asked
+            window = learned.passed(self.size(request, sent))
+            if trial is not None and asked is not None:
+                engine.tokens.calibrate(trial.sent, asked, trial.request.tools)
+            if window is not None:
+                self._take(engine, window, _usable(engine.config.output_reserve, window))
             return window
+
+    def gave_up(self, request: HostRequest) -> None:
+        """Forget the window that was tried for a request: it was refused in vain."""
+        with self._lock:
+            trial = self._trials.pop(self.of(request.model).config.model, None)
+            if trial is None:
+                return
+            window = self._learned_of(trial.engine).gave_up()
+            self._take(trial.engine, window, trial.engine.config.output_reserve)
+            if not trial.refused.certain:
+                self._vain.add(trial.kind)
+
+    def is_unsure(self, model: str | None) -> bool:
+        """Return whether a smaller request is tried only because a refusal may mean length."""
+        trial = self._trials.get(self.of(model).config.model)
+        return trial is not None and not trial.refused.certain
+
+    def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> int | None:
+        """Learn from a report of prompt tokens; return the window of a server that truncates."""
+        with self._lock:
+            engine = self.of(request.model)
+            engine.tokens.calibrate(sent, reported, request.tools)
+            window = engine.tokens.truncated_at
+            if window is None or window >= self.window(request.model):
+                return None
+            self._learned_of(engine).truncates(window)
+            self._take(engine, window, _usable(engine.config.output_reserve, window))
+            return window
+
+    def _learned_of(self, engine: ContextCompressor) -> LearnedWindow:
+        name = engine.config.model
+        if name not in self._windows:
+            self._windows[name] = LearnedWindow(
+                model_limits(name, engine.config.context_window).window
+            )
+        return self._windows[name]
+
+    def _take(self, engine: ContextCompressor, window: int, reserve: int | None) -> None:
+        """Replace a model's compressor by one with another window."""
+        config = replace(engine.config, context_window=window, output_reserve=reserve)
+        self._made[config.model] = self._make(config, engine.tokens)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A refused request for which a smaller window is tried."""
+
+    engine: ContextCompressor
+    """The compressor at the first refusal."""
+    request: HostRequest
+    sent: Sequence[Message]
+    """The messages that were refused first."""
+    refused: Overflow
+    """The newest refusal."""
+    kind: tuple[str | None, str]
+    """The model, and the refusal's words without numbers."""
 
 
 def _usable(reserve: int | None, window: int) -> int | None:

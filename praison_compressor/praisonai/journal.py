@@ -112,6 +112,12 @@ class Journal:
         return completed(carried, given, engine.tokens.cache)
 
     @property
+    def transcript(self) -> Sequence[Message]:
+        """Return all messages that are remembered, leading system messages first."""
+        carried = self._carried
+        return () if carried is None else (*self._system, *carried.messages)
+
+    @property
     def back(self) -> Sequence[Message]:
         """Return the messages of the last request that the host had left out."""
         return () if self._back is None else self._back.back

@@ -17,11 +17,12 @@ from contextlib import asynccontextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from ..compressor.bills import short
 from ..events import Event, Listener
 from ..messages import Message
 from ..messages.display import one_line
 from ..summaries.threads import apart
-from .conversations import Conversation, Status, short
+from .conversations import Conversation, Status
 from .requests import HostRequest
 
 log = logging.getLogger(__name__)

@@ -14,14 +14,20 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ..errors import InvalidMessages
 from ..messages import Message, digest, is_result, is_system, responses, text_of, tool_calls_of
 from ..messages.display import in_words
+from ..messages.shapes import ITEMS
+from ..messages.thinking import is_thinking
 from ..summaries.litellm_client import provider_of
 from .cache_marks import marked, takes_marks
 
 MARKS, USAGE = "cache_control", "stream_options"
-ROLES = "two messages of one role in a row"
-_ROLES_REFUSED = re.compile(r"roles must alternate|must alternate user", re.IGNORECASE)
+TTL = "ttl of cache_control"
+ROLES = "roles that do not alternate"
+_ROLES_REFUSED = re.compile(
+    r"(?:must|should) alternate|unexpected role\W+(?:\w+\.)?(?:user|assistant)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True)
@@ -44,7 +50,7 @@ class Shape(NamedTuple):
     """A request by its parameters; None where it carries no messages that we know how to read."""
     write: Callable[..., dict[str, Any]]
     """The parameters with a view in the place of their messages; they are not touched themselves.
-    A third argument names which of the keys that we add the model's provider does not take."""
+    A third argument names what of ours the model's provider refuses, a fourth the life of marks."""
 
 
 def _read_chat(params: Mapping[str, Any]) -> HostRequest | None:
@@ -56,14 +62,20 @@ def _read_chat(params: Mapping[str, Any]) -> HostRequest | None:
 
 
 def _write_chat(
-    params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    params: Mapping[str, Any],
+    view: Sequence[Message],
+    refused: Container[str] = (),
+    ttl: str | None = None,
 ) -> dict[str, Any]:
     asks = {} if USAGE in refused else _asking_usage(params)
     return {**params, "messages": list(view), **asks}
 
 
 def _write_litellm(
-    params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    params: Mapping[str, Any],
+    view: Sequence[Message],
+    refused: Container[str] = (),
+    ttl: str | None = None,
 ) -> dict[str, Any]:
     model = str(params.get("model"))
     # Not imported for it: who sends by litellm has imported it.
@@ -76,7 +88,8 @@ def _write_litellm(
         view = without_calls(view)
     written = _write_chat(params, view, refused if asks else (USAGE,))
     if takes and MARKS not in refused:
-        written["messages"] = marked(view, params.get("tools") or None)
+        life = None if TTL in refused else ttl
+        written["messages"] = marked(view, params.get("tools") or None, life)
     return written
 
 
@@ -87,12 +100,18 @@ def _read_responses(params: Mapping[str, Any]) -> HostRequest | None:
         return None
     if not isinstance(items, str) and not _all_mappings(items):
         return None
-    messages = responses.to_messages(params.get("instructions"), items)
+    try:
+        messages = responses.to_messages(params.get("instructions"), items)
+    except InvalidMessages:
+        return None  # an item that is newer than this package
     return _request(params, messages, params.get("max_output_tokens"), params.get("text"))
 
 
 def _write_responses(
-    params: Mapping[str, Any], view: Sequence[Message], refused: Container[str] = ()
+    params: Mapping[str, Any],
+    view: Sequence[Message],
+    refused: Container[str] = (),
+    ttl: str | None = None,
 ) -> dict[str, Any]:
     instructions, items = responses.to_items(view)
     written = {**params, "input": items}
@@ -106,10 +125,24 @@ RESPONSES = Shape(_read_responses, _write_responses)
 
 
 def refused_in(error: BaseException) -> str | None:
-    """Return what a provider refuses: a key that we add, or the order of roles."""
+    """Return what a provider refuses: a key of ours, its `ttl`, or the order of roles."""
     if _ROLES_REFUSED.search(str(error)):
         return ROLES
+    if MARKS in str(error) and "ttl" in str(error):
+        return TTL
     return next((key for key in (MARKS, USAGE) if key in str(error)), None)
+
+
+def is_bound_elsewhere(error: BaseException) -> bool:
+    """Return whether a provider refuses signed thinking: its prefix or its model has changed."""
+    return _INVALID_THINKING.search(str(error)) is not None
+
+
+_INVALID_THINKING = re.compile(
+    r"bound to a different conversation|prefix_mismatch_behavior|"
+    r"invalid `?signature`? in `?thinking",
+    re.IGNORECASE,
+)
 
 
 def _asking_usage(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -275,45 +308,71 @@ _BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specifi
 
 def unbound(message: Message) -> Message:
     """Return a message without the thinking that only its own model takes."""
-    kept = {key: value for key, value in message.items() if key not in (*_BOUND, responses.ITEMS)}
+    kept = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
     content, calls = kept.get("content"), kept.get("tool_calls")
     if isinstance(content, list):
-        kept["content"] = [p for p in content if not _is_thinking(p)]
+        kept["content"] = [part for part in content if not is_thinking(part)]
     if isinstance(calls, list):
         # An item id names the reasoning that the API demands with it.
-        kept["tool_calls"] = [{k: v for k, v in c.items() if k != responses.ITEM} for c in calls]
+        kept["tool_calls"] = list(map(_without_item_id, calls))
     return kept
 
 
-def _is_thinking(part: Any) -> bool:
-    return isinstance(part, Mapping) and part.get("type") in ("thinking", "redacted_thinking")
+def _without_item_id(call: Mapping[str, Any]) -> Message:
+    item = {key: value for key, value in (call.get(responses.ITEM) or {}).items() if key != "id"}
+    rest = {key: value for key, value in call.items() if key != responses.ITEM}
+    # A tool of the API's own has its kind there.
+    return {**rest, responses.ITEM: item} if "type" in item else rest
 
 
 # ------------------------------------------------------------ roles in strict turns
 
 
-def alternating(messages: Sequence[Message]) -> list[Message]:
-    """Join neighbouring messages of one role; keep tool steps as they are.
+ANSWERED: Message = {"role": "assistant", "content": "Understood."}
+ASKED: Message = {"role": "user", "content": "Go on."}
+"""Lines for roles that do not alternate."""
 
-    What follows a summary may be a user message too: templates of many local models refuse that.
+
+def alternating(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with users and assistants in turn, as strict providers want them.
+
+    Mistral's API refuses a user after a tool. Chat templates count users, and assistants without
+    calls. Neighbours of one role are joined; elsewhere a short line stands between.
     """
+    found: list[Message] = []
+    last = ""
+    for message in _merged(messages):
+        role = "" if tool_calls_of(message) else message.get("role")
+        if role == "user" and (last == "user" or (found and is_result(found[-1]))):
+            found.append(ANSWERED)
+        elif role == "assistant" and last != "user":
+            found.append(ASKED)
+        found.append(message)
+        last = role if role in ("user", "assistant") else last
+    return found
+
+
+def _merged(messages: Sequence[Message]) -> list[Message]:
     merged: list[Message] = []
     for message in messages:
         if merged and _may_join(merged[-1], message):
-            merged[-1] = {**merged[-1], "content": _joined(merged[-1], message)}
+            merged[-1] = {**message, "content": _joined(merged[-1], message)}
         else:
             merged.append(message)
     return merged
 
 
 def _may_join(one: Message, two: Message) -> bool:
+    """Return whether two neighbours are one message: the second one may have calls."""
     if one.get("role") != two.get("role") or one.get("role") not in ("user", "assistant"):
         return False
-    return not tool_calls_of(one) and not tool_calls_of(two)
+    return not tool_calls_of(one)
 
 
 def _joined(one: Message, two: Message) -> Any:
     first, second = one.get("content"), two.get("content")
+    if not first or not second:
+        return first or second
     if isinstance(first, str) and isinstance(second, str):
         return f"{first}\n\n{second}"
     parts = [

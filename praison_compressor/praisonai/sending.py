@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import re
 import threading
@@ -12,14 +13,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+from ..compressor.bills import RequestUsage
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event
-from ..messages import Message
+from ..messages import Message, text_of
 from ..messages.completing import Completed
 from ..messages.forks import renewed
-from ..tokens.models import overflow_of
-from .conversations import Conversation, Turn
+from ..messages.thinking import signatures, without_thinking
+from ..tokens.refusals import overflow_of
+from .conversations import Choices, Conversation, Turn
 from .engines import Engines, bill
 from .notices import Notices
 from .requests import (
@@ -27,6 +30,7 @@ from .requests import (
     HostRequest,
     alternating,
     carries_conversation,
+    is_bound_elsewhere,
     refused_in,
     unbound,
     without_window,
@@ -67,6 +71,8 @@ class Sender:
         """Requests of this agent that have passed in this process."""
         self._failures: set[str] = set()
         self._refused: set[tuple[str | None, str]] = set()
+        self._invalid_thinking: frozenset[str] = frozenset()
+        """Signatures of thinking that a provider refused behind a changed prefix."""
         self._lock = renewed(threading.Lock())
 
     # ------------------------------------------------------------ turns
@@ -121,7 +127,7 @@ class Sender:
         self.passed += 1
         try:
             request = replace(request, messages=without_window(self._agent(), request.messages))
-            if self._compresses(request):
+            if self._compresses(request) and not self._engines.is_unsure(request.model):
                 view: Sequence[Message] = (await self._compress(request)).messages
             else:
                 view = await asyncio.to_thread(self._projected, request)
@@ -130,6 +136,10 @@ class Sender:
         foreign = self.whose.for_reading.journal.of_another_model()
         if foreign:
             view = [unbound(message) if id(message) in foreign else message for message in view]
+        if self._invalid_thinking:
+            view = [
+                without_thinking(m) if signatures(m) & self._invalid_thinking else m for m in view
+            ]
         return alternating(view) if ROLES in self.refused(request) else view
 
     def _compresses(self, request: HostRequest) -> bool:
@@ -150,9 +160,10 @@ class Sender:
             found, request, engine, beside, overhead = await asyncio.to_thread(
                 self._prepared, request
             )
-            result = await engine.compress(
-                request.messages, **found.options, overhead_tokens=overhead
-            )
+            keep = Choices(keep=found.choices.keep)
+            options = {**found.options, **keep.options(request.messages)}
+            result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
+        found.choices = replace(found.choices, keep=found.choices.keep[len(keep.keep) :])
         self._remember(found, request, result, beside)
         return result
 
@@ -166,19 +177,36 @@ class Sender:
         return found, request, self._engines.of(request.model), measured, overhead
 
     async def compress_now(
-        self, done: Completed, found: Conversation, focus: str | None
+        self, done: Completed, found: Conversation, choices: Choices
     ) -> CompressResult:
-        """Compress a conversation between two turns; `focus` names what the summary must keep.
+        """Compress a conversation between two turns, as its user chooses.
 
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
         now = HostRequest(done.messages)
         async with self._notices.during(now):
-            engine = await asyncio.to_thread(self._engines.focused, focus)
-            result = await engine.compress(now.messages, **found.options, force=True)
+            engine = await asyncio.to_thread(self._engines.focused, choices.focus)
+            options = {**found.options, **choices.options(now.messages), "force": True}
+            result = await engine.compress(now.messages, **options)
+        found.choices, found.shown = Choices(), None
         self._remember(found, now, result, found.overhead_tokens, done.back)
         return result
+
+    def idle(self) -> int:
+        """Begin the next summaries of all conversations that rest; return how many were begun.
+
+        Raises:
+            CompressorError: as `ContextCompressor.idle` does.
+        """
+        return sum(map(self._idle, self.whose.newest()))
+
+    def _idle(self, found: Conversation) -> bool:
+        messages = found.journal.transcript or found.transcript
+        if not messages:
+            return False
+        engine, overhead = self._engines.of(found.model), found.tool_tokens
+        return engine.idle(messages, **found.options, overhead_tokens=overhead)
 
     def _remember(
         self,
@@ -194,6 +222,7 @@ class Sender:
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)
         found.progress = users, len(request.messages) // TURN_MESSAGES
+        found.bill = found.bill.summarized(result.usage)
         bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
             status = found.status(self._engines.of(found.model))
@@ -283,12 +312,79 @@ class Sender:
         except Exception:
             log.exception("agent %s: the calls of an answer are not recorded", self._name())
 
-    def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
-        """Learn from the prompt tokens that the provider reports for what was sent."""
+    def used(
+        self,
+        request: HostRequest,
+        sent: Sequence[Message],
+        usage: RequestUsage,
+        before: RequestUsage,
+    ) -> None:
+        """Learn and bill what the provider reports.
+
+        `before`: its earlier report for the same answer; a stream reports in parts.
+        """
         try:
-            self._engines.of(request.model).tokens.calibrate(sent, reported, request.tools)
+            window = None
+            if not before.input:
+                window = self._engines.used(request, sent, usage.input)
+            self._bill(request, usage, before)
         except Exception:
             log.exception("agent %s: nothing learned from the usage", self._name())
+            return
+        if window is not None:
+            log.warning(
+                "agent %s: %s silently reads at most %d tokens of a request: its window is now "
+                "taken as that",
+                *(self._name(), request.model, window),
+            )
+
+    def _bill(self, request: HostRequest, usage: RequestUsage, before: RequestUsage) -> None:
+        """Add what the provider reports to the running conversation's bill."""
+        found, is_new = self.whose.running, not before.input
+        if found is None or usage == before:
+            return
+        hosts = self._as_the_host(request, found, usage) if is_new else RequestUsage()
+        hosts = replace(hosts, output=usage.output - before.output)
+        with self._lock:
+            bill = found.bill.paid(usage - before, hosts, request.model, is_new=is_new)
+            found.bill = bill.carried(found.kept) if is_new else bill
+
+    def took(self, request: HostRequest, sent: Sequence[Message]) -> None:
+        """Learn that the provider took what was sent."""
+        try:
+            window = self._engines.passed(request, sent)
+        except Exception:
+            log.exception("agent %s: nothing learned from an answer", self._name())
+            return
+        if window is not None:
+            log.warning(
+                "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
+                *(self._name(), request.model, window),
+            )
+
+    def gave_up(self, request: HostRequest) -> None:
+        """Forget what the refusals of a request taught: no view of it was taken."""
+        self._engines.gave_up(request)
+
+    def _as_the_host(
+        self, request: HostRequest, found: Conversation, usage: RequestUsage
+    ) -> RequestUsage:
+        """Return what the host's own request would have used, by our count."""
+        engine = self._engines.of(request.model)
+        seen = engine.tokens.cache.all(request.messages)
+        sizes, names = list(engine.tokens.each(seen)), tuple(each.digest for each in seen)
+        pairs = zip(names, found.before, strict=False)
+        common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        found.before = names
+        # A cache that wants marks has none of the host's; a cold one has nothing of either.
+        is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
+        whole = sum(sizes) + self._engines.measured(request)
+        return RequestUsage(whole, sum(sizes[:common]) if is_warm else 0)
+
+    @property
+    def cache_ttl(self) -> str | None:
+        """Return the life of cache marks, or None for the provider's own."""
+        return self._engines.config.cache_ttl
 
     def refused(self, request: HostRequest) -> frozenset[str]:
         """Return what the request's model has refused."""
@@ -303,19 +399,20 @@ class Sender:
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
         """Learn from a refusal what the model takes; return whether it was learned."""
+        if is_bound_elsewhere(error):
+            thinking = frozenset[str]().union(*map(signatures, sent)) - self._invalid_thinking
+            self._invalid_thinking |= thinking
+            return bool(thinking)
         what = refused_in(error)
         if what is not None and what not in self.refused(request):
             log.info("agent %s: %s does not take %s", self._name(), request.model, what)
             self._refused.add((request.model, what))
             return True
-        refused = overflow_of(error)
-        if refused is None:
+        said = map(text_of, sent)
+        refused = overflow_of(error, self._engines.size(request, sent), said)
+        if refused is None or not self._engines.shrink(request, sent, refused, str(error)):
             return False
-        window = self._engines.shrink(request, sent, refused)
-        log.warning(
-            "agent %s: %s refused the request as too long; its window is now taken as %d tokens",
-            *(self._name(), request.model, window),
-        )
+        log.info("agent %s: %s refused a request as too long", self._name(), request.model)
         return True
 
     def _name(self) -> str:

@@ -13,7 +13,7 @@ import weakref
 from typing import Any
 
 from ..compressor.result import CompressResult
-from ..summaries.threads import run
+from ..summaries.threads import begin, run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument
 from .commands import answer
@@ -104,7 +104,7 @@ def handle_command(original: Any, agents: Agents) -> Any:
 
 
 def idle_candidates(original: Any, agents: Agents) -> Any:
-    """Leave sessions of ours out of the gateway's compaction of idle ones.
+    """Let our agents compress their idle conversations, in the place of the gateway's compaction.
 
     A session that is not connected has no agent: it is left out where any agent is ours.
     """
@@ -112,13 +112,23 @@ def idle_candidates(original: Any, agents: Agents) -> Any:
     @functools.wraps(original)
     def _idle_compaction_candidates(self: Any, *args: Any, **kwargs: Any) -> Any:
         found = original(self, *args, **kwargs)
-        ours = {name for name, agent in self._agents.items() if _served(agent, agents)}
+        served = {name: _served(agent, agents) for name, agent in self._agents.items()}
+        ours = {name: compressor for name, compressor in served.items() if compressor is not None}
         if not ours:
             return found
+        for compressor in ours.values():  # off the gateway's event loop
+            begin(functools.partial(_rest, compressor))
         others = {n for n, live in self._sessions.items() if live.agent_id not in ours}
         return [each for each in found if each[0] in others]
 
     return _idle_compaction_candidates
+
+
+def _rest(compressor: AgentCompressor) -> None:
+    try:
+        compressor.idle()
+    except Exception:
+        log.exception("idle conversations are not compressed")
 
 
 def bot_chat(original: Any, agents: Agents) -> Any:

@@ -22,7 +22,7 @@ from ..errors import StoreUnavailable
 from ..messages import is_system, text_of
 from ..messages.digests import Seen
 from ..messages.forks import renewed
-from .conversations import Conversation, Turn, running, said
+from .conversations import Choices, Conversation, Turn, running, said
 from .engines import Engines
 from .journal import Journal
 from .ledgers import Stored, new_session_id, session_id_of, stored_under
@@ -193,17 +193,27 @@ class Whose:
         """Return the conversation of a ledger's session, if it is remembered."""
         return self._known.get(session_id)
 
-    def begin(self) -> Conversation:
-        """Begin a conversation that has no message yet."""
+    def newest(self) -> list[Conversation]:
+        """Return the remembered conversations, the newest first."""
         with self._lock:
-            return self._keep(Conversation(another_id(self.key), self.key))
+            return [*reversed(self._known.values())]
 
-    def adopt(self, session_id: str) -> Conversation:
+    def begin(self, earlier: tuple[str, ...] = ()) -> Conversation:
+        """Begin a conversation that has no message yet, after `earlier` sessions of its user."""
+        with self._lock:
+            return self._keep(Conversation(another_id(self.key), self.key, earlier))
+
+    def leaving(self) -> tuple[str, ...]:
+        """Return the sessions of this conversation's user, for the conversation after it."""
+        found = self.now
+        return tuple(dict.fromkeys((*found.earlier, found.session_id)))
+
+    def adopt(self, session_id: str, earlier: tuple[str, ...] = ()) -> Conversation:
         """Go on with a stored session, whose messages the agent's history has now."""
         history = self.history
         seen = self._seen(history)
         with self._lock:
-            found = Conversation(session_id, self.key, left=said(seen))
+            found = Conversation(session_id, self.key, earlier, left=said(seen))
             found.carry(found.left, 0)
             self._claim(found, seen)
             self._hold(found, history)
@@ -303,6 +313,7 @@ class Whose:
         turn.offset, turn.begun = found.aligned(sent)
         if turn.begun < len(found.left):
             found.rewind(turn.begun, sent)
+            found.choices, found.shown = Choices(), None
         self._hold(found, turn.history)
 
     def _hold(self, found: Conversation, history: list[Any] | None) -> None:

@@ -6,15 +6,18 @@ A stream of chat completions is asked for its usage (`requests`); others report 
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
+from ..compressor.bills import RequestUsage, field_of, usage_in
 from ..errors import NothingShorter
 from ..messages import Message
 from ..summaries.threads import run
-from ..tokens.models import overflow_of
+from ..tokens.refusals import overflow_of
 from .agents import Agents, Argument
-from .answers import CallPieces, calls_in, field_of, prompt_tokens
+from .answers import CallPieces, calls_in
 from .conversations import current
 from .requests import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Shape
 from .sending import Sender
@@ -30,11 +33,21 @@ def is_in_vain(error: Exception, attempt: int, view: object, other: object) -> b
     Raises:
         NothingShorter: it was refused for its size, in vain.
     """
-    is_overflow = overflow_of(error) is not None
-    ends = attempt == ATTEMPTS or (is_overflow and other == view)
-    if ends and is_overflow:
+    refused = overflow_of(error)
+    ends = attempt == ATTEMPTS or (refused is not None and other == view)
+    if ends and refused is not None and refused.certain:
         raise NothingShorter from error
     return ends
+
+
+@contextmanager
+def giving_up(sender: Sender, request: HostRequest) -> Iterator[None]:
+    """Forget what refusals taught if the request fails here."""
+    try:
+        yield
+    except BaseException:
+        sender.gave_up(request)
+        raise
 
 
 def send(sender: Sender, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]) -> Any:
@@ -47,14 +60,16 @@ def send(sender: Sender, shape: Shape, params: Mapping[str, Any], go: Callable[.
     params = sender.offering(params)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            sent = shape.write(params, view, sender.refused(request))
+            sent = shape.write(params, view, sender.refused(request), sender.cache_ttl)
             answer = go(sent)
             break
         except Exception as error:
             other = run(sender.other_view(request, view, error))
-            if other is None or is_in_vain(error, attempt, view, other):
-                raise
+            with giving_up(sender, request):
+                if other is None or is_in_vain(error, attempt, view, other):
+                    raise
             view = other
+    sender.took(request, view)
     return _heard(answer, _Hearing(sender, request, view, sent, params))
 
 
@@ -70,14 +85,16 @@ async def asend(
     params = sender.offering(params)
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            sent = shape.write(params, view, sender.refused(request))
+            sent = shape.write(params, view, sender.refused(request), sender.cache_ttl)
             answer = await go(sent)
             break
         except Exception as error:
             other = await sender.other_view(request, view, error)
-            if other is None or is_in_vain(error, attempt, view, other):
-                raise
+            with giving_up(sender, request):
+                if other is None or is_in_vain(error, attempt, view, other):
+                    raise
             view = other
+    sender.took(request, view)
     return await _aheard(answer, _Hearing(sender, request, view, sent, params))
 
 
@@ -97,7 +114,7 @@ class _Hearing:
     ) -> None:
         self._sender, self._request, self._view = sender, request, view
         self._hides_usage = sent.get("extra_body") != params.get("extra_body")
-        self._is_counted = False
+        self._usage = RequestUsage()
         self._pieces = CallPieces()
 
     def whole(self, answer: Any) -> Message | None:
@@ -127,10 +144,10 @@ class _Hearing:
         return self._sender.called(self._request, made)
 
     def _learn(self, said: Any) -> None:
-        reported = None if self._is_counted else prompt_tokens(said)
+        reported, before = usage_in(said), self._usage
         if reported is not None:
-            self._is_counted = True
-            self._sender.used(self._request, self._view, reported)
+            self._usage = before.merged(reported)
+            self._sender.used(self._request, self._view, self._usage, before)
 
 
 def _heard(answer: Any, hearing: _Hearing) -> Any:
@@ -199,9 +216,84 @@ def _call_with_retry(transmit: Transmit, original: Any, agents: Agents) -> Any:
         if sender is None:
             return original(self, *args, **params)
         shape = RESPONSES if "input" in params else LITELLM_CHAT
-        return transmit(sender, shape, params, lambda sent: original(self, *args, **sent))
+        ask, *rest = args
+        asks = _asking if transmit is send else _aasking
+        go = asks(lambda sent: original(self, _raising(ask), *rest, **sent))
+        return transmit(sender, shape, params, go)
 
     return call_with_retry
+
+
+class _TooLong(BaseException):
+    """Passes a refusal by the host's retries, which wait a minute for every limit."""
+
+    def __init__(self, refusal: Exception) -> None:
+        super().__init__(refusal)
+        self.refusal = refusal
+
+
+class Unprocessable(Exception):
+    """A refusal that litellm swallowed: with `drop_params` it returns None for status 422."""
+
+    status_code = 422
+
+    def __init__(self) -> None:
+        super().__init__(
+            "litellm returned no answer: the provider refused the request with status 422, perhaps "
+            "for its length"
+        )
+
+
+def _raising(ask: Any) -> Any:
+    """Return litellm's function, which raises `_TooLong` where only a smaller request passes."""
+
+    def asked(*args: Any, **params: Any) -> Any:
+        try:
+            answer = ask(*args, **params)
+        except Exception as error:
+            _escape(error)
+            raise
+        return awaited(answer) if inspect.isawaitable(answer) else _answered(answer)
+
+    async def awaited(answer: Any) -> Any:
+        try:
+            return _answered(await answer)
+        except Exception as error:
+            _escape(error)
+            raise
+
+    return asked
+
+
+def _answered(answer: Any) -> Any:
+    if answer is None:
+        raise _TooLong(Unprocessable())
+    return answer
+
+
+def _escape(error: Exception) -> None:
+    if overflow_of(error) is not None:
+        raise _TooLong(error) from error
+
+
+def _asking(go: Callable[..., Any]) -> Callable[..., Any]:
+    def asking(sent: Mapping[str, Any]) -> Any:
+        try:
+            return go(sent)
+        except _TooLong as passed:
+            raise passed.refusal from passed.refusal.__cause__
+
+    return asking
+
+
+def _aasking(go: Callable[..., Any]) -> Callable[..., Any]:
+    async def asking(sent: Mapping[str, Any]) -> Any:
+        try:
+            return await go(sent)
+        except _TooLong as passed:
+            raise passed.refusal from passed.refusal.__cause__
+
+    return asking
 
 
 def _stream_responses(transmit: Transmit, original: Any, agents: Agents) -> Any:

@@ -4,7 +4,7 @@ In the order in which data passes them:
 
 - `passages`: who wrote which text of a message; the user's words inside results; a call on a line
 - `telling`: which words of an output are quoted
-- `user`, `instructions`, `plan`, `files`, `commands`, `reports`: a section each
+- `user`, `plan`, `work`: the sections
 - `rendering`: sections within a budget
 - `reading`: `read_quotes`, one pass over the messages; `Quotes.text`; `read_calls`
 """

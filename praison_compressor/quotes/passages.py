@@ -59,6 +59,9 @@ _IN_NOTE = re.compile(
     re.S,
 )
 ROLE = "in the user's role"
+TYPED = "typed as a command"
+_SILENT = ("<local-command-caveat", "<command-message", "Caveat: The messages below")
+"""How notes begin that say nothing of the conversation."""
 
 
 def spoken(message: Message) -> Iterator[Spoken]:
@@ -93,12 +96,13 @@ def speakers(text: str) -> Iterator[Spoken]:
     elif own.lstrip().startswith(HOST_PREFIXES) or is_machine_text(own):
         yield Spoken("host", own, ROLE)
     elif own.strip():
-        yield Spoken("user", _WRAPPING.sub("", own).strip() if "<" in own else own)
+        how = TYPED if own.lstrip().startswith("<bash-input>") else ""
+        yield Spoken("user", _WRAPPING.sub("", own).strip() if "<" in own else own, how)
     for note in notes:
         if inner := _IN_NOTE.match(note):
             how = "sent while the agent worked" if inner["sent"] else "with a command"
             yield Spoken("user", inner["sent"] or inner["args"], how)
-        else:
+        elif not note.startswith(_SILENT):
             yield Spoken("host", note, ROLE)
 
 

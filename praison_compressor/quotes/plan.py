@@ -26,8 +26,7 @@ TOOLS = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 _LISTS = ("todos", "todolist", "plan", "items", "tasklist", "tasks", "steps")
 _TITLES = ("content", "subject", "title", "text", "task", "description", "step", "name")
 _IDS = ("todoid", "taskid", "id")
-_NEW = "new "
-"""Begins the key of an item whose id is not known."""
+_NEW = "new "  # begins the key of an item whose id is not known
 _NUMBERED = re.compile(r"(?:task|todo)(?: item)? #?(\w*\d[\w-]*)", re.I)
 ITEM_CHARS = 300
 

@@ -7,32 +7,16 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ..messages import Message, ToolCall, is_result, result_text, text_of
-from ..messages.calls import (
-    ACTS,
-    AnsweredCall,
-    Pairing,
-    call_text,
-    changed_by,
-    command_of,
-    key_of,
-    kind_of,
-)
-from . import commands, files, instructions, reports, user
-from .commands import Newest
-from .passages import (
-    ASKING_TOOLS,
-    Spoken,
-    call_line,
-    ends_in_prompt,
-    said_by,
-    spoken,
-    without_notes,
-    words_in_result,
-)
+from ..messages import Message, ToolCall, calls, is_result, result_text, text_of
+from . import passages, user, work
 from .plan import TOOLS, TodoList
 from .rendering import Count, Renderer
 from .user import Said
+from .work import Newest
+
+MOST_CHARS = 6
+"""Characters of a token at most, in prose of any language."""
+_TAGS = re.compile(r"<[^>]*>")
 
 
 @dataclass
@@ -52,6 +36,10 @@ class Quotes:
     """Positions of the assistant's texts, but for those that are quoted as calls."""
     roles: Counter[str] = field(default_factory=Counter)
     tools: Counter[str] = field(default_factory=Counter)
+    pairs: calls.Pairing = field(default_factory=calls.Pairing)
+    """The calls, each with its result."""
+    _last: tuple[int, str] | None = None
+    """The assistant's newest text, while neither a call nor a result stands behind it."""
 
     def text(
         self,
@@ -66,19 +54,103 @@ class Quotes:
 
         `references` are those of the messages; `visible` is text that stands in the view anyway.
         """
+
+        def is_new(text: str) -> bool:
+            return not user.is_visible(text, visible)
+
+        said = [one for one in self.said if is_new(one.text)]
         sections = [
-            user.section(self.said, visible, budget_tokens),
-            user.others(self.said, visible),
-            instructions.section(self.instructions, visible),
+            user.section(said, budget_tokens),
+            user.others(said),
+            work.instructions({k: v for k, v in self.instructions.items() if is_new(v[1])}),
             self.plan.section(),
-            files.section(self.files, budget_tokens),
-            commands.section(list(self.runs.values()), budget_tokens),
+            work.files(self.files, budget_tokens),
+            work.commands(self.runs, self.files, budget_tokens),
         ]
         if not beside_prose:
-            sections.append(reports.section(self.reports, self.texts, visible))
-            sections.append(reports.outlined(outline))
-            sections.append(reports.counted(self.roles, self.tools))
+            others = sorted(set(self.texts).difference(at for at, _ in self.reports))
+            sections += [
+                user.reports([one for one in self.reports if is_new(one[1])], others),
+                user.outlined(outline),
+                user.counted(self.roles, self.tools),
+            ]
         return Renderer(count, references).render(sections, budget_tokens)
+
+    # -------------------------------------------------------------- reading
+
+    def read(self, at: int, message: Message) -> None:
+        """Take in one message."""
+        role = str(message.get("role"))
+        self.roles[role] += 1
+        if is_result(message):
+            key = str(message.get("tool_call_id") or message.get("name") or "")
+            self._answered(key, result_text(message), at, message.get("is_error") is True)
+        elif role == "assistant":
+            text, called = text_of(message), self.pairs.calls(message, at)
+            self._last = (at, text) if text.strip() and not called else None
+            self.texts += [at] if text.strip() else []
+        elif role == "user":
+            for one in passages.spoken(message):
+                self._heard(at, one)
+
+    def _heard(self, at: int, one: passages.Spoken) -> None:
+        if one.block is not None:
+            key = str(one.block.get("tool_use_id") or "")
+            self._answered(key, one.text, at, one.block.get("is_error") is True)
+        elif self._last and (one.source == "result" or passages.ends_in_prompt(one.text)):
+            # An agent without native calls: its text is the call.
+            call = ToolCall("", work.AGENT, self._last[1])
+            self.pairs.made.append(calls.AnsweredCall(self._last[0], call, one.text, at))
+            self.texts.remove(self._last[0])
+            self._last = None
+        elif one.source == "user":
+            before = self._last or (-1, "")
+            self._end_turn()
+            self.said.append(user.answering(at, one.text, one.how, *before))
+        elif one.source == "host" and _TAGS.sub("", one.text).strip():
+            self.said.append(Said(at, one.text, one.how, by_user=False))
+
+    def _answered(self, key: str, text: str, at: int, is_error: bool) -> None:
+        self._last = None
+        one = self.pairs.answer(key, f"is_error: {text}" if is_error else text, at)
+        if one is None:
+            return
+        if calls.key_of(one.call.name) in passages.ASKING_TOOLS:
+            words, how = text, f"answering {passages.call_line(one.call)}"
+        else:
+            # What a fetched page or a file opens with is nobody's decision about a call.
+            can_refuse = is_error or calls.kind_of(one.call) == calls.ACTS
+            words = passages.words_in_result(text) if can_refuse else ""
+            how = f"in the result of {passages.call_line(one.call, 80)}"
+        if words.strip():
+            self.said.append(Said(at, words, how))
+
+    def _end_turn(self) -> None:
+        self.reports += [self._last] if self._last else []
+        self._last = None
+
+    def finish(self, rule_sources: tuple[str, ...]) -> None:
+        """Put each call where it belongs."""
+        self._end_turn()
+        for one in self.pairs.made:
+            if one.call.id:
+                self.tools[one.call.name] += 1
+            self._place(one, rule_sources)
+
+    def _place(self, one: calls.AnsweredCall, rule_sources: tuple[str, ...]) -> None:
+        if calls.key_of(one.call.name) in TOOLS:
+            self.plan.see(one)
+            return
+        source = work.source_of(one.call, rule_sources)
+        if source and one.is_answered:
+            self.instructions[source] = (one.answered_at, passages.without_notes(one.text))
+            return
+        paths = calls.changed_by(one.call)
+        for path in paths:
+            work.note(self.files, path, one)
+        line = calls.command_of(one.call).strip()
+        if line or not (paths or calls.key_of(one.call.name) in passages.ASKING_TOOLS):
+            work.note(self.runs, line or calls.call_text(one.call), one)
 
 
 def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ()) -> Quotes:
@@ -87,117 +159,20 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
     >>> read_quotes([{"role": "user", "content": "Use port 9090."}]).said[0].text
     'Use port 9090.'
     """
-    reader = _Reader(rule_sources)
+    found = Quotes()
     for at, message in enumerate(messages):
-        reader.read(at, message)
-    return reader.finished()
+        found.read(at, message)
+    found.finish(rule_sources)
+    return found
 
 
-def read_calls(messages: Sequence[Message]) -> list[AnsweredCall]:
+def read_calls(messages: Sequence[Message]) -> list[calls.AnsweredCall]:
     """Return the calls that messages make, each with its result."""
-    reader = _Reader(())
-    for at, message in enumerate(messages):
-        reader.read(at, message)
-    return reader.pairs.made
-
-
-MOST_CHARS = 6
-"""Characters of a token at most, in prose of any language."""
+    return read_quotes(messages).pairs.made
 
 
 def fill(messages: Sequence[Message], budget_tokens: int) -> bool:
     """Return whether the user's words alone exceed a budget, without reading the rest."""
     own = (message for message in messages if message.get("role") == "user")
-    said = sum(len(one.text) for m in own for one in spoken(m) if one.source == "user")
+    said = sum(len(x.text) for m in own for x in passages.spoken(m) if x.source == "user")
     return said > budget_tokens * MOST_CHARS
-
-
-_TAGS = re.compile(r"<[^>]*>")
-
-
-class _Reader:
-    """One pass over the messages."""
-
-    def __init__(self, rule_sources: tuple[str, ...]) -> None:
-        self._rule_sources = rule_sources
-        self._found = Quotes()
-        self.pairs = Pairing()
-        self._last: tuple[int, str] | None = None
-        """The assistant's newest text, while neither a call nor a result stands behind it."""
-
-    def read(self, at: int, message: Message) -> None:
-        """Take in one message."""
-        role = str(message.get("role"))
-        self._found.roles[role] += 1
-        if is_result(message):
-            key = str(message.get("tool_call_id") or message.get("name") or "")
-            self._answered(key, result_text(message), at, message.get("is_error") is True)
-        elif role == "assistant":
-            text, called = text_of(message), self.pairs.calls(message, at)
-            self._last = (at, text) if text.strip() and not called else None
-            self._found.texts += [at] if text.strip() else []
-        elif role == "user":
-            for one in spoken(message):
-                self._heard(at, one)
-
-    def _heard(self, at: int, one: Spoken) -> None:
-        said = self._found.said
-        if one.block is not None:
-            key, flagged = str(one.block.get("tool_use_id") or ""), said_by(one.block) != one.text
-            self._answered(key, one.text, at, flagged)
-        elif self._last is not None and (one.source == "result" or ends_in_prompt(one.text)):
-            # An agent without native calls: its text is the call.
-            call = ToolCall("", commands.AGENT, self._last[1])
-            self.pairs.made.append(AnsweredCall(self._last[0], call, one.text, at))
-            self._found.texts.remove(self._last[0])
-            self._last = None
-        elif one.source == "user":
-            self._end_turn()
-            said.append(Said(at, one.text, one.how))
-        elif one.source == "host" and _TAGS.sub("", one.text).strip():
-            said.append(Said(at, one.text, one.how, by_user=False))
-
-    def _answered(self, key: str, text: str, at: int, is_error: bool) -> None:
-        self._last = None
-        one = self.pairs.answer(key, f"is_error: {text}" if is_error else text, at)
-        if one is None:
-            return
-        if key_of(one.call.name) in ASKING_TOOLS:
-            words, how = text, f"answering {call_line(one.call)}"
-        else:
-            # What a fetched page or a file opens with is nobody's decision about a call.
-            can_refuse = is_error or kind_of(one.call) == ACTS
-            words = words_in_result(text) if can_refuse else ""
-            how = f"in the result of {call_line(one.call, 80)}"
-        if words.strip():
-            self._found.said.append(Said(at, words, how))
-
-    def _end_turn(self) -> None:
-        if self._last is not None:
-            self._found.reports.append(self._last)
-        self._last = None
-
-    def finished(self) -> Quotes:
-        """Return what was read, with each call where it belongs."""
-        self._end_turn()
-        for one in self.pairs.made:
-            if one.call.id:
-                self._found.tools[one.call.name] += 1
-            self._place(one)
-        return self._found
-
-    def _place(self, one: AnsweredCall) -> None:
-        found = self._found
-        if key_of(one.call.name) in TOOLS:
-            found.plan.see(one)
-            return
-        source = instructions.source_of(one.call, self._rule_sources)
-        if source and one.is_answered:
-            found.instructions[source] = (one.answered_at, without_notes(one.text))
-            return
-        paths = changed_by(one.call)
-        for path in paths:
-            commands.note(found.files, path, one)
-        line = command_of(one.call).strip()
-        if line or not (paths or key_of(one.call.name) in ASKING_TOOLS):
-            commands.note(found.runs, line or call_text(one.call), one)

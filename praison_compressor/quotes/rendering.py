@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -26,8 +26,7 @@ TITLES = {
 }
 
 
-@dataclass(frozen=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry of a section."""
 
     at: int
@@ -57,13 +56,15 @@ class Section:
     """Positions of entries that are not among the lines."""
 
 
-class _Filled(NamedTuple):
-    text: str
-    tokens: int
-    is_complete: bool
-
-
+_Filled = tuple[str, int, Sequence[Entry]]
+"""A section's text, "" where no entry fits; its tokens; the entries left out."""
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
+TRIES = 4
+HEADING_TOKENS = 14
+SPARE_TOKENS, SPARE_SHARE = 30, 0.03  # room, also as a share of the budget, that is used again
+LEAST_CHARS = 30
+CUT_CHARS = 34  # characters of the words that say how much is left out
+REFERENCE_BYTES = 14
 
 
 @dataclass
@@ -78,74 +79,84 @@ class Renderer:
     references: Sequence[str] = ()
     ratio: float = 0.3
     """Tokens a byte; corrected by each section that is counted."""
+    _bytes: dict[Entry, int] = field(default_factory=dict)
 
     def render(self, sections: Sequence[Section], budget: int) -> str:
         """Return the sections' text of at most `budget` tokens."""
         wanted = [section for section in sections if section.lines or section.unlisted]
-        self._calibrate(wanted)
+        self._calibrate(line for section in wanted for line in section.lines[:4])
         # Each section can count what it leaves out, whatever room the others take.
         room = max(0, budget - NOTE_TOKENS * len(wanted))
         needs = [HEADING_TOKENS + sum(map(self._estimate, s.lines)) for s in wanted]
         rooms = shares(needs, [s.share for s in wanted], room)
-        filled = [self._fill(s, n + NOTE_TOKENS) for s, n in zip(wanted, rooms, strict=True)]
-        spare = budget - sum(one.tokens for one in filled)
-        for n, section in enumerate(wanted):
-            if not filled[n].is_complete and spare > SPARE_TOKENS:
-                again = self._fill(section, filled[n].tokens + spare)
-                if again.tokens > filled[n].tokens:
-                    spare += filled[n].tokens - again.tokens
-                    filled[n] = again
-        texts = [one.text for one in filled if one.text]
-        is_over = sum(one.tokens for one in filled) > budget
+        filled: list[_Filled] = [("", 0, ())] * len(wanted)
+        spare = budget - sum(rooms) - NOTE_TOKENS * len(wanted)
+        # What other sections leave goes to the first that is not complete: the user's words.
+        for n in sorted(range(len(wanted)), key=lambda n: (rooms[n] < needs[n], -n)):
+            given = rooms[n] + NOTE_TOKENS + (spare if rooms[n] < needs[n] else 0)
+            filled[n] = self._fill(wanted[n], given)
+            spare += rooms[n] + NOTE_TOKENS - filled[n][1]
+        for n, (_, tokens, left) in enumerate(filled):
+            if left and spare > max(SPARE_TOKENS, SPARE_SHARE * budget):
+                filled[n] = self._fill(wanted[n], tokens + spare)
+                spare += tokens - filled[n][1]
+        texts = [text for text, _, _ in filled if text]
+        gone = [(s, left) for s, (text, _, left) in zip(wanted, filled, strict=True) if not text]
+        texts += filter(None, [self._note(gone)])
+        is_over = sum(tokens for _, tokens, _ in filled) > budget
         while is_over and texts and self.count("\n".join(texts)) > budget:
             del texts[-1]  # Less than the counts of all sections fit.
         return "\n".join(texts)
 
-    def _calibrate(self, sections: Sequence[Section]) -> None:
-        lines = (line for section in sections for line in section.lines[:4])
+    def _calibrate(self, lines: Iterable[Entry]) -> None:
         sample = "\n".join(self._entry(line, line.body[:200]) for line in lines)
         self.ratio = (self.count(sample) + 1) / (len(sample.encode("utf-8", "replace")) + 1)
 
     def _estimate(self, line: Entry) -> int:
-        size = len((line.lead + line.body).encode("utf-8", "replace")) + REFERENCE_BYTES
-        return 1 + int(size * self.ratio)
+        if line not in self._bytes:
+            self._bytes[line] = len((line.lead + line.body).encode("utf-8", "replace"))
+        return 1 + int((self._bytes[line] + REFERENCE_BYTES) * self.ratio)
 
     def _fill(self, section: Section, room: int) -> _Filled:
         """Return the section within `room` tokens: the best ranks, long entries cut alike."""
+        self._calibrate(section.lines[:8])
         for _ in range(TRIES):
-            text, is_complete = self._printed(section, room)
-            tokens = self.count(text) + 1 if text else 0
+            text, left = self._printed(section, room - HEADING_TOKENS)
+            tokens = self.count(text or self._note([(section, left)])) + 1
             if tokens <= room:
-                return _Filled(text, tokens, is_complete)
-            self.ratio *= min(2.0, 1.02 * tokens / max(1, room))
-        note = self._left_out(section, section.lines)
-        return _Filled(note, self.count(note) + 1, False)
+                return text, tokens, left
+            known = tokens / (len(text.encode("utf-8", "replace")) + 1)
+            self.ratio = max(known, self.ratio * min(2.0, 1.02 * tokens / max(1, room)))
+        return "", self.count(self._note([(section, section.lines)])) + 1, section.lines
 
-    def _printed(self, section: Section, room: int) -> tuple[str, bool]:
-        """Return a section's text of about `room` tokens, and whether all of it is there."""
-        room -= HEADING_TOKENS
+    def _printed(self, section: Section, room: int) -> tuple[str, Sequence[Entry]]:
+        """Return a section's text of about `room` tokens, and the entries left out."""
         chosen = sorted(section.lines, key=lambda line: line.rank)
         costs = [self._estimate(line) for line in chosen]
-        is_complete = sum(costs) <= room and not section.unlisted
-        if not is_complete:
+        if sum(costs) > room or section.unlisted:
             room -= NOTE_TOKENS
             fitting = _fitting(costs, room, section.least)
             chosen, costs = chosen[:fitting], costs[:fitting]
+        if not chosen:
+            return "", section.lines
         level = _level(costs, room)
         texts = {id(x): self._cut(x, c, level) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(line)] for line in section.lines if id(line) in texts]
         left = [line for line in section.lines if id(line) not in texts]
-        lines = [(HEADING + section.title) * bool(printed), *printed, self._left_out(section, left)]
-        return "\n".join(filter(None, lines)), is_complete
+        lines = [HEADING + section.title, *printed, self._note([(section, left)])]
+        return "\n".join(filter(None, lines)), left
 
-    def _left_out(self, section: Section, left: Sequence[Entry]) -> str:
+    def _note(self, left: Sequence[tuple[Section, Sequence[Entry]]]) -> str:
         """Return the line that counts the entries left out, with their references, or ""."""
-        places = sorted({*section.unlisted, *(line.at for line in left)})
-        ends_of = map(self._reference, (*places[:1], *places[-1:]))
+        places, counts = set(), []
+        for section, entries in left:
+            number = len(entries) + len(section.unlisted)
+            if number and section.noun:
+                counts.append(f"{number:,} more {section.noun} not shown")
+                places |= {*section.unlisted, *(line.at for line in entries)}
+        ends_of = map(self._reference, (min(places), max(places))) if places else ()
         where = " to ".join(dict.fromkeys(filter(None, ends_of)))
-        number = len(left) + len(section.unlisted)
-        note = f"({number:,} more {section.noun} not shown{f': {where}' if where else ''})"
-        return note if number and section.noun else ""
+        return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
 
     def _cut(self, line: Entry, cost: int, level: int) -> str:
         """Return an entry of about `level` tokens at most."""
@@ -162,14 +173,6 @@ class Renderer:
 
     def _reference(self, at: int) -> str:
         return self.references[at] if 0 <= at < len(self.references) else ""
-
-
-TRIES = 4
-HEADING_TOKENS = 14
-SPARE_TOKENS = 30
-LEAST_CHARS = 30
-CUT_CHARS = 34  # characters of the words that say how much is left out
-REFERENCE_BYTES = 14
 
 
 def shares(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:

@@ -11,19 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from ..messages import ToolCall
-from ..messages.calls import (
-    ACTS,
-    LISTS,
-    SHOWS,
-    command_of,
-    exit_code,
-    key_of,
-    kind_of,
-    loaded,
-    named_arguments,
-    opened,
-)
+from ..messages import ToolCall, calls
 from ..messages.excerpts import cut
 
 LINE_CHARS = 150
@@ -31,19 +19,16 @@ WHOLE_CHARS = 200  # an output of at most this many characters is quoted whole
 HEAD_CHARS = 300  # characters of a line whose form is looked at
 EDGE_CHARS = 4_000  # characters at each end of an output that are searched line by line
 
-
-_MARKS = ("http/", "status", "e: ", "e  ", "! [")
-_BAD_WORDS = (
-    *"error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|"
+_PLAIN_WORDS = tuple(
+    "error|fail|fatal|exception|traceback|panic|denied|reject|conflict|not found|no such|cannot|"
     "can't|could not|couldn't|unable|refused|timed out|timeout|invalid|abort|killed|undefined|"
     "unresolved|unexpected|forbidden|unauthorized|unavailable|blocked|missing|exceeded|interrupt|"
     "cancelled|canceled|segmentation|no match|not allowed|not permitted|does not|doesn't|was not|"
     "nothing to|no changes|declined|mismatch|violat|loopbackoff|unsupported|deadlock|out of memory|"
-    "already in use|econn|err_|✗|✖|✘|❌|!!!|not ok".split("|"),
-    *_MARKS,
+    "already in use|econn|err_|✗|✖|✘|❌|!!!|not ok".split("|")
 )
+_BAD_WORDS = (*_PLAIN_WORDS, "http/", "status", "e: ", "e  ", "! [")
 """Words of lines that report that something did not happen, and marks of such forms."""
-_PLAIN_WORDS = _BAD_WORDS[: -len(_MARKS)]
 _MIDDLE_WORDS = ("error", "fail", "fatal", "exception", "conflict", "panic", "denied", "reject")
 _NONE = re.compile(
     r"\b(?:0|no|zero|without) (?:\w+ )?(?:error|fail|warning|problem|issue|conflict)\w*"
@@ -90,6 +75,13 @@ _ECHO = re.compile(r"\s*\d+(?:\t|→|\||:\s)|[+-](?:\s{2,}|\w)|@@")
 _REPORTING = frozenset("agent delegate dispatchagent newtask runsubagent subagent task".split())
 """Tools whose result is another agent's report."""
 
+# The line in which a report states what it comes to; under a heading the line below.
+_CONCLUDES = re.compile(
+    r"^[\W_]*(?:\w+ ){0,2}(?:verdict|result|outcome|conclusion|decision|recommendation|assessment|"
+    r"answer|status|rating|score)[*_]*(?:[ \t]*[:=—–][*_]*[ \t]*|[*_: \t]*\n+)\S[^\n]{0,300}$",
+    re.I | re.M,
+)
+
 
 def telling_line(call: ToolCall | None, text: str) -> str:
     """Return the words of an output that decide, on one line; "" where none do.
@@ -97,9 +89,9 @@ def telling_line(call: ToolCall | None, text: str) -> str:
     >>> telling_line(None, "tests/a.py::b PASSED\\n" * 40 + "2 passed, 2 errors in 1.2s\\n}\\n")
     '2 passed, 2 errors in 1.2s'
     """
-    output = opened(text)
-    code, said = exit_code(output), _telling(call, output)
-    if code in ("", "0") or exit_code(said):
+    output = calls.opened(text)
+    code, said = calls.exit_code(output), _telling(call, output)
+    if code in ("", "0") or calls.exit_code(said):
         return said
     return f"exit code {code}" + (f": {said}" if said else "")
 
@@ -120,45 +112,62 @@ def _is_strong(line: str) -> bool:
 def _telling(call: ToolCall | None, output: str) -> str:
     flat = output.strip()
     if len(flat) <= WHOLE_CHARS:
-        return " ".join(line.strip() for line in flat.splitlines() if _says(line) or flat == line)
+        return _whole(flat)
     if flat[0] in "{[" and (said := _json_words(flat)):
         return said
-    kind = kind_of(call) if call is not None else ACTS
-    if kind in (SHOWS, LISTS):
-        # What was asked for is no report of what came of it: its first line may be one.
-        first = next((line.strip() for line in flat[:EDGE_CHARS].splitlines() if _says(line)), "")
-        is_report = kind == LISTS or (is_bad(first) and not _ECHO.match(first))
-        return cut(first, LINE_CHARS) if is_report else ""
+    kind = calls.kind_of(call) if call is not None else calls.ACTS
+    if call is not None and kind in (calls.SHOWS, calls.LISTS):
+        return cut(_first(call, kind, flat), LINE_CHARS)
     lines = [line.strip() for line in _lines(flat) if _says(line)]
-    if call is None or command_of(call):
+    if call is None or calls.command_of(call):
         return _chosen(lines)
-    if key_of(call.name) in _REPORTING:
-        return _edges(lines)
+    if calls.key_of(call.name) in _REPORTING:
+        found = list(_CONCLUDES.finditer(flat))
+        return _edges([*lines, *(" ".join(one[0].split()).lstrip("# ") for one in found[-1:])])
     # A result may repeat what it was given, as a plan that was approved.
-    given = "\n".join(map(str, named_arguments(call).values()))
-    return _chosen([line for line in lines if len(line) <= SHAPE_CHARS or line not in given])
+    given = "\n".join(map(str, calls.named_arguments(call).values()))
+    echoed = {line.strip() for line in given.splitlines()}
+    return _chosen([x for x in lines if x not in (echoed if len(x) <= SHAPE_CHARS else given)])
+
+
+def _first(call: ToolCall, kind: str, output: str) -> str:
+    """Return the first line of what was asked for, if that is a hit or an error.
+
+    A text that was asked for is no report of what came of asking.
+    """
+    lines = (line.strip() for line in output[:EDGE_CHARS].splitlines() if _says(line))
+    if kind == calls.LISTS:
+        asked = [f'"{value}"' for value in calls.named_arguments(call).values()]
+        return next((line for line in lines if not any(map(line.__contains__, asked))), "")
+    first = next(lines, "")
+    return first if is_bad(first) and not _ECHO.match(first) else ""
+
+
+def _whole(output: str) -> str:
+    """Return a short output on one line; a gap marks lines between others that say nothing."""
+    lines = [line.strip() for line in output.splitlines()]
+    said = [line if _says(line) else "…" for line in lines if line]
+    runs = [line for n, line in enumerate(said) if line != "…" or said[n - 1 : n] != ["…"]]
+    return " ".join(runs).strip(" …") if len(lines) > 1 else output
 
 
 def _says(line: str) -> bool:
     return _SAYS_NOTHING.match(line.strip()[:LINE_CHARS]) is None
 
 
-def _lines(text: str) -> list[str]:
-    """Return the lines of both ends, and those between that hold a word of failure."""
+def _lines(text: str) -> Iterator[str]:
+    """Yield the lines of both ends, and the first between with each word of failure."""
     if len(text) <= 2 * EDGE_CHARS:
-        return text.splitlines()
-    head, tail = text[:EDGE_CHARS].splitlines(), text[-EDGE_CHARS:].splitlines()
-    return [*head, *_between(text), *tail[1:]]
-
-
-def _between(text: str) -> Iterator[str]:
-    """Yield the first line with each word of failure in a long text's middle."""
+        yield from text.splitlines()
+        return
+    yield from text[:EDGE_CHARS].splitlines()
     lower, end = text.lower(), len(text) - EDGE_CHARS
     found = (lower.find(word, EDGE_CHARS, end) for word in _MIDDLE_WORDS)
     for at in sorted(place for place in found if place >= 0):
         start = text.rfind("\n", max(0, at - 400), at) + 1 or at
         stop = text.find("\n", at, at + 400)
         yield text[start : stop if stop >= 0 else at + 400]
+    yield from text[-EDGE_CHARS:].splitlines()[1:]
 
 
 def _chosen(lines: Sequence[str]) -> str:
@@ -203,12 +212,14 @@ _TELLING_KEYS = frozenset(
 
 def _json_words(text: str) -> str:
     """Return the members of a JSON object that decide, as they are written."""
-    value = loaded(text)
+    value = calls.loaded(text)
     found = value.items() if isinstance(value, Mapping) else ()
     said = [
         cut(f'"{key}": {json.dumps(item, ensure_ascii=False)}', LINE_CHARS)
         for key, item in found
         if item not in (None, "", [], {})
-        and (key_of(str(key)) in _TELLING_KEYS or item is False or "error" in str(key).lower())
+        and (
+            calls.key_of(str(key)) in _TELLING_KEYS or item is False or "error" in str(key).lower()
+        )
     ]
     return cut(", ".join(said), 2 * LINE_CHARS)

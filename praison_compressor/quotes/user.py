@@ -1,13 +1,14 @@
-"""The user's words, each message in order, and what else stands in the user's role."""
+"""What was said: the user's words, other texts in the user's role, the agent's reports; counts."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
 from ..messages.excerpts import cut
+from .passages import TYPED
 from .rendering import TITLES, Entry, Section
 
 FIRST, STATES, ASKS, GOES_ON = range(4)
@@ -19,6 +20,9 @@ WHOLE_TOKENS = 90  # up to which a message is not cut
 RARE = 2  # texts that hold a word at most, so that it counts as rare
 WORDS_CHARS = 240  # characters of a text whose words are compared
 LEAST_REPEATED = 24  # shorter texts are quoted although they stand in the view anyway
+ANSWER_CHARS = 16  # an answer of at most this many characters needs its question
+QUESTION_CHARS = 100
+TOOLS_NAMED = 12
 _ASKS = ("?", "？", "؟", "?)", '?"')
 
 
@@ -31,28 +35,41 @@ class Said:
     how: str = ""
     """Where the protocol put it, if not in a message of the user's own."""
     by_user: bool = True
+    question_at: int = -1
+    """The position of the agent's question, where `how` has one."""
 
 
-def section(said: Sequence[Said], visible: str, budget: int) -> Section:
-    """Return the section of the user's words; texts that `visible` holds are left out."""
+def answering(at: int, text: str, how: str, asked_at: int, before: str) -> Said:
+    """Return a text; a short one with the last question of the agent's text before it.
+
+    >>> answering(3, "1", "", 2, "There are two.\\nWhich one?\\n1. a\\n2. b").how
+    'answering "Which one?"'
+    """
+    lines = (line.strip(" *_") for line in reversed(before.splitlines()))
+    asked = next((line for line in lines if line.endswith(_ASKS)), "")
+    if how or not asked or len(text.strip()) > ANSWER_CHARS:
+        return Said(at, text, how)
+    return Said(at, text, f'answering "{cut(asked, QUESTION_CHARS)}"', question_at=asked_at)
+
+
+def section(said: Sequence[Said], budget: int) -> Section:
+    """Return the section of the user's words."""
     least = min(WHOLE_TOKENS, max(50, budget // 27))
-    shown = [one for one in said if one.by_user and not is_visible(one.text, visible)]
+    own = [one for one in said if one.by_user]
     lines = [
-        Entry(one.at, rank, one.text.strip(), f"{one.how}: " if one.how else "")
-        for one, rank in zip(shown, _ranks(shown), strict=True)
+        Entry(one.at, rank, one.text.strip(), one.how and f"{one.how}: ", one.question_at)
+        for one, rank in zip(own, _ranks(own), strict=True)
     ]
     return Section(TITLES["user"], lines, 0.45, least, noun="messages of the user")
 
 
-def others(said: Sequence[Said], visible: str) -> Section:
+def others(said: Sequence[Said]) -> Section:
     """Return the section of other speakers in the user's role, by their beginning and end."""
-    shown = {one.text: one for one in said if not one.by_user}
+    newest = {one.text: one for one in said if not one.by_user}
     lines = [
-        Entry(one.at, (-one.at,), cut(text, OTHERS_CHARS), f"{one.how}: ")
-        for text, one in shown.items()
-        if not is_visible(text, visible)
+        Entry(one.at, (-one.at,), cut(one.text, OTHERS_CHARS), f"{one.how}: ")
+        for one in sorted(newest.values(), key=lambda one: one.at)
     ]
-    lines.sort(key=lambda line: line.at)
     return Section(TITLES["others"], lines, 0.08, noun="texts in the user's role")
 
 
@@ -70,9 +87,38 @@ def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
     last = {one.text: n for n, one in enumerate(said)}
     for n, one in enumerate(said):
         kind = ASKS if one.text.rstrip().endswith(_ASKS) else STATES
-        if n == 0 or n >= len(said) - NEWEST or one.how:
+        if (
+            n == 0
+            or n >= len(said) - NEWEST
+            or (one.how not in ("", TYPED) and one.question_at < 0)
+        ):
             kind = FIRST
         elif last[one.text] != n or (len(words[n]) <= GO_ON_WORDS and words[n] <= common):
             kind = GOES_ON
         rare = 10 * len(words[n] - common) // max(5, len(words[n]))
         yield kind, -rare, len(one.text) // 200, -n
+
+
+# -------------------------------------------------------------- the agent's words, and counts
+
+
+def reports(found: Sequence[tuple[int, str]], others: Sequence[int]) -> Section:
+    """Return what the agent said at the ends of turns; the agent's other texts are counted."""
+    lines = [Entry(at, (-at,), text.strip()) for at, text in found]
+    return Section(TITLES["reports"], lines, 0.2, 60, "texts of the assistant", others)
+
+
+def outlined(outline: Sequence[str]) -> Section:
+    """Return the outline's section; its newest lines rank first."""
+    lines = [Entry(-1, (-n,), line) for n, line in enumerate(outline)]
+    return Section(TITLES["outline"], lines, 0.08, least=60, noun="lines of the outline")
+
+
+def counted(roles: Mapping[str, int], tools: Counter[str]) -> Section:
+    """Return the number of messages by role and of calls by tool."""
+    said = ", ".join(f"{n:,} {role}" for role, n in roles.items())
+    used = ", ".join(f"{name} {n:,}" for name, n in tools.most_common(TOOLS_NAMED))
+    more = f", {len(tools) - TOOLS_NAMED} more tools" if len(tools) > TOOLS_NAMED else ""
+    text = f"{sum(roles.values()):,} messages: {said}" + (f"; calls: {used}{more}" if used else "")
+    lines = [Entry(-1, (0,), text)] if roles else []
+    return Section(TITLES["counts"], lines, 0.04, least=100, noun="")

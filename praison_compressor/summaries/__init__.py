@@ -10,5 +10,5 @@ In the order in which data passes them:
 - `reasoning`: strip what a model thought before it wrote
 - `validation`: accept or refuse an answer by what can be measured
 - `litellm_client`: the model behind litellm; the only module that imports litellm
-- `threads`: coroutines run from anywhere, calls that can be abandoned
+- `threads`: coroutines run from anywhere, work that can be abandoned
 """

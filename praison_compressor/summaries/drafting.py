@@ -1,13 +1,12 @@
 """Draft a model's text: in one call, or in parts that are merged where the window is small.
 
-Every message is shown in exactly one part, and `Asker.parts` says how many were shown in each. Of
-a message that is too long the model reads the beginning and the end.
+Every message is in exactly one part. Of a message that is too long the model reads the beginning,
+the end and the line between that decides.
 """
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -23,18 +22,17 @@ from .prompts import Wish, merge_request, rendering, request
 from .protocol import Brief
 from .retries import Asker
 
-logger = logging.getLogger(__name__)
-
 WINDOW_MARGIN = 0.9
-"""Share of the summarizer's window that is used: its provider may count otherwise than we do."""
+"""Share of the summarizer's window that is used; its provider may count more than we do."""
 
 LEAST_SPACE = 0.25
 """Share of that window for the transcript; with less, parts become many and small."""
 
-LEAST_PROSE = 50  # tokens
+LEAST_PROSE = 50
+"""Tokens of prose below which a text is not worth its calls."""
 
 MOST_SHOWN = 4_000
-"""Tokens of one message that the model is shown; fewer where its window is small."""
+"""Tokens of one message that the model is shown; fewer in a small window."""
 
 
 class Piece(NamedTuple):
@@ -42,7 +40,7 @@ class Piece(NamedTuple):
 
     text: str
     messages: int = 1
-    """How many messages the text renders."""
+    """Number of messages in the text."""
     tokens: int = 0
     """An upper bound; 0 means not counted."""
 
@@ -59,7 +57,9 @@ class Drafter:
     tokens: TokenCounter
 
     async def draft(self, brief: Brief) -> str:
-        """Return the model's text; after a refusal as too long, ask in smaller parts.
+        """Return the model's text.
+
+        After a refusal as too long, ask in smaller parts.
 
         Raises:
             SummaryError: the model gave no usable text.
@@ -73,23 +73,22 @@ class Drafter:
                     raise
 
     async def _drafted(self, brief: Brief) -> str:
-        self.asker.parts, self.asker.most = [len(brief.shown)], 2 * brief.prose
         tokens = await asyncio.to_thread(self._counter)
         brief, make, parts = await asyncio.to_thread(self._in_parts, brief, tokens)
-        if len(parts) == 1:
-            return await self.asker.text(make(parts[0]), tokens)
-        texts, self.asker.parts = [], [sum(piece.messages for piece in part) for part in parts]
+        texts: list[str] = []
         # One after another: all might be refused for their size, or fail as the first does.
         for number, part in enumerate(parts, 1):
-            texts.append(await self.asker.text(make(part), tokens))
-            data = {"part": number, "parts": len(parts), "messages": self.asker.parts[number - 1]}
-            self.asker.emit(Event("part_summarized", self.asker.session_id, data))
+            texts.append(await self.asker.text(make(part), tokens, _most(brief)))
+            if len(parts) > 1:
+                shown = sum(piece.messages for piece in part)
+                data = {"part": number, "parts": len(parts), "messages": shown}
+                self.asker.emit(Event("part_summarized", self.asker.session_id, data))
         return await self._merged(texts, brief, tokens)
 
     def _counter(self) -> TokenCounter:
         """Return a counter for the summarizing model.
 
-        What was learned of the agent's own model holds for no other model.
+        A ratio learned for the agent's model holds for no other model.
         """
         name, own = self.asker.model_name, self.tokens
         if _is_same_model(name, self.asker.config.model) or (name is None and own.ratio >= 1):
@@ -101,16 +100,15 @@ class Drafter:
     def _in_parts(
         self, brief: Brief, tokens: TokenCounter
     ) -> tuple[Brief, SummaryRequest, list[list[Piece]]]:
-        """Return the brief with prose that fits the window, the request maker, and the parts.
+        """Return the brief with fitting prose, the request maker, the parts.
 
         Raises:
             SummarizerUnavailable: the window has no room, or the calls would show next to nothing.
         """
         window, groups = self.asker.window, _by_step(brief.shown, tokens)
-        make = self._request(brief, brief.folded or brief.earlier)
-        longest = MOST_SHOWN
         if window is None:
-            return brief, make, packed(groups, tokens.texts, longest=longest)
+            make = self._request(brief, brief.folded or brief.earlier)
+            return brief, make, packed(groups, tokens.texts, longest=MOST_SHOWN)
         room = _room(window, self._request(brief, ()), tokens)
         # To merge, it reads two texts of twice the length asked for, and writes a third.
         longest_prose = room // 6
@@ -121,37 +119,39 @@ class Drafter:
                 kind="context",
             )
         brief = replace(brief, prose=min(brief.prose, longest_prose))
-        self.asker.most = 2 * brief.prose
         make = self._request(brief, brief.folded or brief.earlier)
-        space = _room(window, make, tokens) - self.asker.most
+        space = _room(window, make, tokens) - _most(brief)
         if space < window * LEAST_SPACE:
             # Earlier summaries leave no room. Replaced ones are read like messages; the others stay
             # in the view and need not be shown.
             groups = [*([Piece(text, messages=0)] for text in brief.folded), *groups]
-            make, space = self._request(brief, ()), room - self.asker.most
-        most = _affordable(self.asker.calls, (room - self.asker.most) // brief.prose)
-        return brief, make, packed(groups, tokens.texts, longest=longest, space=space, most=most)
+            make, space = self._request(brief, ()), room - _most(brief)
+        most = _affordable(self.asker.calls, (room - _most(brief)) // brief.prose)
+        return brief, make, packed(groups, tokens.texts, longest=MOST_SHOWN, space=space, most=most)
 
     def _request(self, brief: Brief, earlier: Sequence[str]) -> SummaryRequest:
-        rolled, wish = bool(earlier and brief.folded), self._wish(brief)
+        rolled, wish = bool(earlier and brief.folded), Wish(brief.prose, brief.instructions)
         return lambda part: request(
             [piece.text for piece in part], wish, earlier=earlier, rolled=rolled
         )
 
-    def _wish(self, brief: Brief) -> Wish:
-        return Wish(brief.prose, brief.instructions)
-
     async def _merged(self, texts: list[str], brief: Brief, tokens: TokenCounter) -> str:
-        """Return one summary out of partial ones, merged in rounds if there are many."""
-        window, wish = self.asker.window, self._wish(brief)
-        space = math.inf if window is None else int(window * WINDOW_MARGIN) - self.asker.most
+        """Return partial summaries merged into one, in rounds if necessary."""
+        window, wish = self.asker.window, Wish(brief.prose, brief.instructions)
+        space = math.inf if window is None else int(window * WINDOW_MARGIN) - _most(brief)
         while len(texts) > 1 and self.asker.calls:
             taken = len(texts)
             while taken > 2 and tokens.messages(merge_request(texts[:taken], wish)) > space:
                 taken -= 1
-            merged = await self.asker.text(merge_request(texts[:taken], wish), tokens)
+            asked = merge_request(texts[:taken], wish)
+            merged = await self.asker.text(asked, tokens, _most(brief))
             texts = [merged, *texts[taken:]]
         return "\n\n".join(texts)
+
+
+def _most(brief: Brief) -> int:
+    """Return the tokens at which the provider cuts the answer off."""
+    return 2 * brief.prose
 
 
 def _room(window: int, make: SummaryRequest, tokens: TokenCounter) -> int:
@@ -160,7 +160,10 @@ def _room(window: int, make: SummaryRequest, tokens: TokenCounter) -> int:
 
 
 def _affordable(calls: int, merged: int) -> int:
-    """Return the parts that `calls` can read and merge, `merged` texts in a call."""
+    """Return how many parts the calls can read and merge.
+
+    A merging call takes `merged` texts.
+    """
     merges = {n: -(-(n - 1) // (merged - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 
@@ -172,20 +175,20 @@ def _is_same_model(one: str | None, other: str | None) -> bool:
 
 # -------------------------------------------------------------- packing
 
-Count = Callable[[Sequence[str]], "list[int]"]
+Sizes = Callable[[Sequence[str]], "list[int]"]
 """Counts the tokens of each text."""
 
 JOINED = 2
 """Tokens between two pieces."""
 
 LEAST_SHOWN = 40
-"""Tokens: a message cut shorter says too little."""
+"""Tokens of a message; shorter ones are of no use."""
 
 FILLED = 0.9
-"""Share of the parts that a cut transcript fills: parts end between messages."""
+"""Share of the parts that a shortened transcript fills: parts end between messages."""
 
 LABEL = 8
-"""Tokens of the label that names a message's speaker."""
+"""Tokens of the label with a message's speaker."""
 
 
 def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:
@@ -203,13 +206,13 @@ def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Pie
 
 def packed(
     groups: Sequence[Sequence[Piece]],
-    count: Count,
+    count: Sizes,
     *,
     longest: int,
     space: int | None = None,
     most: int = 1,
 ) -> list[list[Piece]]:
-    """Return the pieces in order, in at most `most` parts of `space` tokens.
+    """Return the pieces in at most `most` parts of `space` tokens.
 
     A group stays in one part where that makes hardly more parts. A piece is cut to `longest`
     tokens, and to fewer where the parts ask for it. `space` None means one part of any size.
@@ -247,7 +250,7 @@ def packed(
 
 
 def _in_turn(groups: Sequence[Sequence[Piece]], space: int) -> list[list[Piece]]:
-    """Return parts of whole groups; a group larger than the space is parted by pieces."""
+    """Return parts of whole groups; divide only groups beyond the space."""
     parts: list[list[Piece]] = [[]]
     left = space
     for group in groups:
@@ -264,11 +267,11 @@ def _in_turn(groups: Sequence[Sequence[Piece]], space: int) -> list[list[Piece]]
 # -------------------------------------------------------------- messages that are too long
 
 SPARE = 0.95
-"""Share of the characters that a text of even density could keep: a second cut reads it again."""
+"""Share kept of the characters that would fit at even density: a second cut costs time."""
 
 
 def _level(sizes: Sequence[int], room: int) -> int:
-    """Return the largest size to which all are cut that fit the room together."""
+    """Return the largest size at which all sizes, cut to it, fit."""
     left = len(sizes)
     for size in sorted(sizes):
         if size * left > room:
@@ -277,7 +280,7 @@ def _level(sizes: Sequence[int], room: int) -> int:
     return max(sizes, default=0)
 
 
-def _cut(piece: Piece, longest: int, count: Count) -> Piece:
+def _cut(piece: Piece, longest: int, count: Sizes) -> Piece:
     shown, size, chars = piece.text, piece.tokens, len(piece.text)
     while size > longest and chars > 1:
         chars = int(SPARE * chars * longest / size)
@@ -293,7 +296,7 @@ LEAST_BETWEEN = 100  # characters
 
 
 def abridged(text: str, chars: int) -> str:
-    """Return a text's beginning, its end and the line between that decides, in about `chars`."""
+    """Return a text's beginning, telling line and end, in about `chars`."""
     if len(text) <= chars:
         return text
     edge = int(chars * EDGE)

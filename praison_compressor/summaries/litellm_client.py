@@ -1,7 +1,7 @@
-"""The auxiliary model behind litellm: a summary asked for, its cost, and what went wrong.
+"""Ask the auxiliary model through litellm; read answers, costs and errors.
 
-The only module that imports litellm, and only when a summary is asked for. Where an `api_base` is
-given, nothing is ever sent anywhere else: an on-premises transcript stays on its premises.
+The only module that imports litellm, at the first summary. With an `api_base` nothing is sent
+anywhere else: an on-premises transcript stays on its premises.
 """
 
 from __future__ import annotations
@@ -12,10 +12,11 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable
@@ -23,51 +24,48 @@ from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.digests import unmarked
 from ..messages.forks import undivided
-from ..tokens.models import bare_names, model_limits, overflow_of
+from ..tokens.models import bare_names, model_limits
+from ..tokens.refusals import overflow_of
 from .protocol import SummaryReply
 from .threads import begin
 
+T = TypeVar("T")
+
 THINKING_TOKENS = 4_000
-"""Added to the cap for models that think before they write: their thoughts count against it."""
+"""Added to the cap for models that think before they write: thoughts count against the cap."""
 
 HONOURS_API_BASE = frozenset(
     "anthropic azure azure_ai bedrock cerebras cohere custom_openai deepseek fireworks_ai gemini "
     "groq hosted_vllm litellm_proxy llamafile lm_studio mistral moonshot nvidia_nim ollama "
     "ollama_chat openai openrouter perplexity sambanova together_ai xai xinference".split()
 )
-"""Of litellm's providers those that are tested to send to `api_base`; not all of them do."""
+"""Providers of litellm's that are tested to send to `api_base`; others may not."""
 
 
+@dataclass(frozen=True)
 class LiteLLMSummarizer:
     """Asks a model for summaries.
 
     With `api_base` every model is asked there: a bare name, or one whose prefix is no provider of
-    litellm's, in OpenAI's protocol; `anthropic/NAME` in Anthropic's. `extra` goes to litellm as it
-    is (`api_version`, `extra_headers`, ...). `context_window` corrects what litellm's table says.
+    litellm's, in OpenAI's protocol; `anthropic/NAME` in Anthropic's.
     """
 
-    def __init__(
-        self,
-        model: str,
-        *,
-        api_base: str | None = None,
-        api_key: str | None = None,
-        extra: Mapping[str, Any] | None = None,
-        context_window: int | None = None,
-    ) -> None:
-        self.model = model
-        self._api_base = api_base
-        self._api_key = api_key
-        self._extra = dict(extra or {})
-        self._context_window = context_window
+    model: str
+    _: KW_ONLY
+    api_base: str | None = None
+    api_key: str | None = field(default=None, repr=False)
+    extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    """For litellm: `api_version`, `extra_headers`, ..."""
+    context_window: int | None = None
+    """Corrects litellm's table."""
 
     def window_for(self, model: str | None = None) -> int:
-        """Input tokens that the model, or `model` in its place, can take."""
-        return model_limits(model or self.model, self._context_window).window
+        """Return the input tokens that `model`, or the summarizer's own, can take."""
+        return model_limits(model or self.model, self.context_window).window
 
     async def ready(self) -> None:
-        """Import litellm, beside the loop, which that would hold up for seconds."""
-        await asyncio.wrap_future(begin(_litellm, context=contextvars.Context()))
+        """Import litellm in a thread: it takes seconds."""
+        await _in_thread(_litellm)
 
     async def summarize(
         self,
@@ -83,33 +81,30 @@ class LiteLLMSummarizer:
             SummarizerUnavailable: no answer came.
         """
         name = model or self.model
-        # Beside the loop, which the import would hold up for seconds.
-        litellm = await asyncio.wrap_future(begin(_litellm, context=contextvars.Context()))
+        litellm = await _in_thread(_litellm)
         request = {
             "messages": messages,
             **_style(name),
-            **self._extra,
+            **self.extra,
             **self._endpoint(litellm, name),
             # litellm gives each provider the name of the cap that it knows.
             "max_tokens": max_tokens + THINKING_TOKENS * _thinks(name),
-            "timeout": timeout_seconds + 1,  # who asks gives up first, and says what to do
+            "timeout": timeout_seconds + 1,  # the caller gives up first and names the remedy
             "stream": False,
-            # Retries are the compressor's: it knows the error's kind and the time that is left.
+            # The compressor retries: it knows the error's kind and the time left.
             "num_retries": 0,
             "max_retries": 0,
             "drop_params": True,
         }
-        ask = partial(self._ask, litellm, name, request)
-        # In an empty context: a wrapper of litellm finds no agent there.
-        return await asyncio.wrap_future(begin(ask, context=contextvars.Context()))
+        return await _in_thread(partial(self._ask, litellm, name, request))
 
     def _ask(self, litellm: Any, model: str, request: dict[str, Any]) -> SummaryReply:
         try:
             response = _complete(litellm, request)
         except Exception as error:
             words = f"{type(error).__name__}: {words_of(error)[:400]}"
-            if self._api_key:
-                words = words.replace(self._api_key, "***")
+            if self.api_key:
+                words = words.replace(self.api_key, "***")
             raise SummarizerUnavailable(
                 f"{model}: {words}", kind=kind_of(error), retry_after=retry_after(error)
             ) from error
@@ -117,22 +112,22 @@ class LiteLLMSummarizer:
 
     def _endpoint(self, litellm: Any, model: str) -> dict[str, Any]:
         endpoint: dict[str, Any] = {"model": model}
-        if self._api_key:
-            endpoint["api_key"] = self._api_key
-        if not self._api_base:
+        if self.api_key:
+            endpoint["api_key"] = self.api_key
+        if not self.api_base:
             return endpoint
-        endpoint["api_base"] = self._api_base
-        provider = self._extra.get("custom_llm_provider") or _provider(litellm, model)
+        endpoint["api_base"] = self.api_base
+        provider = self.extra.get("custom_llm_provider") or _provider(litellm, model)
         if provider not in HONOURS_API_BASE:
             raise SummarizerUnavailable(
                 f"{model}: litellm's provider {provider!r} is not known to send to api_base; "
-                f"nothing was sent; name the model openai/... if {self._api_base} speaks "
+                f"nothing was sent; name the model openai/... if {self.api_base} speaks "
                 "OpenAI's protocol",
                 kind=REFUSED,
             )
         endpoint["custom_llm_provider"] = provider
         endpoint["model"] = model.removeprefix(f"{provider}/")
-        known = self._api_key or litellm.api_key or litellm.openai_key
+        known = self.api_key or litellm.api_key or litellm.openai_key
         if provider == "openai" and not known and "OPENAI_API_KEY" not in os.environ:
             # The client refuses to start without a key; a local server asks for none.
             endpoint["api_key"] = "none"
@@ -148,11 +143,13 @@ def default_summarizer(config: CompressorConfig, model: str) -> LiteLLMSummarize
 # -------------------------------------------------------------- the library
 
 
-def _litellm() -> Any:
-    """litellm, imported at first need; its hints on standard output are switched off.
+async def _in_thread(work: Callable[[], T]) -> T:
+    # In an empty context: a wrapper of litellm finds no agent there.
+    return await asyncio.wrap_future(begin(work, context=contextvars.Context()))
 
-    Only if nobody imported it before, its fetch of the price map is stopped.
-    """
+
+def _litellm() -> Any:
+    """Import litellm without its hints and its fetch of prices."""
     variable = "LITELLM_LOCAL_MODEL_COST_MAP"
     if "litellm" not in sys.modules:
         ours = variable not in os.environ
@@ -164,14 +161,13 @@ def _litellm() -> Any:
             if ours:
                 os.environ.pop(variable, None)
     litellm: Any = importlib.import_module("litellm")
-    # Also where the host has imported it, to look up a price: each failure would print two lines
-    # between the agent's words.
+    # Each failed price look-up would print two lines between the agent's words.
     litellm.suppress_debug_info = True
     return litellm
 
 
 def provider_of(litellm: Any, request: Mapping[str, Any]) -> str | None:
-    """Where litellm would send a request; None where it would not know."""
+    """Return the provider to which litellm would send a request, or None."""
     where = {key: request.get(key) for key in ("model", "custom_llm_provider", "api_key")}
     base = request.get("api_base") or request.get("base_url")
     try:
@@ -201,7 +197,7 @@ def _style(model: str) -> dict[str, Any]:
 
 
 def _complete(litellm: Any, request: dict[str, Any]) -> Any:
-    """Ask, and once more for each option that a deployment behind another name does not take."""
+    """Ask, once more for each option that a deployment refuses."""
     refusals = (litellm.BadRequestError, litellm.UnprocessableEntityError)
     while True:
         try:
@@ -217,7 +213,7 @@ _OPTIONAL = ("temperature", "reasoning_effort", "max_retries")
 
 
 def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
-    """Return the request without what the refusal names, or None if the refusal names nothing."""
+    """Return the request without the option that the refusal names, or None."""
     if "max_tokens" in request and "max_completion_tokens" in refusal:
         rest = {name: value for name, value in request.items() if name != "max_tokens"}
         return {**rest, "max_completion_tokens": request["max_tokens"]}
@@ -236,11 +232,11 @@ def _reply(model: str, response: Any) -> SummaryReply:
     usage = _usage(response)
     choices = getattr(response, "choices", None)
     if not choices:
-        # No text, but it may have its price: refused as empty, and counted.
+        # Refused as empty, but paid for.
         return SummaryReply(text="", usage=usage, model=model)
     message = choices[0].message
     text = message.content if isinstance(message.content, str) else ""
-    # A refusal has a field of its own in OpenAI's answers, and `stop` for its finish reason.
+    # OpenAI's answers have refusals in another field, with the finish reason `stop`.
     fields = getattr(message, "provider_specific_fields", None) or {}
     is_refused = not text and bool(fields.get("refusal"))
     reason = "refusal" if is_refused else choices[0].finish_reason
@@ -273,28 +269,28 @@ _KINDS = (
     ("context", {"ContextWindowExceededError"}),
     ("auth", {"AuthenticationError", "PermissionDeniedError"}),
     ("quota", {"RateLimitError", "BudgetExceededError"}),
-    # Not APIConnectionError: litellm names so whatever it did not expect.
+    # Not APIConnectionError: litellm's name for anything unexpected.
     ("network", {"TransportError", "ConnectionError", "gaierror"}),
 )
 REFUSED = "refused"
-"""The kind of a request that would be refused again: no such model (404), or no valid request."""
+"""The kind of a request that would be refused again: an unknown model, an invalid request."""
 _REFUSALS = {"NotFoundError", "BadRequestError", "UnprocessableEntityError"}
 
 
 def kind_of(error: BaseException) -> str:
-    """One of the kinds of SummarizerUnavailable, from the error or what caused it."""
+    """Return a kind of SummarizerUnavailable, from the error or its causes."""
     names = {base.__name__ for cause in _causes(error) for base in type(cause).__mro__}
     for kind, classes in _KINDS:
         if names & classes:
             return kind
-    with suppress(Exception):  # an error's class may fail to say its text
+    with suppress(Exception):  # an error's `__str__` may fail
         if overflow_of(error) is not None:
             return "context"
     return REFUSED if names & _REFUSALS else "provider"
 
 
 def words_of(error: BaseException) -> str:
-    """Return an error's text, also where its class cannot say it."""
+    """Return an error's text, even if its `__str__` fails."""
     try:
         return str(error)
     except Exception:
@@ -302,7 +298,7 @@ def words_of(error: BaseException) -> str:
 
 
 def retry_after(error: BaseException) -> float | None:
-    """Return the seconds that the provider asked us to wait, or None; a date is not read."""
+    """Return the wait in seconds that the provider asked for, or None."""
     for cause in _causes(error):
         headers = getattr(getattr(cause, "response", None), "headers", None) or {}
         with suppress(KeyError, ValueError):

@@ -85,7 +85,7 @@ class Wish(NamedTuple):
 def request(
     texts: Sequence[str], wish: Wish, *, earlier: Sequence[str] = (), rolled: bool = False
 ) -> list[Message]:
-    """Return the chat messages that ask for a summary of messages rendered as `texts`.
+    """Return the chat messages that ask for a summary of `texts`.
 
     `earlier` are summaries of what came before. When `rolled`, the new summary replaces them and
     carries them on; else they are context only.
@@ -106,7 +106,7 @@ def request(
 
 
 def merge_request(texts: Sequence[str], wish: Wish) -> list[Message]:
-    """Return the chat messages that ask for one summary out of consecutive partial ones."""
+    """Return the chat messages that ask to merge partial summaries."""
     joined = "\n\n".join(f"Part {number}:\n{text}" for number, text in enumerate(texts, 1))
     ask = "Merge these summaries of consecutive parts into one; drop nothing that matters:"
     return _chat(wish, f"{ask}\n{_wrap(_PARTS, joined)}")
@@ -128,7 +128,7 @@ def _wrap(tag: str, text: str) -> str:
 
 
 def shown_in(asked: Sequence[Message]) -> tuple[str, str]:
-    """Return the messages and the summaries that a request shows, without our instructions."""
+    """Return the messages and the summaries that a request shows."""
     text = text_of(asked[-1])
     shown: list[tuple[str, str]] = []
     opening = _OPENS.search(text)
@@ -191,7 +191,10 @@ def _said_lines(message: Message) -> list[str]:
 
 
 def _speaker(message: Message) -> str:
-    """Return the speaker: the user's role also carries tools' results and foreign summaries."""
+    """Return the speaker.
+
+    The user's role also carries tools' results and foreign summaries.
+    """
     role, name = message.get("role"), message.get("name")
     if role == "user" and (is_tools_text(message) or is_answer(text_of(message))):
         return "result of a tool"

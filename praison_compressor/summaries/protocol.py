@@ -62,8 +62,6 @@ class Written:
     usage: Usage = field(default_factory=Usage)
     prose: str = ""
     """The model's words; of a static text those that earlier summaries carried."""
-    parts: tuple[int, ...] = ()
-    """How many messages each call of the model was shown. Their sum is `len(brief.shown)`."""
     source: tuple[Message, ...] = ()
     """The messages that the summary replaces."""
 

@@ -7,49 +7,81 @@ from typing import NamedTuple
 
 
 class Thoughts(NamedTuple):
-    """How a model family sets its reasoning apart."""
+    """How a model family separates its reasoning."""
 
     opens: str
     closes: str
-    half: bool = False
-    """Whether a closing without an opening ends reasoning too."""
+    half: bool = True
+    """Whether a closing without an opening ends reasoning, too."""
 
 
-def _tag(names: str, *, half: bool = False) -> Thoughts:
-    """Return the forms of a tag: angle brackets, triangles, square brackets."""
-    return Thoughts(
-        rf"(?:[<◁]|\[(?=\s?think))\s?(?:{names})\s?[>▷\]]",
-        rf"[<◁\[]\s?/\s?(?:{names})\s*[>▷\]]",
-        half,
-    )
+_NAMES = (
+    r"(?:\w{1,20}[:_-])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|cot|"
+    r"antthinking|chain[_-]of[_-]thoughts?|scratch_?pad|reasoning_?(?:scratchpad|content)|"
+    r"(?:inner_?)?monologue|rationale|deliberation)"
+    r"(?:_never_used_\w{1,40}|[_-](?:process|steps?|block|trace|chain|log)|:\w{1,20})?"
+)
 
+_THOUGHT = r"(?:think|thought|reason|analysis|reflect|scratch)"
 
 THOUGHTS = (
-    # DeepSeek, Qwen, GLM, Kimi, Magistral, Seed, MiniMax; Claude's prompts; Hermes.
-    _tag(r"(?:\w+:)?think", half=True),
-    _tag(r"thinking|antthinking", half=True),
-    _tag(r"thoughts?|reasoning|reasoning_scratchpad", half=True),
-    _tag(r"reflection|analysis|scratchpad|inner_monologue"),
+    # An empty tag has no reasoning.
+    Thoughts(rf"<\s?{_NAMES}\s*/>", r"", half=False),
+    # DeepSeek, Qwen, GLM, Seed, MiniMax, LongCat, EXAONE, Hermes, Claude's prompts: <think>;
+    # Kimi: ◁think▷; Magistral: [THINK]; escaped by a web page: &lt;think&gt;.
+    Thoughts(
+        rf"(?:[<◁]|&lt;|\[(?=\s?think))\s?{_NAMES}(?:\s[^<>\n]{{0,200}}?)?\s?(?:[>▷\]]|&gt;)",
+        rf"(?:[<◁\[]|&lt;)\s?/\s?{_NAMES}\s*(?:[>▷\]]|&gt;)",
+    ),
+    Thoughts(r"<!--\s{0,9}(?:think\w*|reasoning|thoughts?)\b", r"-->", half=False),
     # Open WebUI.
-    Thoughts(r"<details\s[^>\n]{0,80}type=[\"']reasoning[\"'][^>\n]{0,200}>", r"</details\s*>"),
-    # Command A.
-    Thoughts(r"<\|START_THINKING\|>", r"<\|END_THINKING\|>", half=True),
-    # OpenThinker, Sky-T1.
-    Thoughts(r"<\|begin_of_thought\|>", r"<\|end_of_thought\|>", half=True),
-    # Apertus.
-    Thoughts(r"<\|inner_prefix\|>", r"<\|inner_suffix\|>", half=True),
-    # Gemma.
-    Thoughts(r"<\|channel>\s*(?:thought|analysis)\b", r"<channel\|>", half=True),
-    # Granite.
-    Thoughts(r"\A\W*Here(?:'s| is) my thought process:", r"Here(?:'s| is) my response:"),
+    Thoughts(
+        r"<details\s[^>\n]{0,80}type=[\"']reasoning[\"'][^>\n]{0,200}>",
+        r"</details\s*>",
+        half=False,
+    ),
+    # Solar.
+    Thoughts(r"<\|think\|>", r"<\|(?:/think|end|content)\|>(?:<\|begin\|>\w*)?", half=False),
+    # Command A, OpenThinker, Sky-T1, Apertus and other special tokens.
+    Thoughts(
+        rf"<[|｜](?!/|end)(?:[\w▁]{{0,30}}{_THOUGHT}(?!\w*end)\w{{0,20}}|inner_prefix)[|｜]>",
+        rf"<[|｜](?:(?:/|end)[\w▁]{{0,30}}{_THOUGHT}\w{{0,20}}|{_THOUGHT}\w{{0,10}}_?end|"
+        r"inner_suffix)[|｜]>",
+    ),
+    # Gemma; MedGemma; Pangu.
+    Thoughts(r"<\|channel>\s*(?:thought|analysis)\b", r"<channel\|>"),
+    Thoughts(r"<unused94>", r"<unused95>"),
+    Thoughts(r"\[unused16\]", r"\[unused17\]"),
+    # s1.
+    Thoughts(r"<\|im_start\|>\s*think", r"<\|im_start\|>\s*(?:final )?answer"),
+    # LibreChat; Ollama's terminal; a fence.
+    Thoughts(r"^:::\s?(?:thinking|reasoning)\b", r"^:::\s*$", half=False),
+    Thoughts(r"\AThinking\.{3}\s*\n", r"^\.{3}\s?done thinking\.", half=False),
+    Thoughts(r"(?<!`)```(?:thinking|think|thoughts?|reasoning)\s*\n", r"^```\s*$", half=False),
+    # Granite; agents that answer in steps; headings.
+    Thoughts(
+        r"\A\W*Here(?:['’]s| is) my (?:thought process|thinking|reasoning):",
+        r"Here(?:['’]s| is) my (?:final )?(?:response|answer|summary):",
+        half=False,
+    ),
+    Thoughts(r"\A\W*Thought:\s(?=.*^\W*Final Answer:)", r"^\W*Final Answer:", half=False),
+    Thoughts(
+        r"\A\W*(?:thinking|reasoning|thought process|thoughts)\W*\n"
+        r"(?=.*^\W*(?:final answer|answer|response|summary)\W*\n)",
+        r"^\W*(?:final answer|answer|response|summary)\W*$",
+        half=False,
+    ),
 )
-"""By family, after lower and upper case are made equal."""
+"""By family; upper and lower case are equal."""
 
-_FLAGS = re.IGNORECASE | re.DOTALL
+_FLAGS = re.IGNORECASE | re.DOTALL | re.MULTILINE
 
-# What stands in backticks is spoken of; a fence round the whole answer is no code.
-_INLINE = r"(?<!`)`[^`\n]+`(?!`)"
-_CODE = rf"(?<=.)```.*?```|{_INLINE}"
+# A tag between backticks or quotation marks is text. A fence around the whole answer is no code.
+_INLINE = (
+    r"(?<!`)(?:``(?!`)[^\n]+?``|`[^`\n]+`)(?!`)|"
+    r"[\"'“‘«](?:[<◁][^<>◁▷\n\"'“‘«]{1,80}[>▷]|\[[^\[\]\n]{1,20}\])[\"'”’»]"
+)
+_CODE = rf"(?<=.)```(?!(?:think|reason|thought)\w*\s*\n).*?```|{_INLINE}"
 
 _OPENED = re.compile(
     f"{_CODE}|" + "|".join(f"(?P<o{n}>{form.opens})" for n, form in enumerate(THOUGHTS)), _FLAGS
@@ -66,17 +98,21 @@ _WITHIN = tuple(
 
 # The channel of the harmony format that is meant for the reader; some servers drop its brackets.
 _FINAL = re.compile(
-    r"(?<!`)<\|channel\|>\s*final\b[^\n]{0,40}?<\|message\|>|\Aanalysis.*assistantfinal", re.DOTALL
+    r"(?<!`)<\|channel\|>\s*final\b[^\n]{0,40}?<\|message\|>|\A(?:assistant)?analysis.*assistantfinal",
+    re.DOTALL,
 )
 
 _CHANNEL = re.compile(r"(?:<\|start\|>\w*)?\s*<\|channel\|>")
 
 _ENDED = re.compile(r"<\|(?:end|return|call)\|>")
 
+_SPECIAL = r"<[|｜][\w▁]{1,40}[|｜]>|</?s>|<eos>|<end_of_turn>"
+
+_ANSWER = r"(?:final_?)?answer|response|summary|output|final|conclusion"
+
 _WRAPPER = re.compile(
-    r"\A(?:<\|(?:START_RESPONSE|START_TEXT|begin_of_solution)\|>|<(answer|response|summary)>)\s*"
-    r"|\s*(?:<\|(?:END_RESPONSE|END_TEXT|end_of_solution|im_end|eot_id)\|>"
-    r"|</(answer|response|summary)>)\s*\Z",
+    rf"\A(?:(?:{_SPECIAL}|<(?:{_ANSWER})(?::\w+)?>)\s*)+|"
+    rf"(?:\s*(?:{_SPECIAL}|</(?:{_ANSWER})(?::\w+)?>))+\s*\Z",
     re.IGNORECASE,
 )
 
@@ -84,7 +120,7 @@ _FENCE = re.compile(r"\A```\w*\n(.*)\n```\Z", re.DOTALL)
 
 
 def strip_reasoning(text: str) -> str:
-    """Return the text without reasoning (closed, unclosed, half open, nested) and outer fence."""
+    """Return the text without reasoning and without an outer fence."""
     text = _final_channel(text.strip())
     kept: list[str] = []
     at = 0
@@ -105,7 +141,10 @@ def _outside_code(tag: re.Pattern[str], text: str, start: int) -> re.Match[str] 
 
 
 def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
-    """Return where reasoning ends: at its closing, else at the last closing, else with the text."""
+    """Return where reasoning ends.
+
+    At its closing, else at the last closing, else with the text.
+    """
     depth, end = 1, len(text)
     for found in form.finditer(text, start):
         if found.lastgroup == "opens":
@@ -118,7 +157,7 @@ def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _final_channel(text: str) -> str:
-    """Return what an answer in the harmony format says to its reader."""
+    """Return the part of a harmony answer that is for the reader."""
     finals = list(_FINAL.finditer(text))
     if not finals:
         return "" if _CHANNEL.match(text) else text

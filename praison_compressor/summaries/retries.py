@@ -1,8 +1,4 @@
-"""Ask the auxiliary model until one text is accepted; rest failing models; learn windows.
-
-A table may not know a deployment: a proxy, a server started with a smaller context. What a refusal
-says about the window holds as long as the compressor lives.
-"""
+"""Ask the auxiliary model until one text is accepted; rest failing models; learn windows."""
 
 from __future__ import annotations
 
@@ -13,8 +9,9 @@ import math
 import threading
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import asdict, dataclass, field
-from typing import Any, TypeVar
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any
 
 from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
@@ -23,14 +20,13 @@ from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.forks import renewed
 from ..tokens.counter import TokenCounter
-from ..tokens.models import overflow_of
+from ..tokens.refusals import overflow_of
 from .litellm_client import REFUSED, kind_of, retry_after, words_of
 from .protocol import SummaryReply
+from .threads import in_time
 from .validation import accept
 
 logger = logging.getLogger(__name__)
-
-T = TypeVar("T")
 
 MOST_CALLS = 16
 """Requests for one compression, with the refused and the repeated ones."""
@@ -44,7 +40,10 @@ _PASSING = frozenset({"network", "quota", "provider"})
 
 @dataclass
 class Asker:
-    """Ask a summarizer for one summary; sum up what its requests cost, rejected ones too."""
+    """Ask a summarizer for one summary; sum up the cost.
+
+    Rejected answers are paid for, too.
+    """
 
     config: CompressorConfig
     summarizer: Any
@@ -55,29 +54,24 @@ class Asker:
     """Requests that may still be made."""
     model: str | None = None
     """The model to ask; None means the summarizer's own."""
-    most: int = 0
-    """Tokens at which the provider cuts the answer off."""
     usage: Usage = field(default_factory=Usage)
     answered_by: str | None = None
-    parts: list[int] = field(default_factory=list)
-    """How many messages each call was shown."""
 
     @property
     def model_name(self) -> str | None:
         """Return the model that will answer, where its name is known."""
-        own = getattr(self.summarizer, "model", None)
-        return self.model or (own if isinstance(own, str) else None)
+        return self.model or _stated(self.summarizer, "model", str)
 
     @property
     def window(self) -> int | None:
-        """Return the tokens that the model reads and writes, or None for any number."""
+        """Return the window in tokens, or None for any number."""
         listed = _listed_window(self.summarizer, self.model)
         return self.windows.of(self.model_name, listed)
 
-    async def text(self, messages: list[Message], tokens: TokenCounter) -> str:
-        """Return one accepted text.
+    async def text(self, messages: list[Message], tokens: TokenCounter, most: int) -> str:
+        """Return one accepted text of at most `most` tokens.
 
-        A refusal as too long teaches the model's window, in tokens as `tokens` counts.
+        A refusal as too long is a lesson about the model's window, in tokens as `tokens` counts.
 
         Raises:
             SummaryError: the last failure, after the tries that its kind deserves.
@@ -85,7 +79,7 @@ class Asker:
         rejected = failed = 0
         while True:
             try:
-                reply = await self.answer(messages)
+                reply = await self._answer(messages, most)
                 return await asyncio.to_thread(accept, reply, messages)
             except SummaryRejected:
                 rejected += 1
@@ -94,7 +88,7 @@ class Asker:
             except SummarizerUnavailable as error:
                 if error.kind == "context":
                     sent = tokens.messages(messages)
-                    self.windows.learn(self.model_name, error, sent=sent, most=self.most)
+                    self.windows.learn(self.model_name, error, sent=sent, most=most)
                 failed += 1
                 if error.kind not in _PASSING or failed > self.config.summary_max_retries:
                     raise
@@ -103,8 +97,8 @@ class Asker:
                     raise
                 await asyncio.sleep(wait)
 
-    async def answer(self, messages: list[Message]) -> SummaryReply:
-        """Return one answer as it comes, without a second try.
+    async def _answer(self, messages: list[Message], most: int) -> SummaryReply:
+        """Return one answer; emit an event before and after it.
 
         Raises:
             SummarizerUnavailable: no answer came, or no request is left.
@@ -116,31 +110,19 @@ class Asker:
                 kind="context",
             )
         self.calls -= 1
-        reply = await self._reply(messages)
-        self.usage, self.answered_by = self.usage + reply.usage, reply.model or self.answered_by
-        return reply
-
-    async def _reply(self, messages: list[Message]) -> SummaryReply:
-        """Return one answer; emit an event before it, and one after it with its cost."""
         seconds = self.config.timeout_seconds
-        given = {"max_tokens": self.most, "model": self.model, "timeout_seconds": seconds}
+        given = {"max_tokens": most, "model": self.model, "timeout_seconds": seconds}
         data: dict[str, Any] = {"model": self.model_name}
-        ready = getattr(self.summarizer, "ready", None)
-        if ready is not None:
-            await _in_time(ready, STARTING_UP)
+        ready = _stated(self.summarizer, "ready", object)
+        if callable(ready):
+            await _done(ready, STARTING_UP)
         self.emit(Event("model_called", self.session_id, dict(data)))
         began = time.monotonic()
         try:
             ask = functools.partial(self.summarizer.summarize, messages, **given)
-            reply = await _in_time(ask, seconds)
-            if not isinstance(reply, SummaryReply):
-                raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
-            if not isinstance(reply.usage, Usage):
-                wrong = f"its usage is a {type(reply.usage).__name__}, not a Usage"
-                raise SummarizerUnavailable(wrong)
-            if not isinstance(reply.model, (str, type(None))):
-                raise SummarizerUnavailable(f"its model is a {type(reply.model).__name__}")
+            reply = _checked(await _done(ask, seconds))
             data |= {**asdict(reply.usage), "model": reply.model or data["model"]}
+            self.usage, self.answered_by = self.usage + reply.usage, reply.model or self.answered_by
             return reply
         except BaseException as error:
             data["error"] = getattr(error, "kind", type(error).__name__)
@@ -150,45 +132,59 @@ class Asker:
             self.emit(Event("model_answered", self.session_id, data))
 
 
+# -------------------------------------------------------------- a user's own summarizer
+
+STARTING_UP = 60.0
+"""Seconds in which a summarizer gets ready, outside the model's timeout."""
+
+
+def _stated(given: Any, name: str, kind: type[Any] | tuple[type[Any], ...]) -> Any:
+    """Return an attribute, or None if unreadable or of another type."""
+    with suppress(Exception):
+        value = getattr(given, name, None)
+        # A bool is an int to Python, and no window.
+        return value if isinstance(value, kind) and not isinstance(value, bool) else None
+    return None
+
+
 def _listed_window(summarizer: Any, model: str | None) -> int | None:
-    """Return the window that a summarizer states, or None where it states none."""
-    try:
-        if hasattr(summarizer, "window_for"):
-            stated = summarizer.window_for(model)
-        else:
-            stated = getattr(summarizer, "window", None)
-    except Exception:
-        logger.warning("the summarizer's window cannot be read; any number is assumed")
-        return None
+    """Return the window that a summarizer states, or None."""
+    stated, ask = _stated(summarizer, "window", int), _stated(summarizer, "window_for", object)
+    if callable(ask):
+        with suppress(Exception):
+            stated = ask(model)
     # A user's own summarizer may use the name for something else.
     known = isinstance(stated, int) and not isinstance(stated, bool) and stated > 0
     return stated if known else None
 
 
-STARTING_UP = 60.0
-"""Seconds in which a summarizer gets ready, outside the model's timeout."""
-
-CLEANING_UP = 2.0
-"""Seconds in which cancelled work ends and gives its connection back."""
-
-
-async def _in_time(work: Callable[[], Awaitable[T]], seconds: float) -> T:
-    """Await a summarizer's work for at most `seconds`; cancel it then, or when cancelled.
+def _checked(reply: Any) -> SummaryReply:
+    """Return the reply if its fields have their types.
 
     Raises:
-        SummaryError: the work's own, or the reason why it gave nothing.
+        SummarizerUnavailable: a field has another type, or the reply is none.
     """
-    task = asyncio.ensure_future(_contained(work))
-    # The outcome of abandoned work is read, so that the loop does not log it.
-    task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
-    try:
-        await asyncio.wait({task}, timeout=seconds)
-    finally:
-        given_up = task.cancel()
-        if given_up:
-            # Not `wait_for`: it waits until cancelled work ends, however late.
-            await asyncio.wait({task}, timeout=CLEANING_UP)
-    if given_up:
+    if not isinstance(reply, SummaryReply):
+        raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
+    if not isinstance(reply.usage, Usage):
+        raise SummarizerUnavailable(f"its usage is a {type(reply.usage).__name__}, not a Usage")
+    if not isinstance(reply.model, (str, type(None))):
+        raise SummarizerUnavailable(f"its model is a {type(reply.model).__name__}")
+    for each in fields(reply.usage):
+        value = getattr(reply.usage, each.name)
+        if not isinstance(value, (int, float, type(None))):
+            raise SummarizerUnavailable(f"its usage.{each.name} is a {type(value).__name__}")
+    return reply
+
+
+async def _done(work: Callable[[], Awaitable[Any]], seconds: float) -> Any:
+    """Await a summarizer's work for at most `seconds`.
+
+    Raises:
+        SummaryError: the work failed, or is not done.
+    """
+    task = await in_time(_contained(work), seconds)
+    if task is None:
         raise SummarizerUnavailable(
             f"no answer in {seconds:g} s; raise timeout_seconds or use a faster model",
             kind="timeout",
@@ -201,8 +197,8 @@ async def _in_time(work: Callable[[], Awaitable[T]], seconds: float) -> T:
     return ended
 
 
-async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
-    """Do the work; return its exception as a value.
+async def _contained(work: Callable[[], Awaitable[Any]]) -> Any:
+    """Do the work; return its exception as a SummaryError of ours.
 
     A SystemExit of the work would end the loop. A GeneratorExit, thrown where this coroutine is
     closed, must not leave it as another error.
@@ -211,13 +207,23 @@ async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
         return await work()
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
-    except SummaryError as error:
-        return error
     except BaseException as error:
-        words, kind = f"{type(error).__name__}: {words_of(error)}", kind_of(error)
-        failure = SummarizerUnavailable(words, kind=kind, retry_after=retry_after(error))
-        failure.__cause__ = error
-        return failure
+        return _as_ours(error)
+
+
+def _as_ours(error: BaseException) -> SummaryError:
+    """Return an exception, whatever its attributes are, as a SummaryError of ours."""
+    if type(error) is SummaryRejected:
+        return error
+    words, kind, wait = words_of(error), kind_of(error), retry_after(error)
+    if isinstance(error, SummarizerUnavailable):
+        kind = _stated(error, "kind", str) or "provider"
+        wait = _stated(error, "retry_after", (int, float))
+    else:
+        words = f"{type(error).__name__}: {words}"
+    ours = SummarizerUnavailable(words, kind=kind, retry_after=wait)
+    ours.__cause__ = error
+    return ours
 
 
 # -------------------------------------------------------------- failing models
@@ -283,12 +289,12 @@ class LearnedWindows:
         self._learned: dict[str | None, int] = {}
 
     def of(self, model: str | None, listed: int | None) -> int | None:
-        """Return the smaller of the learned and the listed window; None for any number."""
+        """Return the smaller of the learned and the listed window."""
         known = [window for window in (self._learned.get(model), listed) if window is not None]
         return min(known, default=None)
 
     def learn(self, model: str | None, error: Exception, *, sent: int, most: int) -> None:
-        """Learn a smaller window from the refusal of a request that was too long.
+        """Learn a smaller window from a refusal as too long.
 
         The refusal's own number counts, unless the request was smaller or the number was known:
         then half of the request. `sent` are the request's tokens, `most` those of its answer.

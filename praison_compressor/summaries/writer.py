@@ -36,7 +36,7 @@ CARRIED_SHARE = 0.4
 
 
 class SummaryWriter:
-    """Carry out briefs: ask the models in turn, or write the static text.
+    """Carry out briefs by models in turn, or without a model.
 
     The only class that spends money. `summarizer` None means that the configured auxiliary model
     is used, once one is needed. `on_disk`: the store masks secrets, so the text must too.
@@ -62,7 +62,9 @@ class SummaryWriter:
     async def write(
         self, brief: Brief, *, model: str | None, session_id: str, force: bool = False
     ) -> Written:
-        """Return a summary of at most `brief.room` tokens; never raise for a model's failure.
+        """Return a summary of at most `brief.room` tokens.
+
+        A model's failure gives the static text.
 
         Args:
             model: asked in place of the configured auxiliary model.
@@ -82,7 +84,7 @@ class SummaryWriter:
         return replace(written, source=source)
 
     def static(self, brief: Brief) -> Written:
-        """Return the text without a model: carried prose and quotes, in the brief's room."""
+        """Return the text without a model: carried prose and quotes."""
         safe, _ = self._redacted(brief, None)
         return replace(self._static(safe, Usage()), source=brief.messages)
 
@@ -150,8 +152,8 @@ class SummaryWriter:
         return None
 
     def _measured(self, brief: Brief) -> tuple[int, int]:
-        """Return the tokens of the segment, and the words that the room surely takes."""
-        size = sum(map(self.tokens.message, brief.messages))
+        """Return the segment's tokens, and the words that surely fit."""
+        size = sum(self.tokens.each(self.tokens.cache.all(brief.messages)))
         room = min(brief.room, size) - self.tokens.message(self._framed(brief, "", "model"))
         return size, (room - SEAM_TOKENS) // WORD_TOKENS
 
@@ -173,9 +175,7 @@ class SummaryWriter:
         shown = await asyncio.to_thread(self._masked, brief)
         text = await Drafter(asker, self.tokens).draft(shown)
         written = await asyncio.to_thread(self._finished, brief, own_words(text), size)
-        return replace(
-            written, model=asker.answered_by, usage=asker.usage, parts=tuple(asker.parts)
-        )
+        return replace(written, model=asker.answered_by, usage=asker.usage)
 
     def _masked(self, brief: Brief) -> Brief:
         """Return the brief with the outputs that a policy masks as lines.
@@ -221,7 +221,7 @@ class SummaryWriter:
         return Written(message, "static", usage=usage, prose=prose)
 
     def _carried(self, texts: Sequence[str], room: int) -> str:
-        """Return earlier prose in the room, each text cut to an equal share."""
+        """Return earlier prose, each text cut to an equal share."""
         whole = "\n\n".join(texts)
         if not texts or self.tokens.text(whole) <= room:
             return whole
@@ -274,7 +274,7 @@ SEAM_TOKENS = 4
 
 
 def _joined(prose: str, quotes: str, method: str) -> str:
-    """Return prose and quotes as one text, from which `prose_of` reads the prose."""
+    """Return prose and quotes as one text; `prose_of` parses it."""
     if not prose or (method == "model" and not quotes):
         return prose or quotes
     return f"{prose}\n\n{QUOTED}\n{quotes}"
@@ -296,7 +296,7 @@ _POSING = re.compile(
 
 
 def cut_to(text: str, room: int, count: Callable[[str], int]) -> str:
-    """Return whole lines from the beginning of a text, in the room; else its first characters."""
+    """Return a text's first lines, or first characters, in the room."""
     size = count(text)
     while size > room and text:
         keep = max(0, int(len(text) * room / size) - 8)

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NoReturn
 
 from .replies import JSON, Failure
@@ -17,6 +18,12 @@ class Rules:
 
     alternate: bool = False
     """Refuse two user or two assistant messages in a row, as many chat templates do."""
+
+    answered_results: bool = False
+    """Refuse a user message right after a tool's result, as Mistral's API does."""
+
+    bound_thinking: bool = False
+    """Refuse signed thinking behind another prefix than it was written behind (Anthropic's)."""
 
     extra_message_keys: frozenset[str] = frozenset()
     """Further keys of messages to accept, such as DeepSeek's `reasoning_content`."""
@@ -85,6 +92,10 @@ def check_messages(messages: Any, rules: Rules) -> None:
     _check_pairs(messages)
     if rules.alternate:
         check_alternation(messages)
+    if rules.answered_results and ("tool", "user") in pairwise(m["role"] for m in messages):
+        raise Refusal(
+            "Unexpected role 'user' after role 'tool'", code="invalid_request_message_order"
+        )
 
 
 def _check_message(message: Any, path: str, rules: Rules) -> None:

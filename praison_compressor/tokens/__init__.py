@@ -3,13 +3,16 @@
 - `counter`: `TokenCounter` for messages and tools, corrected by a provider's reports
 - `encodings`: tokens of texts
 - `images`: tokens of images
-- `models`: windows and prices; the window named in a provider's refusal
+- `models`: windows and prices
+- `refusals`: whether a provider's refusal means length, and which window
+- `windows`: a window learned from requests that passed and that were refused
 """
 
 from __future__ import annotations
 
 from .counter import TokenCounter
 from .encodings import Vocabulary
-from .models import Limits, Overflow, model_limits, overflow_of
+from .models import Limits, model_limits
+from .refusals import Overflow, overflow_of
 
 __all__ = ["Limits", "Overflow", "TokenCounter", "Vocabulary", "model_limits", "overflow_of"]

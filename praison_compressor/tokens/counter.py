@@ -6,16 +6,19 @@ than its text. Constants without a published rule say so.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import threading
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from math import ceil
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..errors import ConfigError
 from ..messages import Message, calls_beside
 from ..messages.digests import MessageCache, Seen
+from ..messages.shapes import items_of, part_text, text_beside, without_bodies
 from .encodings import Vocabulary, vocabulary_for
 from .images import image_rule, size_and_detail
 
@@ -36,6 +39,29 @@ MEDIA_CHARS_PER_TOKEN = 40
 
 SEALED_CHARS_PER_TOKEN = 5
 """Base64 characters of encrypted reasoning per token: four bytes a token."""
+
+
+EXACT_TOLERANCE = 0.02
+
+LEAST_RATIO = 0.75
+"""Lowest ratio of a report to our count that another tokenizer explains.
+
+Lower reports leave out a cached part, or what the server cut off."""
+
+FLAT_REPORTS, FLAT_GROWTH = 3, 1.02
+"""Equal reports that show a truncating server, each for a request larger by this factor."""
+
+
+class _Run(NamedTuple):
+    """Equal reports for growing requests."""
+
+    reported: int
+    counted: int
+    """Our count of the newest request."""
+    length: int
+    observed: tuple[float, float]
+    """The correction before the first of them."""
+    ratio: float
 
 
 class TokenCounter:
@@ -66,9 +92,13 @@ class TokenCounter:
         self._tool_tokens = 7 if self.vocabulary.source.endswith("o200k_base") else 10
         # Roles and names repeat in every message.
         self._word = lru_cache(REMEMBERED_WORDS)(self.vocabulary.count)
+        self._tool = lru_cache(REMEMBERED_TOOLS)(self._count_tool)
         self._observed = (0.0, 0.0)
         self._doubted = False
         self._ratio = 1.0
+        self._run: _Run | None = None
+        self.truncated_at: int | None = None
+        """Tokens to which the server silently cuts longer requests, by its reports."""
 
     @property
     def source(self) -> str:
@@ -110,9 +140,26 @@ class TokenCounter:
 
     def each(self, messages: Iterable[Seen]) -> list[int]:
         """Return `message` of each entry of the cache."""
-        rules = self._rules
-        counts = [entry.tokens.get(rules) or self._raw(entry) for entry in messages]
+        rules, entries = self._rules, list(messages)
+        self._count_together([entry for entry in entries if rules not in entry.tokens])
+        counts = [entry.tokens.get(rules) or self._raw(entry) for entry in entries]
         return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
+
+    def _count_together(self, entries: Sequence[Seen]) -> None:
+        """Count many entries in two threads: tiktoken encodes without Python's lock."""
+        if len(entries) < COUNTED_TOGETHER:
+            return
+        half = len(entries) // 2
+        other = threading.Thread(target=self._count_all, args=(entries[half:],), daemon=True)
+        with contextlib.suppress(RuntimeError):  # the interpreter exits: no thread can be had
+            other.start()
+            self._count_all(entries[:half])
+            other.join()
+
+    def _count_all(self, entries: Sequence[Seen]) -> None:
+        with contextlib.suppress(Exception):  # `each` meets it again, and raises it
+            for entry in entries:
+                self._raw(entry)
 
     def tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
         """Return the tokens of a request's tool schemas."""
@@ -128,13 +175,18 @@ class TokenCounter:
     ) -> None:
         """Correct later counts by a provider's `prompt_tokens` for a request.
 
-        The newest report weighs most. A report below a quarter of the count is ignored (a proxy's
-        zero, another request's). One above four times the count is accepted after a second one.
+        The newest report weighs most. Ignored are reports that no tokenizer explains: below
+        LEAST_RATIO of the count, below the count where the vocabulary is the model's own, and a
+        first one above four times the count. Reports that stay while requests grow set
+        `truncated_at` instead.
         """
         counts = sum(map(self._raw, self.cache.all(messages)))
         counted = counts + REPLY_TOKENS + self._raw_tools(tools)
+        if self._is_flat(counted, prompt_tokens):
+            return
+        least = 1 - EXACT_TOLERANCE if self.exact else LEAST_RATIO
         doubted, self._doubted = self._doubted, prompt_tokens > counted * 4
-        if prompt_tokens < counted / 4 or (self._doubted and not doubted):
+        if prompt_tokens < counted * least or (self._doubted and not doubted):
             logger.debug("%d counted, %d reported: not learned", counted, prompt_tokens)
             return
         if prompt_tokens > counted * 4 * self._ratio:  # earlier reports are no measure then
@@ -143,7 +195,20 @@ class TokenCounter:
         self._observed = (before[0] / 2 + counted, before[1] / 2 + prompt_tokens)
         ratio = self._observed[1] / self._observed[0]
         # An exact counter lacks only what the provider adds; a ratio near 1 would be noise.
-        self._ratio = 1.0 if self.exact and abs(ratio - 1) < EXACT_TOLERANCE else ratio
+        self._ratio = 1.0 if self.exact and ratio < 1 + EXACT_TOLERANCE else ratio
+
+    def _is_flat(self, counted: int, reported: int) -> bool:
+        """Return whether the report stays while requests grow: the server cuts them silently."""
+        run = self._run
+        if run is not None and abs(reported - run.reported) <= max(1, reported // 500):
+            if counted > run.counted * FLAT_GROWTH:
+                self._run = run._replace(counted=counted, length=run.length + 1)
+                self._observed, self._ratio = run.observed, run.ratio
+                if self._run.length == FLAT_REPORTS:
+                    self.truncated_at = reported
+            return counted > run.counted * FLAT_GROWTH or run.length > 1
+        self._run = _Run(reported, counted, 1, self._observed, self._ratio)
+        return False
 
     def _scaled(self, tokens: int) -> int:
         return tokens if self._ratio == 1.0 else round(tokens * self._ratio)
@@ -165,14 +230,14 @@ class TokenCounter:
         for call in calls_beside(message):
             tokens += CALL_TOKENS + self._word(call.name) + self.vocabulary.count(call.arguments)
         tokens += self._content(message.get("content"))
-        return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._reasoning(message)
+        return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._beside(message)
 
-    def _reasoning(self, message: Message) -> int:
-        """Return the tokens of thinking sent back, as blocks or text."""
-        tokens = self._content(message.get("refusal"))
+    def _beside(self, message: Message) -> int:
+        """Return the tokens beside the content: words, Responses items, thinking sent back."""
         blocks = message.get("thinking_blocks") or message.get("reasoning_details")
         text = message.get("reasoning_content") or message.get("reasoning")
-        return tokens + self._content(blocks or text)
+        tokens = self._content(text_beside(message)) + self._content(blocks or text)
+        return tokens + self._content([*items_of(message)])
 
     def _content(self, content: Any) -> int:
         if content is None:
@@ -187,8 +252,6 @@ class TokenCounter:
         kind = str(part.get("type"))
         if kind in _IMAGES:
             return self._image_rule.count(*size_and_detail(part))
-        if kind in _MEDIA:
-            return ceil(_longest_text(part) / MEDIA_CHARS_PER_TOKEN)
         if kind.startswith(_THINKING):
             return self._thinking(part)
         if kind == "tool_use":
@@ -196,7 +259,17 @@ class TokenCounter:
         if kind == "tool_result":
             return MESSAGE_TOKENS + self._content(part.get("content") or part.get("output"))
         text = part.get("text")
-        return self.vocabulary.count(text) if isinstance(text, str) else self._json(part)
+        if isinstance(text, str) and part.keys() <= _TEXT_KEYS:
+            return self.vocabulary.count(text)
+        return self._by_words(part)
+
+    def _by_words(self, part: Mapping[str, Any]) -> int:
+        """Return the tokens of a part's words, or of its JSON, and of the files in it."""
+        shown, bodies = without_bodies(part)
+        words = part_text(shown)
+        tokens = self.vocabulary.count(words) if words else self._json(shown)
+        tokens += ceil(bodies.files / MEDIA_CHARS_PER_TOKEN)
+        return tokens + ceil(bodies.sealed / SEALED_CHARS_PER_TOKEN)
 
     def _thinking(self, part: Mapping[str, Any]) -> int:
         # The model does not read a signature.
@@ -204,6 +277,7 @@ class TokenCounter:
             return self._content(part["thinking"])
         sealed = part.get("encrypted_content") or part.get("data") or ""
         readable = self._content(part.get("summary") or part.get("text"))
+        readable += self._content(part.get("content"))
         return readable + ceil(len(str(sealed)) / SEALED_CHARS_PER_TOKEN)
 
     def _tool_use(self, part: Mapping[str, Any]) -> int:
@@ -220,9 +294,11 @@ class TokenCounter:
     def _raw_tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
         if not tools:
             return 0
-        return TOOLS_TOKENS + sum(map(self._tool, tools))
+        # Every request brings the same schemas: 40 of them take 10 ms to count.
+        return TOOLS_TOKENS + sum(self._tool(_dumps(tool)) for tool in tools)
 
-    def _tool(self, tool: Mapping[str, Any]) -> int:
+    def _count_tool(self, dumped: str) -> int:
+        tool = json.loads(dumped)
         function = tool.get("function", tool)
         if not isinstance(function, Mapping) or not function.get("name"):
             return self._tool_tokens + self._json(tool)
@@ -256,9 +332,10 @@ class TokenCounter:
         return first + listed + self.vocabulary.count(line) + self._properties(schema)
 
 
-EXACT_TOLERANCE = 0.02
+COUNTED_TOGETHER = 64
+"""Messages from which a second thread is worth its start (tests/benchmarks/latency.py)."""
 
-REMEMBERED_WORDS = 1_024
+REMEMBERED_WORDS, REMEMBERED_TOOLS = 1_024, 256
 
 _PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
 """Other keys may send thinking back."""
@@ -268,7 +345,7 @@ TOOLS_TOKENS = 12
 
 _IMAGES = ("image_url", "input_image", "image")
 
-_MEDIA = ("input_audio", "audio", "file", "input_file", "document")
+_TEXT_KEYS = frozenset({"type", "text", "cache_control", "prompt_cache_breakpoint"})
 
 _THINKING = ("thinking", "redacted_thinking", "reasoning")
 
@@ -279,12 +356,3 @@ def _stripped(description: Any) -> str:
 
 def _dumps(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _longest_text(value: Any) -> int:
-    """Return the length of the longest string inside, the payload."""
-    if isinstance(value, str):
-        return len(value)
-    if isinstance(value, Mapping):
-        return max(map(_longest_text, value.values()), default=0)
-    return max(map(_longest_text, value), default=0) if isinstance(value, list) else 0

@@ -1,7 +1,4 @@
-"""Windows and prices of models by litellm's table, without importing litellm.
-
-`overflow_of` reads the window in a provider's refusal.
-"""
+"""Windows and prices of models by litellm's table, without importing litellm."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 logger = logging.getLogger(__name__)
 
@@ -68,6 +65,33 @@ def input_price(model: str | None) -> float | None:
 def cached_input_price(model: str | None) -> float | None:
     """Return the listed US dollars for one cached input token, or None."""
     return _price(model, "cache_read_input_token_cost")
+
+
+class Prices(NamedTuple):
+    """Listed US dollars for one token of each kind, or None."""
+
+    input: float | None
+    cached: float | None
+    written: float | None
+    """Written to the provider's cache for minutes."""
+    written_1h: float | None
+    """Written to the provider's cache for an hour."""
+    output: float | None
+
+
+_PRICED = (
+    "input_cost_per_token",
+    "cache_read_input_token_cost",
+    "cache_creation_input_token_cost",
+    "cache_creation_input_token_cost_above_1hr",
+    "output_cost_per_token",
+)
+"""Fields of litellm's table, in the order of `Prices`."""
+
+
+def prices_of(model: str | None) -> Prices:
+    """Return what litellm's table lists for a model."""
+    return Prices(*(_price(model, field) for field in _PRICED))
 
 
 def _price(model: str | None, field: str) -> float | None:
@@ -132,7 +156,7 @@ def _file_table() -> dict[str, dict[str, Any]]:
         logger.warning("litellm's wheel carries no model table: context windows are guessed")
         return {}
     limits = ("max_input_tokens", "max_output_tokens", "max_tokens")
-    wanted = (*limits, "input_cost_per_token", "cache_read_input_token_cost")
+    wanted = (*limits, *_PRICED)
     table = json.loads(path.read_bytes())
     return {
         name: {field: entry.get(field) for field in wanted}
@@ -189,103 +213,3 @@ def _spellings(name: str) -> Iterator[str]:
     yield name.replace("gpt-35", "gpt-3.5")
     if "claude" in name:
         yield name.replace(".", "-")  # some routers spell it claude-sonnet-4.5
-
-
-# -------------------------------------------------------------- refusals of what is too long
-
-_MARKS = re.compile(
-    r"context_length_exceeded|context length|context window|contextwindowexceeded|"
-    r"prompt is too long|input is too long|too many (input )?tokens|maximum context|"
-    r"exceeds? the (maximum|model'?s|available)[^.]{0,40}(context|tokens)|"
-    r"input token count|string too long.*tokens|exceed_context_size|exceed context limit|"
-    r"max_new_tokens`? must be",
-    re.IGNORECASE,
-)
-
-# A rate limit names tokens too, but a smaller view would not help.
-_NOT = re.compile(r"rate.?limit|tokens per (min|day)|\bTPM\b|quota", re.IGNORECASE)
-
-
-def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
-    """Compile patterns of one number, the surest first."""
-    return tuple(re.compile(pattern, re.IGNORECASE) for pattern in patterns)
-
-
-_WINDOWS = _compiled(
-    r"maximum context length (?:is|of) (\d[\d,_]*)",
-    r"tokens? > (\d[\d,_]*) maximum",
-    r"context limit: \d+ \+ \d+ > (\d+)",
-    r"must be <= (\d+)",
-    r"(\d[\d,_]*) maximum context length",
-    r"context (?:length|window|size)[^\d]{0,40}?(\d[\d,_]*)",
-    r"n_ctx\D{0,5}(\d[\d,_]*)",
-    r"maximum (?:number of )?(?:input )?tokens (?:allowed )?\(?(\d[\d,_]*)",
-    r"limit (?:of|is) (\d[\d,_]*)",
-)
-
-_ASKED = _compiled(
-    r"resulted in (\d[\d,_]*) tokens",
-    r"requested (?:about |a total of )?(\d[\d,_]*) tokens",
-    r"context limit: (\d+) \+",
-    r"request has (\d[\d,_]*) input tokens",
-    r"prompt contains (\d[\d,_]*) tokens",
-    r"given: (\d+) `?inputs",
-    r"too long: (\d[\d,_]*) tokens",
-    r"input token count \(?(\d[\d,_]*)",
-    r"request \(?(\d[\d,_]*) tokens",
-)
-
-# The answer's tokens, which the first pattern counts as "requested".
-_WITHIN = re.compile(r"(\d[\d,_]*)(?: tokens)? (?:in|for) the (?:completion|output)", re.IGNORECASE)
-
-_ANSWERS = (
-    _WITHIN,
-    *_compiled(
-        r"context limit: \d+ \+ (\d+)",
-        r"requested (\d[\d,_]*) output tokens",
-        r"is too large: (\d[\d,_]*)\. This model's maximum context",
-        r"and (\d+) `?max_new_tokens",
-    ),
-)
-
-
-@dataclass(frozen=True)
-class Overflow:
-    """A provider's refusal of a request as too long; None: not named."""
-
-    window: int | None
-    asked: int | None
-    """Tokens of the prompt, as the provider counted."""
-    answer: int | None = None
-    """Tokens that the provider kept free for the answer."""
-
-
-def overflow_of(error: BaseException) -> Overflow | None:
-    """Return the numbers of an overflow error, else None."""
-    text = _text(error)
-    if not _MARKS.search(text) or _NOT.search(text):
-        return None
-    asked, within = _number(_ASKED, text), _number((_WITHIN,), text)
-    if asked is not None and within is not None:
-        asked -= within
-    return Overflow(_number(_WINDOWS, text), asked, _number(_ANSWERS, text))
-
-
-def _text(error: BaseException) -> str:
-    """Return the text and code of an error and its causes."""
-    parts: list[str] = []
-    seen: set[int] = set()
-    link: BaseException | None = error
-    while link is not None and id(link) not in seen:
-        seen.add(id(link))
-        parts += [type(link).__name__, str(getattr(link, "code", "")), str(link)]
-        link = link.__cause__  # not __context__: that may be an older, unrelated failure
-    return " ".join(parts)
-
-
-def _number(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
-    for pattern in patterns:
-        found = pattern.search(text)
-        if found:
-            return int(re.sub(r"[,_]", "", found.group(1)))
-    return None

@@ -4,9 +4,8 @@
 - `view`: `View`, a transcript laid along its segments by digest and position
 - `masks`: old tool outputs as one line each, large results as their first and last lines; messages
   cut in their middle as the last resort
-- `jobs`: `Plan` and `Job`: the runs of the middle that a compression replaces, and their rooms
 - `texts`: what replaces messages, rendered and measured
-- `cut`: where the tail starts, and the jobs before it
+- `jobs`: `Plan` and `Job`: where the tail starts, which runs before it are replaced, in which room
 - `plan`: what a compression does: excerpts, then masks or summaries
 - `frame`: the frame around a summary: reference material, never instructions
 """

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
+from .price import Costs
 
 LEAST_QUOTES = 3_000
 """Tokens of quotes where an eighth of the target allows it: how many files and wishes a session has
@@ -26,6 +27,10 @@ TAIL_SHARE = 0.5
 EXACT_TAIL_SHARE = 0.25
 """The same of a size that was asked for, for a reader without recall: what the tail leaves buys the
 summary depth (tests/benchmarks/retention.py)."""
+
+TINY_TAIL_SHARE = 0.6
+"""The same in a tiny room: the rest takes a frame and twice the prose that is asked for
+(tests/benchmarks/exam). With recall the frame is longer, and the tail has `TAIL_SHARE`."""
 
 CROWDED = 0.75
 """Share of the trigger that what cannot be dropped may take; above it the marks move up. Otherwise
@@ -66,6 +71,10 @@ class Budget:
     large: int | None = None
     """Of one tool's result; a larger one goes to the archive at once. None: however large."""
     tail_share: float = TAIL_SHARE
+    costs: Costs | None = None
+    """Prices and pace by which masks are decided; None: unknown, `MASK_WORTH` decides."""
+    tiny_tail_share: float | None = None
+    """The tail's share of an exact size where head and newest step leave little room."""
     mask_reach: float = 0.5
     """Masks alone are enough at this share of the way from the target up to the trigger. Higher up
     the prefix is given up for them again and again (tests/benchmarks/economy.py)."""
@@ -101,8 +110,13 @@ class Budget:
         """
         budget = cls._with_target(config, target, target, target)
         if config.recall:
-            return budget
-        return replace(budget, tail_share=EXACT_TAIL_SHARE, most_quotes=max(0, target))
+            return replace(budget, tiny_tail_share=TAIL_SHARE)
+        return replace(
+            budget,
+            tail_share=EXACT_TAIL_SHARE,
+            tiny_tail_share=TINY_TAIL_SHARE,
+            most_quotes=max(0, target),
+        )
 
     @classmethod
     def _with_target(
@@ -128,6 +142,11 @@ class Budget:
             recent_turns=config.keep_recent_turns or 0,
             mask_recent=min(target // 2, tail),
         )
+
+    @property
+    def window_limit(self) -> int:
+        """Return the limit that follows from a window; 0 for a size that was asked for."""
+        return 0 if self.large is None else self.limit
 
     def prose_for(self, source_tokens: int) -> int:
         """Return the tokens to ask of the model for a segment of that size."""

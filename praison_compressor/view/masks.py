@@ -6,6 +6,7 @@ the last resort, messages that no window takes are cut in their middle.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate, takewhile
@@ -27,8 +28,8 @@ from ..messages import (
     tool_calls_of,
 )
 from ..messages.display import in_words
-from ..messages.excerpts import cut
-from ..messages.shapes import encodable
+from ..messages.excerpts import cut, with_shorter_calls
+from ..messages.shapes import encodable, makes_calls
 from ..quotes import call_line, telling_line
 from ..quotes.passages import said_by, without_notes
 from .frame import LEFT_OUT, READ_ON
@@ -207,16 +208,19 @@ def large_results(
     config: CompressorConfig,
     most: int,
 ) -> dict[int, TooLarge]:
-    """Return the results that are too large, by their message's index; `spans` are the steps.
+    """Return the results and calls that are too large, by their message's index.
 
-    One result may take `most` tokens, the results of one step together twice that. Results with the
-    policy "keep" stay, and so do pictures and files: the archive is read in words.
+    `spans` are the steps. One result may take `most` tokens; the results of one step together, or
+    the calls of one message, twice that. Those of tools with the policy "keep" stay, and so do
+    pictures and files: the archive is read in words.
     """
     found: dict[int, TooLarge] = {}
     for span in spans:
         if sum(tokens[span.start : span.stop]) <= most:
             continue
         step = messages[span.start : span.stop]
+        if tokens[span.start] > 2 * most and (large := _large_calls(step[0], config)):
+            found[span.start] = TooLarge(large, int(most * EXCERPT_SHARE))
         free = {
             span.start + at: {
                 id: call for id, call in calls.items() if policy_of(call.name, config) != KEEP
@@ -233,10 +237,19 @@ def large_results(
     return found
 
 
+def _large_calls(message: Message, config: CompressorConfig) -> Calls:
+    """Return the calls of a message, if they are what is large in it, without those to keep."""
+    calls = [call for call in tool_calls_of(message) if policy_of(call.name, config) != KEEP]
+    is_large = sum(len(call.arguments) for call in calls) > len(text_of(message))
+    return {call.id: call for call in calls} if is_large else {}
+
+
 def excerpt(
     found: TooLarge, message: Message, tokens: int, reference: str, *, reads: bool
 ) -> Message:
     """Return the message with each result as its first and last lines, word for word.
+
+    Of a call's arguments the long strings are cut in their middle; they stay a JSON object.
 
     Between them stands the size of what is left out and, where the agent `reads` the archive by
     tools, the `reference` to it. `tokens` are the message's.
@@ -244,6 +257,10 @@ def excerpt(
     whole = in_words(message)
     density = len(whole) / max(1, tokens)
     half = int(found.keep * density / len(found.calls)) // 2
+    if makes_calls(message):
+        rest = f": {reference} has them" if reference and reads else ""
+        shorten = functools.partial(_middle_out, rest=rest)
+        return encodable(to_plain(with_shorter_calls(message, 2 * half, shorten, found.calls)))
     length = len(lines_of(whole))
 
     def ends(call: ToolCall, result: Message, before: Sequence[Any]) -> str:
@@ -290,7 +307,8 @@ def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Messa
     """Return the messages with their longest texts cut until they count at most `limit`.
 
     Tool results and the user's words after the task are cut first; then everything but system
-    messages and the newest; then all. Where nothing fits, the shortest possible list is returned.
+    messages and the newest; then all, and at last the arguments of calls. Where nothing fits, the
+    shortest possible list is returned.
     """
     every = range(len(messages))
     users = [index for index in every if messages[index].get("role") == "user"]
@@ -299,21 +317,28 @@ def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Messa
     shortened = list(messages)
     for targets in (later, rest, every):
         if count(shortened) <= limit:
-            break
+            return shortened
         shortened = _level(list(messages), targets, limit, count)
+    if count(shortened) > limit and any(map(makes_calls, messages)):
+        shortened = _level(shortened, every, limit, count, _cut_calls)
     return shortened
 
 
 def _level(
-    messages: list[Message], targets: Sequence[int], limit: int, count: Count
+    messages: list[Message],
+    targets: Sequence[int],
+    limit: int,
+    count: Count,
+    cut: Callable[[Message, int], Message] | None = None,
 ) -> list[Message]:
     """Return the list with every target cut to the largest common length that fits."""
-    longest = max((len(str(messages[i].get("content") or "")) for i in targets), default=0)
+    cut = cut or _cut
+    longest = max((_length(messages[i]) for i in targets), default=0)
     low, high = LEAST_CHARS, max(LEAST_CHARS, longest)
-    best = _cut_all(messages, targets, low)
+    best = _cut_all(messages, targets, low, cut)
     while high - low > max(50, low // 50):
         middle = (low + high) // 2
-        tried = _cut_all(messages, targets, middle)
+        tried = _cut_all(messages, targets, middle, cut)
         if count(tried) <= limit:
             best, low = tried, middle
         else:
@@ -321,9 +346,19 @@ def _level(
     return best
 
 
-def _cut_all(messages: Sequence[Message], targets: Sequence[int], chars: int) -> list[Message]:
+def _length(message: Message) -> int:
+    asked = (len(call.arguments) for call in tool_calls_of(message))
+    return max([len(str(message.get("content") or "")), *asked])
+
+
+def _cut_all(
+    messages: Sequence[Message],
+    targets: Sequence[int],
+    chars: int,
+    cut: Callable[[Message, int], Message],
+) -> list[Message]:
     chosen = set(targets)
-    return [_cut(m, chars) if i in chosen else m for i, m in enumerate(messages)]
+    return [cut(m, chars) if i in chosen else m for i, m in enumerate(messages)]
 
 
 def _cut(message: Message, chars: int) -> Message:
@@ -335,6 +370,10 @@ def _cut(message: Message, chars: int) -> Message:
     return message
 
 
+def _cut_calls(message: Message, chars: int) -> Message:
+    return with_shorter_calls(message, chars, _middle_out) if makes_calls(message) else message
+
+
 def _cut_part(part: Any, chars: int) -> Any:
     if isinstance(part, dict) and part.get("type") in ("text", "input_text"):
         return {**part, "text": _middle_out(str(part.get("text") or ""), chars)}
@@ -343,11 +382,9 @@ def _cut_part(part: Any, chars: int) -> Any:
     return part
 
 
-def _middle_out(text: str, chars: int) -> str:
+def _middle_out(text: str, chars: int, rest: str = ": no window takes them") -> str:
     if len(text) <= chars:
         return text
     half = chars // 2
     left_out = len(text) - 2 * half
-    return (
-        f"{text[:half]}\n[… {left_out} characters left out: no window takes them …]\n{text[-half:]}"
-    )
+    return f"{text[:half]}\n[… {left_out:,} characters left out{rest} …]\n{text[-half:]}"

@@ -19,10 +19,24 @@ from dataclasses import replace
 from itertools import chain
 
 from ..errors import BudgetTooSmall
-from .budget import Budget
-from .cut import Summaries, cut, if_it_pays
-from .jobs import SMALLEST_SUMMARY, Measures, Plan
+from .budget import FORCED_SHARE, Budget
+from .jobs import (
+    ALL,
+    PROSE_SHARE,
+    SMALLEST_SUMMARY,
+    Measures,
+    Plan,
+    Summaries,
+    cut,
+    if_it_pays,
+    jobs_for,
+    runs_of,
+)
 from .view import View, largest_fixed
+
+TINY_ROOM = 500
+"""Tokens of an exact size beside what cannot be dropped, below which the newest messages go before
+the first step and the quotes (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
 def plan(
@@ -48,8 +62,33 @@ def plan(
     budget = _marks(view, budget, force)
     if view.size() <= budget.trigger:
         return short
+    share = budget.tiny_tail_share
+    if share is not None and budget.target - view.fixed() < TINY_ROOM:
+        view, budget = view.without_first_step(), replace(budget, tail_share=share)
     found = _yielding(Summaries(view, budget, measures, by_model))
     return short if found is None else replace(found, excerpts=tuple(excerpts))
+
+
+def plan_range(
+    view: View, budget: Budget, measures: Measures, *, by_model: bool = False
+) -> Plan | None:
+    """Return the plan to summarize every message that is not kept, or None if nothing is gained.
+
+    The caller keeps the messages outside the range: the tail has no share then.
+    """
+    runs = runs_of(view, len(view.tokens), ALL)
+    shown = sum(view.shown(*run) for run in runs)
+    wanted = budget.prose_for(sum(view.source(*run) for run in runs))
+    said = budget.said * sum(start <= n < end for start, end in runs for n in view.transcript.users)
+    quotes = max(budget.most_quotes, said)
+    room = min(wanted + quotes, int(shown * FORCED_SHARE))
+    if room < SMALLEST_SUMMARY * max(1, len(runs)):
+        return None
+    prose = min(wanted, int(room * PROSE_SHARE)) if by_model else 0
+    needs = [measures.quotes(view, run, room, by_model=by_model) for run in runs]
+    jobs = jobs_for(view, runs, needs, prose, room, room if budget.said else quotes, 0)
+    found = Plan(runs[-1][1], view.size() - shown + room, jobs)
+    return if_it_pays(found, view.size(), budget)
 
 
 def shortening(
@@ -80,23 +119,48 @@ def _marks(view: View, budget: Budget, force: bool) -> Budget:
     fixed = view.fixed()
     if fixed > budget.limit:
         raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
-    budget = budget.beside(fixed)
+    budget = _mark(view, budget.beside(fixed))
     budget = budget.forced(view.size()) if force else budget
     target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
     return replace(budget, target=target)
 
 
+BOUND_MARK = 0.75
+"""Place between trigger and limit of the mark in a loop with signed thinking; the rest is for
+providers that count more than we do."""
+
+
+LEAST_GROWTH = 0.2
+"""Place between target and trigger of the lowest such mark: a compression must last a while."""
+
+
+def _mark(view: View, budget: Budget) -> Budget:
+    """Return the budget, whose trigger differs where there is signed thinking.
+
+    A compression in a running loop makes the loop's thinking invalid: the trigger is higher there.
+    At a turn's start, where none has to be kept, another turn as long as the last one must fit.
+    """
+    if not view.signed or budget.limit <= budget.trigger:
+        return budget
+    raised = budget.trigger + int(BOUND_MARK * (budget.limit - budget.trigger))
+    if view.is_bound:
+        return replace(budget, trigger=raised)
+    users, least = view.transcript.users, budget.between(LEAST_GROWTH)
+    last = view.span(users[-2], users[-1]) if len(users) > 1 else 0
+    return replace(budget, trigger=min(budget.trigger, max(least, raised - last)))
+
+
 def is_due(view: View, budget: Budget) -> bool:
     """Return whether the view is above the mark at which it is compressed."""
-    return view.size() > budget.beside(view.fixed()).trigger
+    return view.size() > _mark(view, budget.beside(view.fixed())).trigger
 
 
 # -------------------------------------------------------------- masks
 
 
 MASK_WORTH = 0.75
-"""Tokens that masks must free for each that the provider reads again because of them
-(tests/benchmarks/economy.py)."""
+"""Tokens that masks must free for each that the provider reads again because of them, where prices
+or pace are unknown (tests/benchmarks/economy.py)."""
 
 
 def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | None:
@@ -113,6 +177,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
         if view.head_end <= index < recent
         and view.allowed[index]
         and index not in view.covered
+        and index not in view.kept
         and tokens < view.message_tokens(index)
     }
     if not gains:
@@ -120,7 +185,10 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     size, gain = view.size(), sum(gains.values())
     found = Plan(recent, size - gain, masks=tuple(gains))
     again = found.expected - view.shown(0, found.masks[0])
-    is_worth = found.expected <= budget.target or gain >= MASK_WORTH * again
+    pays = gain >= MASK_WORTH * again
+    if budget.costs is not None and budget.costs.growth:
+        pays = budget.costs.balance(gain, again).pays
+    is_worth = found.expected <= budget.target or pays
     is_enough = found.expected <= budget.between(budget.mask_reach)
     return if_it_pays(found, size, budget) if is_enough and is_worth else None
 

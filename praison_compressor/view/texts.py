@@ -12,9 +12,8 @@ from ..messages.secrets import Redactor
 from ..quotes import fill, read_quotes
 from ..tokens.counter import TokenCounter
 from .frame import frame
-from .jobs import Run
 from .masks import LIKE_A_NAME, excerpt, large_results, mask, maskable
-from .view import View
+from .view import Run, View
 
 Names = Mapping[int, str]
 """References by the index of the message; "" where the archive has no room for the message."""
@@ -100,8 +99,7 @@ class Texts:
         """Return the tokens of a run's framed quotes within `room`, and of prose carried on."""
         messages = view.transcript.messages[slice(*run)]
         framed = self._tokens.message({"role": "user", "content": _framed("", len(messages))})
-        folded = (s.tokens for start, end, s in view.tiles if run[0] <= start and end <= run[1])
-        carried = 0 if by_model else sum(folded)
+        carried = 0 if by_model else sum(segment.tokens for segment in view.within(run))
         left = max(0, room - framed - carried)
         if fill(messages, left):
             # To read and print the quotes takes as long as to tokenize half of the transcript.

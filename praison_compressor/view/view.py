@@ -7,17 +7,22 @@ Pure: from the same transcript and segments comes the same view, byte for byte.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from itertools import accumulate
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from ..ledger.segments import Segment, Session
 from ..messages import Message, Transcript
 from ..messages.digests import Originals
 from ..messages.forks import lazy
+from ..messages.thinking import without_thinking
 from .masks import answered
+
+Run = tuple[int, int]
+"""Start and end (exclusive) of messages in a row."""
 
 # -------------------------------------------------------------- laying
 
@@ -43,7 +48,7 @@ def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[b
             starting.setdefault(segment.run[0], []).append(segment)
     tiles: list[Tile] = []
     position = 0
-    while position < len(digests):
+    while starting and position < len(digests):
         candidates = starting.get(digests[position], ())
         fits = (s for s in candidates if _is_at(s, digests, position, allowed))
         found = next(fits, None)
@@ -100,7 +105,9 @@ class View:
     head_tokens: int
     """Room for the first exchange."""
     kept: frozenset[int] = frozenset()
-    """Messages that a tool policy keeps out of every summary."""
+    """Messages that a tool policy, or a range asked for, keeps out of new summaries."""
+    chosen: frozenset[int] = frozenset()
+    """Messages of the steps that the user keeps: no segment replaces them."""
     pinned: Segment | None = None
     """The framed message of the pinned texts, sent once anything is replaced."""
     own: Sequence[Message] = ()
@@ -111,6 +118,10 @@ class View:
     """Tokens of the messages as they came, before renderings in them were expanded."""
     session: Session = NO_SESSION
     """The snapshot of the ledger that the segments are from."""
+    limit: int = 0
+    """Tokens that the provider takes; 0: a size was asked for."""
+    signed: Mapping[int, int] = field(default_factory=dict)
+    """Messages with signed thinking, and their tokens without it."""
 
     # ---------------------------------------------------------- what may be replaced
 
@@ -118,10 +129,11 @@ class View:
     def allowed(self) -> tuple[bool, ...]:
         """Say of each message whether a segment may replace it.
 
-        Leading system messages, the task, the newest user message and the newest step stay.
+        Leading system messages, the task, the newest user message, the newest step and the steps
+        that the user keeps stay.
         """
         transcript = self.transcript
-        fixed, users = set(range(transcript.leading)), transcript.users
+        fixed, users = {*range(transcript.leading), *self.chosen}, transcript.users
         if users:
             fixed |= {*_step_of(users[0], transcript), *_step_of(users[-1], transcript)}
             # A greeting before the task belongs to the first exchange where it fits.
@@ -134,7 +146,11 @@ class View:
 
     @lazy
     def head_end(self) -> int:
-        """Return the index after the head: system, task and, where it fits, the step after it."""
+        """Return the index after the head: system, task and, where it fits, the answer to it.
+
+        A call with its results is no answer: some APIs refuse a summary, which is a user message,
+        right behind a result.
+        """
         end, allowed = 0, self.allowed
         while end < len(allowed) and not allowed[end]:
             end += 1
@@ -142,7 +158,14 @@ class View:
             return end
         room = self.head_tokens - sum(self.tokens[self.transcript.leading : end])
         first = next((step for step in self.transcript.steps if step.start == end), range(end, end))
-        return first.stop if sum(self.tokens[i] for i in first) <= room else end
+        is_answer = len(first) == 1 and sum(self.tokens[i] for i in first) <= room
+        return first.stop if is_answer else end
+
+    def without_first_step(self) -> View:
+        """Return the view whose head is the system messages and the task alone."""
+        leading, users = self.transcript.leading, self.transcript.users
+        greeting = sum(self.tokens[leading : users[0]]) if users else 0
+        return replace(self, head_tokens=min(self.head_tokens, greeting))
 
     # ---------------------------------------------------------- what is replaced
 
@@ -159,6 +182,10 @@ class View:
     def summaries(self) -> tuple[Segment, ...]:
         """Return the summaries that the view shows, in order."""
         return tuple(tile.segment for tile in self.tiles)
+
+    def within(self, run: Run) -> tuple[Segment, ...]:
+        """Return the summaries that replace parts of a run."""
+        return tuple(s for start, end, s in self.tiles if run[0] <= start and end <= run[1])
 
     @lazy
     def covered(self) -> frozenset[int]:
@@ -179,6 +206,76 @@ class View:
             return self.standing
         before = _step_of(min(self.head_end, self.standing[0].start), self.transcript).start
         return (Tile(before, before, self.pinned), *self.standing)
+
+    # ---------------------------------------------------------- signed thinking
+
+    @property
+    def is_bound(self) -> bool:
+        """Return whether the running tool loop has signed thinking, which no change may precede."""
+        users = self.transcript.users
+        return bool(self.signed) and max(self.signed) > (users[-1] if users else -1)
+
+    @lazy
+    def unbound(self) -> frozenset[int]:
+        """Return the messages whose signed thinking was written behind other messages.
+
+        Written since the newest compression before it are those of turns that began since. The
+        running loop keeps its thinking: the API demands that.
+        """
+        if not self.signed or not self.standing:
+            return frozenset()
+        users, origins = self.transcript.users, self.transcript.origins
+        running = users[-1] if users else -1
+        found, tiles, until = set[int](), list(reversed(self.standing)), -1
+        for index in sorted(self.signed):
+            while tiles and tiles[-1].end <= index:
+                length = tiles.pop().segment.transcript_length
+                since = (user for user in users if (origins[user] or 0) >= length - 1)
+                until = max(until, next(since, running))
+            if index < min(until, running):
+                found.add(index)
+        return frozenset(found)
+
+    def _sendable(self, messages: Sequence[Message]) -> Sequence[Message]:
+        if not self.unbound:
+            return messages
+        return [without_thinking(m) if n in self.unbound else m for n, m in enumerate(messages)]
+
+    # ---------------------------------------------------------- what a plan may choose from
+
+    @lazy
+    def starts(self) -> tuple[int, ...]:
+        """Return where a tail may start: at the steps after the head and the last summary."""
+        earliest = max([self.head_end, *(tile.end for tile in self.tiles)])
+        return tuple(step.start for step in self.transcript.steps if step.start >= earliest)
+
+    def tail(self, start: int) -> int:
+        """Return the tokens from a message on."""
+        return self.span(start, len(self.tokens))
+
+    def oldest(self, room: int) -> int:
+        """Return the start of the longest tail within `room`, of the newest step at least."""
+        if not self.starts:
+            return len(self.tokens)
+        first = bisect_left(self.starts, True, key=lambda start: self.tail(start) <= room)
+        return self.starts[min(first, len(self.starts) - 1)]
+
+    @lazy
+    def open_runs(self) -> tuple[Run, ...]:
+        """Return the runs after the head that segments may replace."""
+        return tuple(self._runs(self.kept))
+
+    @lazy
+    def new_runs(self) -> tuple[Run, ...]:
+        """Return the runs after the head that no summary replaces yet."""
+        return tuple(self._runs(self.kept | self.covered))
+
+    def _runs(self, shut: AbstractSet[int]) -> Iterator[Run]:
+        inside = range(self.head_end, len(self.tokens))
+        for is_open, run in groupby(inside, lambda i: self.allowed[i] and i not in shut):
+            if is_open:
+                found = list(run)
+                yield found[0], found[-1] + 1
 
     # ---------------------------------------------------------- sizes
 
@@ -208,7 +305,9 @@ class View:
     def message_tokens(self, index: int) -> int:
         """Return the tokens of one message as it is outside summaries."""
         found = self.replaced.get(index)
-        return self.tokens[index] if found is None else found.tokens
+        if found is not None:
+            return found.tokens
+        return self.signed[index] if index in self.unbound else self.tokens[index]
 
     def source(self, start: int, end: int) -> int:
         """Return the tokens of a run's original messages."""
@@ -233,12 +332,12 @@ class View:
 
         Renderings are copies: a host may edit what it sends.
         """
-        return shown(self.own or self.transcript.messages, self.sent)
+        return shown(self._sendable(self.own or self.transcript.messages), self.sent)
 
     def between(self, start: int, end: int) -> list[Message]:
         """Return the view of a run of the transcript."""
         inside = (tile for tile in self.sent if start <= tile.start < end or start < tile.end < end)
-        return shown(self.transcript.messages, inside, start, end)
+        return shown(self._sendable(self.transcript.messages), inside, start, end)
 
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return the messages of a run as they came, in the order in which they came."""

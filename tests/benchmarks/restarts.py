@@ -87,7 +87,7 @@ def lost(provider: LocalProvider, life: Life) -> tuple[int, int]:
     with contextlib.suppress(LookupError):
         kept += archived(store, SESSION, "default")
     store.close()
-    texts = {part for message in kept for part in _parts(message)}
+    texts = {text for message in kept for text in _texts(message)}
     questions = {hosting.turn(number, words=40) for number in life.answered[:-1]}
     results = {
         text
@@ -98,19 +98,20 @@ def lost(provider: LocalProvider, life: Life) -> tuple[int, int]:
     return len(questions - texts), len(results - texts)
 
 
-def _parts(message: Any) -> set[str]:
-    """Return the texts of a message: Anthropic's endpoint gets one user's messages as one."""
-    content = message.get("content")
-    parts = content if isinstance(content, list) else []
-    return {text_of(message), *(text_of({**message, "content": [part]}) for part in parts)}
-
-
 def _of_user(record: Any) -> list[str]:
-    return [text_of(m) for m in record.messages if m["role"] == "user"]
+    return [text for m in record.messages if m["role"] == "user" for text in _texts(m)]
 
 
 def _results(record: Any) -> list[str]:
     return [text_of(m) for m in record.messages if m["role"] == "tool" and "END-" in text_of(m)]
+
+
+def _texts(message: Any) -> list[str]:
+    """Return the texts of a message: litellm joins two of the user's for Anthropic."""
+    content = message.get("content")
+    if not isinstance(content, list):
+        return [text_of(message)]
+    return [text_of({**message, "content": [part]}) for part in content]
 
 
 def doubled(provider: LocalProvider) -> int:

@@ -47,8 +47,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def test_the_demo_needs_no_network_and_refuses_nothing(run: Run, no_network: list[str]) -> None:
-    """The agent goes on past its window, and finds in its archive what no request holds any more:
-    the answer to the last question is the line of the log."""
+    """The demo's agent outgrows its window offline, and finds the answer in its archive."""
     before = dict(os.environ)
     done = run("demo", "--json")
     assert done.code == 0, done.err
@@ -84,8 +83,7 @@ def test_the_demo_needs_no_network_and_refuses_nothing(run: Run, no_network: lis
 def test_doctor_tries_each_thing(
     run: Run, tmp_path: Path, provider: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit code 0 where all is sound: no store is made, the host is put back as it was. A model
-    that refuses to write is a failure, exit code 1, and what to do about it."""
+    """`doctor` ends with code 0 and changes nothing; a model that refuses has a remedy."""
     provider.answer_with(lambda asked: Reply("ready"))
     model = ("--auxiliary-model", "writer", "--set", f"auxiliary_api_base={provider.base_url}")
     given = ("--model", "gpt-4o", "--window", "8_000", "--store", "new.db", *model)
@@ -107,7 +105,7 @@ def test_doctor_tries_each_thing(
 def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Without a URL too: nothing is made by asking; what is damaged or away is a failure."""
+    """`doctor` names the ledger that an agent's own session has, and does not create it."""
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     the_store = checks.CHECKS["store"]
     away = the_store(CompressorConfig(store_url="postgresql://user:secret@127.0.0.1:1/db"))
@@ -136,7 +134,7 @@ def test_doctor_says_where_the_ledger_of_an_agents_own_session_is(
 def test_doctor_names_a_host_that_moved(
     monkeypatch: pytest.MonkeyPatch, moved: str, state: str
 ) -> None:
-    """A place that is gone is named: a failure, or a note of the part that is left out."""
+    """`doctor` names a place of the host that is gone, as a failure or a note."""
     monkeypatch.delattr(f"praisonaiagents.{moved}")
     found = checks.CHECKS["host"](CompressorConfig())
     assert (found.state, moved.rpartition(".")[2] in found.found) == (state, True)

@@ -33,7 +33,7 @@ ANEW = "run python -m tests.helpers.readme_tables"
 
 
 def test_the_generated_documentation_is_that_of_the_code() -> None:
-    """Every option of the configuration, every command with its options, and the exit codes."""
+    """The generated pages have every option, every command and the exit codes."""
     for page in (OPTIONS, HOST):
         text = page.read_text(encoding="utf-8")
         assert text == with_tables(text), ANEW
@@ -43,8 +43,7 @@ def test_the_generated_documentation_is_that_of_the_code() -> None:
 
 
 def test_the_readmes_picture_is_what_the_demo_prints(run: Run, tmp_path: Path) -> None:
-    """Line by line, in plain words where it is piped; with the wait, the cost and the prefix kept,
-    and no file is left behind."""
+    """The README's picture is a part of what the demo prints; the demo leaves no file."""
     done = run("demo")
     (shown,) = PICTURE.findall(README.read_text(encoding="utf-8"))
     assert len(shown[1].splitlines()) > 8
@@ -58,7 +57,7 @@ def test_the_readmes_picture_is_what_the_demo_prints(run: Run, tmp_path: Path) -
 
 
 def test_every_measured_figure_has_its_command() -> None:
-    """A figure whose benchmark is gone is not claimed any more."""
+    """Each measured figure names a benchmark that exists."""
     rows = re.findall(r"\| `(\w+)[^`|]*` \|$", (DOCS / "measured.md").read_text("utf-8"), re.M)
     benchmarks = {path.stem for path in (ROOT / "tests" / "benchmarks").iterdir()}
     assert len(rows) > 10
@@ -72,7 +71,7 @@ def options() -> Iterator[tuple[str, Any]]:
 
 
 def test_every_command_and_option_explains_itself() -> None:
-    """None is without help, so none is without a line in the reference; all speak JSON."""
+    """Every command and option has a help text; every command has `--json`."""
     assert [name for name, command in commands().items() if not command.help] == []
     silent = [(name, p.name) for name, p in options() if not getattr(p, "help", None)]
     assert silent == []
@@ -92,7 +91,7 @@ def test_the_documentations_examples_run(
     provider: LocalProvider,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """As they stand, with a provider where they look for one; and what they print is something."""
+    """Each Python example of the documentation runs as it stands."""
     code = python_blocks()[number]
     monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
     with at_home(monkeypatch, tmp_path, provider):
@@ -107,13 +106,13 @@ def test_the_documentations_examples_run(
 
 @pytest.mark.parametrize("page", [README, *sorted(DOCS.glob("*.md"))], ids=lambda page: page.stem)
 def test_every_link_leads_somewhere(page: Path) -> None:
-    """Links into the repository are to files that exist."""
+    """Links into the repository lead to files that exist."""
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
 
 
 def test_the_changelog_has_this_version() -> None:
-    """Its newest entry is the version of the package; the metadata take theirs from the package."""
+    """The changelog's newest entry is the version of the package."""
     newest = re.search(r"^## \[?([\d.]+)", (ROOT / "CHANGELOG.md").read_text("utf-8"), re.M)
     assert newest is not None
     assert newest.group(1) == __version__

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import shutil
+import subprocess
 from contextlib import closing
 from html.parser import HTMLParser
 from pathlib import Path
@@ -71,9 +73,7 @@ def lived(messages: list[dict[str, Any]], **options: Any) -> Life:
 
 
 def test_the_page_is_complete_in_itself_and_nothing_of_a_transcript_is_markup() -> None:
-    """No address, no handler, well-formed, a policy that forbids the network; tags, templates and
-    control sequences of messages are text.
-    """
+    """The page loads nothing from the network, and messages in it are text."""
     messages = transcript()
     for message in messages[2:]:
         message["content"] = f"{message['content'] or ''} {EVIL}"
@@ -90,9 +90,8 @@ def test_the_page_is_complete_in_itself_and_nothing_of_a_transcript_is_markup() 
     assert "\x1b" not in html
 
 
-def test_a_life_lived_again_shows_growth_and_cuts() -> None:
-    """The whole only grows; what is sent stays within the window and falls at each compression.
-    Summaries in force show their originals, those folded into a later one say so."""
+def test_a_replayed_transcript_shows_growth_and_cuts() -> None:
+    """A replayed transcript grows; what is sent falls at each compression and fits the window."""
     life = lived(transcript(60))
     assert [point.messages for point in life.points][-1] == len(transcript(60))
     wholes = [point.whole for point in life.points]
@@ -115,8 +114,44 @@ def test_a_life_lived_again_shows_growth_and_cuts() -> None:
     assert all(f"at request {life.requests_of[card.epoch]}" in text for card in life.cards)
 
 
+def test_window_and_trigger_are_drawn_where_they_are_known() -> None:
+    """The page has window and trigger where the window or the model is known."""
+    known = lived(transcript())
+    assert (known.lines["window"], 0 < known.lines["trigger"] < 8_000) == (8_000, True)
+    assert max(point.view for point in known.points) <= known.lines["window"]
+    unknown = lived(transcript(), model=None, context_window=None)
+    assert unknown.lines == {}
+    assert "of the window" not in Page(render(unknown)).text
+
+
+def test_the_page_shows_the_compression_to_come() -> None:
+    """The page shows the next compression with references, tokens and text, if it gains."""
+    life = lived(transcript())
+    assert life.next is not None
+    (part,) = [part for part in life.next.parts if part.to_write]
+    page = render(life)
+    assert f"<code>{part.reference}</code></td><td>{part.messages}</td>" in page
+    assert f"The text of {part.reference}" in Page(page).text
+    assert "If it were compressed now" not in Page(render(lived(transcript(1)))).text
+
+
+BROWSER = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+@pytest.mark.skipif(BROWSER is None, reason="no browser is installed")
+def test_a_browser_draws_both_panels(tmp_path: Path) -> None:
+    """A browser draws two charts, and its console has no error."""
+    page = tmp_path / "page.html"
+    page.write_text(render(lived(transcript())), encoding="utf-8")
+    options = ("--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}")
+    command = [str(BROWSER), *options, "--enable-logging=stderr", "--dump-dom", page.as_uri()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.stdout.count("<canvas") == done.stdout.count('class="u-legend') == 2
+    assert "CONSOLE" not in done.stderr
+
+
 def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, run: Run) -> None:
-    """By file, or by the id of a stored session; without the words that were forgotten."""
+    """`report` takes a file or a session's id; forgotten words are not on the page."""
     path, page = tmp_path / "transcript.json", tmp_path / "page.html"
     path.write_text(json.dumps(transcript()))
     options = ("--window", 8_000, "--keep-tokens", 1_000)
@@ -150,7 +185,7 @@ def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, ru
 def test_a_stored_sessions_page_is_as_good_as_the_transcripts(
     tmp_path: Path, policies: dict[str, str]
 ) -> None:
-    """From the store alone: every request of its life with what was sent, to the token."""
+    """A stored session's page has the same points, to the token, as its transcript's."""
     ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}", tool_policies=policies)
     life = life_of_transcript(transcript(60), ours, title="An audit")
     assert ours.save(transcript(60))
@@ -165,7 +200,7 @@ def test_a_stored_sessions_page_is_as_good_as_the_transcripts(
 
 
 def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path: Path) -> None:
-    """There is no chart then, and no request is counted; the summaries are there."""
+    """Without the whole transcript the page has summaries and no chart."""
     ours = made(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
     ours.compress_sync(transcript(40), session_id=SESSION)
     assert ours.save(transcript(40)[:3], session_id=SESSION)

@@ -24,7 +24,7 @@ from tests.helpers.talks import NAMESPACE, committed
 
 
 def test_a_stored_session_is_listed_with_its_lineage(run: Run, view: Path) -> None:
-    """Its compression opened an epoch whose parent is the session."""
+    """A compression opens an epoch whose parent is the session."""
     assert SESSION in run("sessions").out
     listed = run("sessions", "--json").json
     assert [info["id"] for info in listed] == [SESSION]
@@ -36,8 +36,8 @@ def test_a_stored_session_is_listed_with_its_lineage(run: Run, view: Path) -> No
     assert run("lineage", epochs[1]["id"], "--json").json[-1]["id"] == epochs[1]["id"]
 
 
-def test_what_was_taken_back_is_said_to_be(run: Run, view: Path, tmp_path: Path) -> None:
-    """An epoch that `undo` made is no compression, in no list."""
+def test_an_undo_counts_as_no_compression(run: Run, view: Path, tmp_path: Path) -> None:
+    """An epoch that `undo` made counts as no compression."""
     store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
     ContextCompressor(CompressorConfig(), store=store).undo(SESSION)
     store.close()
@@ -51,7 +51,7 @@ def test_what_was_taken_back_is_said_to_be(run: Run, view: Path, tmp_path: Path)
 
 
 def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.FixtureRequest) -> None:
-    """Where there is no store how a session gets there; else where there are some."""
+    """An empty list says how a session is stored, or which namespaces have some."""
     empty = run("sessions")
     assert empty.code == 4
     assert "compress FILE --store URL --session ID" in empty.err
@@ -64,7 +64,7 @@ def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.Fixtu
 
 
 def test_what_was_compressed_can_be_read_and_searched(run: Run, view: Path) -> None:
-    """A segment's text, its originals, and a word that only they hold."""
+    """Segments, their originals and the words in them are found in the store."""
     rows = run("show", SESSION, "--json").json
     assert sum(len(row["run"]) for row in rows) > 0
     assert "originals" in run("show", SESSION, "s1", "--full").out
@@ -76,31 +76,29 @@ def test_what_was_compressed_can_be_read_and_searched(run: Run, view: Path) -> N
 
 
 def test_what_search_names_is_read_by_its_reference(run: Run, view: Path, tmp_path: Path) -> None:
-    """The lines of a hit, its message, its segment's outline: as the library reads them."""
-    (hit, *_) = run("search", "FACT-3", "--json").json
-    where = hit["reference"]
-    message = where.partition(":")[0]
-    assert where != message  # lines: the output has thirty
-    assert f"{SESSION} {where}  tool" in run("search", "FACT-3").out
+    """The answer is that of the agent's tool; its references are read as the library reads them."""
     store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
     ours = ContextCompressor(CompressorConfig(), store=store)
+    found = run("search", "FACT-3").out
+    by_tool = ours.recall_tools(SESSION)[0]("FACT-3", limit=10)
+    assert found.startswith(f"{SESSION}\n{by_tool.rpartition('(')[0]}")
+    (where, *_) = re.findall(r"^\[(s\d+\.\d+:\d+-\d+)\]", found, re.M)
+    message = where.partition(":")[0]
+    assert run("search", "FACT-3", "--json").json[0]["reference"] == message
     assert "FACT-3\n" in run("show", SESSION, where).out
     assert "row 29: " not in run("show", SESSION, where).out
     assert "row 29: " in run("show", SESSION, message).out
     for reference in (where, message, "s1"):
-        answer = run("show", SESSION, reference, "--json").json
-        assert answer["text"] == ours.read(reference, session_id=SESSION)
-        assert run("show", SESSION, reference).out == answer["text"] + "\n"
+        text = ours.read(reference, session_id=SESSION)
+        assert run("show", SESSION, reference, "--json").json["text"] == text
+        assert run("show", SESSION, reference).out == text + "\n"
     ours.close()
-    assert f"{message.partition('.')[0]} " in run("show", SESSION).out
-    (newest, *_) = run("search", "FACT-29", "--json").json
-    assert newest["reference"] is None
+    assert run("search", "FACT-29", "--json").json[0]["reference"] is None
     assert "(not compressed)" in run("search", "FACT-29").out
 
 
 def test_a_person_reads_on_by_the_command(run: Run, tmp_path: Path) -> None:
-    """What is cut names the command that goes on, which a shell takes as it stands, to the end; the
-    agent's tools are not named."""
+    """A cut text ends with the shell command that reads on."""
     rows = [f"row {n}: " + "plain words of it " * 4 for n in range(1, 301)]
     messages = [{"role": "user", "content": f"{n}\n" + "\n".join(rows)} for n in range(40)]
     with closing(open_store(tmp_path / "some where.db")) as store:
@@ -119,7 +117,7 @@ def test_a_person_reads_on_by_the_command(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_list_of_segments_is_short(run: Run, file: Path) -> None:
-    """Masks that follow each other share a row; `--summaries` and `--live` leave some out."""
+    """Neighbouring masks share a row; `--summaries` and `--live` leave some out."""
     masked = ("--keep-tokens", 500, "--set", "tool_policies=keep_none")
     given = ("compress", file, "--session", SESSION)
     assert run(*given, "--target", "6k", *masked).code == 0
@@ -135,7 +133,7 @@ def test_a_list_of_segments_is_short(run: Run, file: Path) -> None:
 
 
 def test_a_wrong_reference_is_one_line_and_exit_code_2(run: Run, view: Path) -> None:
-    """It says what there is, or how references are written."""
+    """A wrong reference gives one line: what exists, or how references are written."""
     for wrong in ("s99", "s0", "s1.9999", "s1.0", "s1.5-3", "14", "[14]", "sha256:1f", ""):
         done = run("show", SESSION, wrong)
         assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1)
@@ -143,7 +141,7 @@ def test_a_wrong_reference_is_one_line_and_exit_code_2(run: Run, view: Path) -> 
 
 
 def test_no_command_writes_over_a_ledger(run: Run, view: Path) -> None:
-    """Or over the transcript that it reads: what is named by mistake is not lost."""
+    """No command overwrites a ledger or the transcript that it reads."""
     for command in ("restore", "report"):
         refused = run(command, SESSION, "--out", "ledger.db")
         assert (refused.code, refused.out) == (2, "")
@@ -160,7 +158,7 @@ def test_no_command_writes_over_a_ledger(run: Run, view: Path) -> None:
 def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(
     run: Run, view: Path, tmp_path: Path
 ) -> None:
-    """Exit code 0, and 1 once a hash was changed; another tenant has no such session."""
+    """`verify` ends with code 0, and with 1 after a hash was changed."""
     assert run("show", SESSION, "--namespace", "other").code == 4
     assert run("verify").code == 0
     assert run("verify", SESSION, "--json").json == {"sound": True, "faults": []}
@@ -175,7 +173,7 @@ def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(
 def test_what_is_forgotten_is_gone_and_the_chain_still_verifies(
     run: Run, view: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The words are nowhere; without a yes nothing happens."""
+    """Forgotten words are found nowhere; without a yes nothing is forgotten."""
     monkeypatch.setattr("sys.stdin", io.StringIO())
     assert run("forget", SESSION).code != 0
     assert "FACT-3" in run("search", "FACT-3").out
@@ -190,7 +188,7 @@ def test_what_is_forgotten_is_gone_and_the_chain_still_verifies(
 
 
 def test_forget_asks_only_about_what_is_there(run: Run, view: Path) -> None:
-    """A name that nobody has is an error before any question, with the nearest name."""
+    """`forget` refuses an unknown name before it asks, and names the nearest."""
     missing = run("forget", "audit")
     assert (missing.code, "did you mean 'audit-1'?" in missing.err) == (4, True)
     assert (run("forget", "sha256:" + "0" * 64).code, "Erase" in missing.err) == (4, False)
@@ -206,7 +204,7 @@ NAMED = [
 
 
 def test_a_session_that_is_not_there_is_exit_code_4(run: Run, view: Path) -> None:
-    """One line that names it, no new session."""
+    """An unknown session gives one line and code 4, and is not created."""
     for command in NAMED:
         missing = run(*("nobody" if word == SESSION else word for word in command))
         assert (missing.code, missing.out, len(missing.err.splitlines())) == (4, "", 1), command
@@ -215,8 +213,7 @@ def test_a_session_that_is_not_there_is_exit_code_4(run: Run, view: Path) -> Non
 
 
 def test_reading_leaves_no_trace(run: Run, tmp_path: Path) -> None:
-    """A store that is not there is reported missing, and neither file nor folder is made; a
-    database of somebody else's stays as it is."""
+    """A missing store is an error and is not created; a foreign database stays as it is."""
     with closing(sqlite3.connect("photos.db")) as theirs:
         theirs.execute("CREATE TABLE photos (name)")
     before = {path: path.is_file() and path.read_bytes() for path in tmp_path.rglob("*")}
@@ -229,10 +226,8 @@ def test_reading_leaves_no_trace(run: Run, tmp_path: Path) -> None:
     assert before == {p: p.is_file() and p.read_bytes() for p in tmp_path.rglob("*")}
 
 
-def test_a_look_at_a_file_makes_no_store_and_a_missing_file_is_said_to_be_one(
-    run: Run, file: Path, tmp_path: Path
-) -> None:
-    """`inspect` says that the store is not there yet; `report` takes no file for a session."""
+def test_a_look_at_a_file_creates_no_store(run: Run, file: Path, tmp_path: Path) -> None:
+    """`inspect` creates no store; `report` takes no missing file for a session."""
     seen = run("inspect", file, "--window", "8k", "--store", "new/ledger.db")
     assert (seen.code, seen.err) == (0, "")
     assert "new/ledger.db yet: no segment is found again" in seen.out
@@ -246,7 +241,7 @@ def test_a_look_at_a_file_makes_no_store_and_a_missing_file_is_said_to_be_one(
 def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(
     run: Run, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Written and read with it; without it, and with another, one line and exit code 4."""
+    """An encrypted store opens with its key only; otherwise one line and code 4."""
     store = "secret.db"
     monkeypatch.setenv("PRAISONAI_SESSION_KEY", Fernet.generate_key().decode())
     arguments = ("--window", 8_000, "--session", SESSION, "--store", store, "--out", "v")
@@ -265,14 +260,14 @@ def test_an_encrypted_store_is_opened_with_the_key_in_the_environment(
 
 
 def test_a_whole_session_is_restored(run: Run, view: Path) -> None:
-    """Every message as it came, from the ledger alone or by a view."""
+    """`restore` writes every message as it came, from the ledger or from a view."""
     whole = transcript()
     assert json.loads(run("restore", SESSION).out) == whole
     assert json.loads(run("restore", SESSION, "--view", view).out) == whole
 
 
 def test_restore_says_what_is_not_as_it_came(run: Run, view: Path, file: Path) -> None:
-    """A summary of another ledger, and secrets that the ledger masked."""
+    """`restore` names summaries of another ledger and masked secrets."""
     messages = transcript()
     messages[1]["content"] += " The key is sk-proj-" + "a1B2" * 12
     file.write_text(json.dumps(messages))
@@ -285,7 +280,7 @@ def test_restore_says_what_is_not_as_it_came(run: Run, view: Path, file: Path) -
 
 
 def test_a_pipe_that_closes_is_no_error(run: Run, view: Path) -> None:
-    """`show ... | head` ends with code 0 and without a word."""
+    """`show ... | head` ends with code 0 and prints no error."""
     command = [sys.executable, "-m", "praison_compressor", "show", SESSION, "s1", "--full"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as piped:
         assert piped.stdout is not None

@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from praison_compressor.cli import terminal
 from praison_compressor.cli.terminal import Table, show, titled
 from praison_compressor.messages.display import clean, one_line
 from tests.helpers.command import Run
@@ -36,7 +39,7 @@ ALLOWED = {"\n", "\t"}
 
 
 def test_nothing_that_a_terminal_obeys_is_left() -> None:
-    """Neither a control character nor a mark that reorders what is read."""
+    """A cleaned text has no control character and no mark that reorders text."""
     for name, text in HOSTILE.items():
         left = clean(text)
         assert [c for c in left if (ord(c) < 32 or 127 <= ord(c) < 160) and c not in ALLOWED] == []
@@ -46,7 +49,7 @@ def test_nothing_that_a_terminal_obeys_is_left() -> None:
 
 @given(st.text())
 def test_any_text_is_clean_after_cleaning(text: str) -> None:
-    """Cleaning again changes nothing, and what is left can be encoded."""
+    """Cleaning is idempotent, and a cleaned text can be encoded."""
     left = clean(text)
     assert clean(left) == left
     left.encode("utf-8")
@@ -55,7 +58,7 @@ def test_any_text_is_clean_after_cleaning(text: str) -> None:
 
 
 def test_markup_is_text() -> None:
-    """Square brackets of a transcript are neither colours nor errors."""
+    """Square brackets of a transcript are printed as they are."""
     out = io.StringIO()
     table = Table(["[a]", "b#"], [["[link=http://evil]x[/link]", 1]])
     show(["[bold red]x[/bold red] [/nope] :smile:", table, *titled("[title]", "[/]")], out)
@@ -67,7 +70,7 @@ def test_markup_is_text() -> None:
 def test_a_table_fits_a_terminal_without_breaking_a_word(
     columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One line a row: columns go, then the last one is cut."""
+    """A table has one line a row: columns go, then the last one is cut."""
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("TERM", "xterm")
@@ -83,6 +86,32 @@ def test_a_table_fits_a_terminal_without_breaking_a_word(
     assert ("gpt-4o-mini" in lines[1]) == (columns == 132)
 
 
+class Terminal(io.StringIO):
+    """A terminal, for what asks whether it is one."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "wait", "drawn"),
+    [(Terminal(), 0.0, True), (Terminal(), 60.0, False), (io.StringIO(), 0.0, False)],
+    ids=["terminal", "short", "pipe"],
+)
+def test_a_long_wait_has_a_bar_in_a_terminal(
+    stream: io.StringIO, wait: float, drawn: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bar is drawn in a terminal after two seconds, and never in a pipe."""
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(terminal, "SECONDS_BEFORE_BAR", wait)
+    with terminal.progress("Counting tokens", 3) as step:
+        time.sleep(0.2)
+        for _ in range(5):
+            step()
+    assert ("Counting tokens" in stream.getvalue()) == drawn
+
+
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
     """Such a transcript in a file."""
@@ -96,7 +125,7 @@ def hostile(tmp_path: Path) -> Path:
 
 
 def test_commands_show_hostile_transcripts_harmlessly(run: Run, hostile: Path) -> None:
-    """Tables, panels and JSON alike."""
+    """Tables, texts and JSON of a hostile transcript have no control character."""
     for command, option in (("compress", "--show"), ("inspect", "--messages")):
         for form in ((), ("--json",)):
             done = run(command, hostile, "--window", 4_000, option, *form)
@@ -106,7 +135,7 @@ def test_commands_show_hostile_transcripts_harmlessly(run: Run, hostile: Path) -
 
 
 def test_a_transcript_that_is_written_is_harmless_and_the_same(run: Run, hostile: Path) -> None:
-    """What a terminal would obey is escaped in the JSON; who reads that has every character."""
+    """A written transcript escapes control characters and loses none."""
     # With half a character in it all would be escaped.
     hostile.write_text(hostile.read_text().replace(r"\ud83d", ""))
     whole = json.loads(hostile.read_text())
@@ -120,7 +149,7 @@ def test_a_transcript_that_is_written_is_harmless_and_the_same(run: Run, hostile
 
 
 def test_an_error_that_quotes_a_transcript_is_harmless(run: Run, tmp_path: Path) -> None:
-    """A role made of control sequences is named without them, on one line."""
+    """An error names a hostile role on one line, without control characters."""
     path = tmp_path / "evil.json"
     path.write_text(json.dumps([{"role": "\x1b]0;owned\x07\nuser", "content": "x"}]))
     done = run("compress", path)

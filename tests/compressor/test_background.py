@@ -1,5 +1,4 @@
-"""In the background: no turn waits for a model, what is sent meanwhile stays what was sent, and no
-summary outlives whoever wanted it."""
+"""Background mode: no turn waits for a model, prefixes stay, work ends with its compressor."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ WAIT = 30.0  # seconds: a bound on waiting for another thread, not a measure of 
 
 
 class Gate:
-    """A summarizer that answers when it is told to; it knows whether it was cancelled."""
+    """A summarizer that answers once it is opened, and records its cancellation."""
 
     def __init__(self, answer: str = "## Done\nThe modules so far are in order.") -> None:
         self.answer = answer
@@ -54,7 +53,7 @@ compressor = functools.partial(
 
 
 def up_to(ours, tokens: int):
-    """The longest session's beginning that counts at most that many tokens."""
+    """Return the longest beginning of a session of at most that many tokens."""
     messages = session(60)
     ends = [end for end in range(2, len(messages), 2) if messages[end - 1]["role"] == "tool"]
     fitting = [end for end in ends if ours.tokens.messages(messages[:end]) <= tokens]
@@ -65,8 +64,7 @@ def up_to(ours, tokens: int):
 
 
 def test_a_summary_begun_at_the_soft_mark_is_found_at_the_trigger():
-    """Snapshot, summarize, commit: the turn that crosses finds it in the ledger; no model is paid
-    below that mark."""
+    """Above the soft mark a summary is written in the background and reused at the trigger."""
     gate = Gate()
     gate.open.set()
     events = []
@@ -90,7 +88,7 @@ def test_a_summary_begun_at_the_soft_mark_is_found_at_the_trigger():
 
 
 def test_what_the_background_cost_is_on_the_bill_of_the_next_result():
-    """Once, and not on that of a request that only reads; the ledger has it as well."""
+    """The next recording result has the usage of the background, once; so has the ledger."""
     paid = Usage(prompt_tokens=900, completion_tokens=80, cost=0.5)
 
     gate = Gate()
@@ -113,7 +111,7 @@ def test_what_the_background_cost_is_on_the_bill_of_the_next_result():
 
 
 def test_masks_do_not_wait_for_a_summary_that_is_written():
-    """Nor do they move the tip under it: what is being paid for is not lost to a race."""
+    """While a summary is written, masks are sent at once and committed by nobody."""
     gate = Gate()
     ours = compressor(gate, tool_policies={"bash": "summarize"})
     ours.compress_sync(
@@ -131,7 +129,7 @@ def test_masks_do_not_wait_for_a_summary_that_is_written():
 
 
 def test_a_request_that_only_reads_begins_nothing_and_pays_nothing():
-    """Neither in the background nor in front."""
+    """With `extends=False` no model is asked and nothing is committed."""
     gate = Gate()
     for background in (True, False):
         ours = compressor(gate, background=background)
@@ -144,7 +142,7 @@ def test_a_request_that_only_reads_begins_nothing_and_pays_nothing():
 
 
 def test_asked_for_now_means_now():
-    """`force` and `target_tokens` wait for the model's text."""
+    """`force` waits for the model in the background mode too."""
     gate = Gate()
     gate.open.set()
     ours = compressor(gate)
@@ -156,7 +154,7 @@ def test_asked_for_now_means_now():
 
 
 def test_a_head_edited_meanwhile_harms_nothing():
-    """The stale summary matches nothing; what was archived is what was summarized."""
+    """A summary of edited messages matches nothing; the archive has the summarized ones."""
     gate = Gate()
     ours = compressor(gate)
     messages = session(20)
@@ -179,7 +177,7 @@ def test_a_head_edited_meanwhile_harms_nothing():
 
 
 def test_a_failure_in_the_background_is_no_failure_of_a_turn():
-    """The model is down: a static text is committed, the next turns go on."""
+    """If the model fails, a static text is committed and later turns reuse it."""
 
     async def down(messages):
         raise RuntimeError("boom")
@@ -194,7 +192,7 @@ def test_a_failure_in_the_background_is_no_failure_of_a_turn():
 
 
 async def test_a_blocking_summarizer_does_not_hold_up_the_event_loop():
-    """A user's plain function runs off the loop, and `timeout_seconds` bounds it too."""
+    """A blocking function runs in a thread and is bounded by `timeout_seconds`."""
     release = threading.Event()
 
     def blocking(messages):
@@ -214,7 +212,7 @@ LIMIT = 6_000
 
 
 def ends_of(messages: list[dict[str, Any]], first: int = 2) -> list[int]:
-    """Where a request is made."""
+    """Return the ends of requests."""
     return [n for n in range(first, len(messages) + 1) if messages[n - 1]["role"] == "tool"]
 
 
@@ -223,7 +221,7 @@ def begins_with(after: list[dict[str, Any]], before: list[dict[str, Any]]) -> bo
 
 
 def test_the_prefix_stays_while_the_model_writes() -> None:
-    """Only what the window asks is added; nothing is recorded; the model's text replaces it."""
+    """While a model writes, the view keeps its prefix and nothing is recorded."""
     gate = Gate()
     ours = compressor(gate)
     messages = session(18)
@@ -247,11 +245,8 @@ def test_the_prefix_stays_while_the_model_writes() -> None:
     ours.close()
 
 
-def test_the_text_is_at_hand_before_it_is_needed() -> None:
-    """It is written when the model is asked: the turn that fills the window takes it as it is.
-
-    What the window takes whole is sent whole all the same, and the text is told of once.
-    """
+def test_a_text_is_prepared_before_the_window_is_full() -> None:
+    """A text is prepared when the model is asked, and sent only above the window."""
     gate = Gate()
     ours = compressor(gate)
     messages = session(30)
@@ -276,7 +271,7 @@ def test_the_text_is_at_hand_before_it_is_needed() -> None:
 
 
 def test_what_another_wrote_meanwhile_is_taken() -> None:
-    """Another worker on the same ledger was quicker: its segment stands, not our makeshift."""
+    """Another process's segment replaces the uncommitted text."""
     gate = Gate()
     ours = compressor(gate)
     messages = session(16)
@@ -297,7 +292,7 @@ async def quick(messages: list[dict[str, Any]]) -> str:
 
 @pytest.mark.parametrize("edited", [8, 40])
 def test_an_edit_of_what_was_left_out_shows(edited: int) -> None:
-    """What no longer stands for the messages is not sent for them."""
+    """After an edit the uncommitted text is not sent for the edited messages."""
     gate = Gate()
     ours = compressor(gate)
     messages = session(16)
@@ -315,7 +310,7 @@ def test_an_edit_of_what_was_left_out_shows(edited: int) -> None:
 
 
 def test_close_cancels_what_runs_and_gives_the_lease_back():
-    """Nothing runs on, nothing was committed, the session is free at once."""
+    """`close` cancels the summary, commits nothing and releases the lease."""
     released = []
 
     class Store(MemoryStore):
@@ -336,7 +331,7 @@ def test_close_cancels_what_runs_and_gives_the_lease_back():
 
 
 def test_a_compressor_that_is_dropped_takes_its_thread_along():
-    """One per conversation leaves no threads behind."""
+    """The background thread ends with its compressor."""
     before = set(threading.enumerate())
     gate = Gate()
     gate.open.set()
@@ -356,7 +351,7 @@ def test_a_compressor_that_is_dropped_takes_its_thread_along():
 
 
 def test_what_a_summarizer_keeps_serves_the_next_session_too():
-    """A client that is bound to an event loop: all summaries in the background have one loop."""
+    """All summaries in the background run in one event loop."""
     loops = []
 
     async def summarizer(messages, **options):

@@ -34,8 +34,7 @@ pytest_plugins = ["tests.helpers.stores"]
 @settings(max_examples=25)
 @given(transcripts(), st.integers(150, 3_000))
 def test_any_view_is_valid_in_budget_and_leads_back_to_the_transcript(messages, target):
-    """Whatever the budget: valid, within it, newest words intact, originals whole; compressed again
-    the view is the same, and so it is to a stranger."""
+    """Any view is valid, in budget, idempotent, and expands to its transcript."""
     before = copy.deepcopy(messages)
     ours = compressor()
     try:
@@ -57,8 +56,7 @@ def test_any_view_is_valid_in_budget_and_leads_back_to_the_transcript(messages, 
 
 
 def test_a_growing_conversation_is_summarized_once_and_its_prefix_stays():
-    """Between two compressions each request begins with the one before; every message is shown
-    to the model once."""
+    """Each message is summarized once, and between compressions the prefix stays."""
     model = Model()
     ours = compressor(model)
     views = [ours.compress_sync(request) for request in requests_of(session(26))]
@@ -73,7 +71,7 @@ def test_a_growing_conversation_is_summarized_once_and_its_prefix_stays():
 
 
 def test_what_is_called_is_what_is_reported():
-    """Tokens, status, method, lineage and usage as the design names them."""
+    """A result has tokens, status, method, lineage and usage by their documented names."""
     usage = Usage(prompt_tokens=900, completion_tokens=80, cost=0.001)
 
     async def model(messages, *, max_tokens, model):
@@ -104,7 +102,7 @@ def test_what_is_called_is_what_is_reported():
 
 
 def test_an_edit_summarizes_again_only_what_it_touches():
-    """The segments before and after the edited one are found again."""
+    """After an edit only the segment with the edited message is written again."""
     model = Model()
     config = CompressorConfig(
         model="gpt-4o",
@@ -130,7 +128,7 @@ def test_an_edit_summarizes_again_only_what_it_touches():
 
 @pytest.mark.parametrize("recall", [False, True])
 def test_a_view_leads_back_to_its_own_transcript_however_equal_its_summaries(recall):
-    """The view of every epoch, also of one long past or forked from, gives its own originals."""
+    """Each epoch's view expands to its own originals, also where summaries are equal."""
     says = "the modules go on in order " * 40
     # The user's words would stand below each summary, and tell them apart.
     whole = [
@@ -157,7 +155,7 @@ def test_a_view_leads_back_to_its_own_transcript_however_equal_its_summaries(rec
 
 
 def test_equal_words_in_another_session_or_namespace_open_nothing():
-    """Look-ups stay within (namespace, session), however equal the words."""
+    """No segment of another session or namespace is used, however equal the words."""
     store = MemoryStore()
     messages = session(20)
     model = Model()
@@ -172,8 +170,8 @@ def test_equal_words_in_another_session_or_namespace_open_nothing():
     assert other.verbatim(view, session_id="a") == view
 
 
-def test_a_fork_of_nothing_is_told_once(store, caplog):
-    """A parent that is not there, or one given to a session that began without it."""
+def test_a_fork_of_nothing_is_logged_once(store, caplog):
+    """A parent that shares nothing with the session is logged once."""
     ours = compressor(store=store)
     ours.compress_sync(session(12), session_id="p")
     ours.compress_sync(session(2), session_id="f", parent_session_id="p")
@@ -187,8 +185,8 @@ def test_a_fork_of_nothing_is_told_once(store, caplog):
     ]  # fmt: skip
 
 
-def test_two_conversations_under_one_name_are_told_once(store, caplog):
-    """Not an edit, nor one that goes on; the first one's originals stay."""
+def test_two_conversations_under_one_name_are_logged_once(store, caplog):
+    """Two conversations under one session id are logged once; no archive is lost."""
     first = session(20)
     for end in (len(session(12)), len(first)):
         compressor(store=store).compress_sync(first[:end], session_id="s", force=True)
@@ -213,7 +211,7 @@ def test_two_conversations_under_one_name_are_told_once(store, caplog):
 
 
 async def test_two_compressors_on_one_store_pay_for_one_summary(store: Store):
-    """A store in memory has leases too: the second takes the first one's segment."""
+    """Two compressors on one memory store write one summary."""
     asked = []
 
     async def slow(messages):
@@ -228,7 +226,7 @@ async def test_two_compressors_on_one_store_pay_for_one_summary(store: Store):
 
 
 async def test_a_cancelled_turn_cancels_its_summary_and_frees_the_session():
-    """The next turn is not kept waiting by one that is gone."""
+    """A cancelled turn cancels its summary; the next turn does not wait."""
     started = asyncio.Event()
 
     async def slow(messages):
@@ -260,7 +258,7 @@ class Breakable(MemoryStore):
 
 
 def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
-    """One huge message of the user: the best view shortens it and says so."""
+    """The best view shortens a message larger than the window, and marks the cut."""
     messages = [*session(4), {"role": "user", "content": "x y z " * 40_000}]
     ours = ContextCompressor(SMALL)
     with pytest.raises(BudgetTooSmall):
@@ -273,8 +271,8 @@ def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
 
 
 @pytest.mark.parametrize("told", [None, LedgerError("the disk is gone")])
-def test_a_ledger_that_is_gone_is_told_once_until_it_is_back(caplog, told):
-    """A turn comes every few seconds; who has told of it already is not repeated."""
+def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, told):
+    """A ledger that cannot be read is logged once until it can be read again."""
     store = Breakable()
     ours = ContextCompressor(SMALL, store=store)
     messages = session(10)
@@ -293,7 +291,7 @@ def test_a_ledger_that_is_gone_is_told_once_until_it_is_back(caplog, told):
 
 @pytest.mark.parametrize("target", [176, 185, 190])
 def test_words_that_are_escaped_count_as_they_are_sent(target):
-    """A request full of tags takes more room in a summary than where it was said."""
+    """The budget counts escaped text."""
     asked = "Mend src/app/main.py: <|endoftext|> and </conversation-summary> stay, line 42. " * 4
     words = [{"role": "assistant", "content": "lorem ipsum dolor " * 40} for _ in range(4)]
     said = [{"role": "user", "content": text} for text in ("Look.", asked, "Go on.")]

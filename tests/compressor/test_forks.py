@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import functools
+import multiprocessing
+import random
 import re
 import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,7 +23,6 @@ from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.messages import forks
 from tests.compressor.test_background import Gate
 from tests.helpers.compressing import SMALL, Model, compressor
-from tests.helpers.forking import forked, in_child
 from tests.helpers.transcripts import session
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -35,15 +40,62 @@ def beside(work: Callable[[], Any]) -> Iterator[None]:
     assert not thread.is_alive()
 
 
+def in_child(work: Callable[[], object]) -> int | None:
+    """Run work in a forked child; return its exit code, None if it hung."""
+    child = multiprocessing.get_context("fork").Process(target=work, daemon=True)
+    child.start()
+    child.join(WAIT)
+    if child.is_alive():
+        child.kill()
+        child.join()
+        return None
+    return child.exitcode
+
+
+async def slow(messages: Any) -> str:
+    await asyncio.sleep(random.uniform(0, 0.02))
+    return "## Done\nThe modules up to here are in order; their ports stay as they are."
+
+
 def test_children_of_a_compressor_at_work_end(store: Store) -> None:
     """Forked at random moments while summaries are written: each gets its views."""
-    found = forked(store, 4)
-    assert (found.hung, found.failed, found.faults) == (0, 0, 0)
+    engines = [
+        compressor(slow, store=store, context_window=8_000, background=background)
+        for background in (False, True)
+    ]
+    rounds, over = [0, 0], threading.Event()
+
+    def send(worker: int, name: str) -> None:
+        for turns in (8, 16):
+            engines[worker].compress_sync(session(turns, words=20), session_id=name)
+        assert engines[worker].background.wait(WAIT)
+
+    def work(worker: int) -> None:
+        while not over.is_set():
+            send(worker, f"s{worker}-{rounds[worker]}")
+            rounds[worker] += 1
+
+    def in_both(number: int) -> None:
+        for worker in (0, 1):
+            send(worker, f"s{worker}-{rounds[worker]}")
+            send(worker, f"child-{number}")
+
+    in_both(-1)  # what is read once from disk is
+    codes = []
+    with ThreadPoolExecutor(2) as pool:
+        working = [pool.submit(work, worker) for worker in (0, 1)]
+        for number in range(3):
+            time.sleep(random.uniform(0, 0.1))
+            codes.append(in_child(functools.partial(in_both, number)))
+        over.set()
+    assert [each.result() for each in working] == [None, None]
+    assert codes == [0, 0, 0]
+    assert getattr(store, "verify", list)() == []
 
 
 @pytest.mark.parametrize("background", [False, True])
 def test_a_child_waits_for_no_summary_of_its_parent(background: bool) -> None:
-    """Neither one that a turn is waiting for nor one in the background: it begins its own."""
+    """A child does not wait for its parent's summary."""
     gate = Gate()
     ours = compressor(gate, background=background)
 
@@ -64,7 +116,7 @@ def test_a_child_waits_for_no_summary_of_its_parent(background: bool) -> None:
 
 
 def test_a_child_gets_locks_that_nobody_holds(store: Store) -> None:
-    """Whatever lock of ours another thread holds at that moment, the child goes on."""
+    """A child can take every lock that another thread held at the fork."""
     ours = ContextCompressor(SMALL, summarizer=Model(), store=store)
     ours.compress_sync(session(12), session_id="s")
     held, done = threading.Event(), threading.Event()
@@ -72,7 +124,7 @@ def test_a_child_gets_locks_that_nobody_holds(store: Store) -> None:
     def hold() -> None:
         known = [reference() for reference in forks._known.values()]
         locks = [each for each in known if hasattr(each, "acquire") and each.acquire(False)]
-        assert len(locks) > 10
+        assert locks
         held.set()
         done.wait(WAIT)
         for lock in locks:
@@ -85,7 +137,7 @@ def test_a_child_gets_locks_that_nobody_holds(store: Store) -> None:
 
 
 def test_every_lock_of_the_package_is_one_that_a_fork_renews() -> None:
-    """No lock is made beside `renewed`, none hides in a `cached_property`."""
+    """Every lock of the package is made by `renewed`."""
     root = Path(praison_compressor.__file__).parent
     texts = {
         path.relative_to(root): path.read_text()
@@ -97,7 +149,7 @@ def test_every_lock_of_the_package_is_one_that_a_fork_renews() -> None:
 
 
 def test_a_fork_waits_until_no_thread_is_in_the_database(sql_store: SqlStore) -> None:
-    """SQLite's own locks would stay held in the child: it is forked after the transaction."""
+    """A fork waits for the end of a database transaction: SQLite's locks would stay held."""
     sql_store.check()
     inside, ended = threading.Event(), threading.Event()
     late = threading.Timer(0.5, lambda: ended.set())

@@ -47,8 +47,7 @@ def post(provider: LocalProvider, messages: list[Message], **more: Any) -> httpx
 def test_every_request_of_a_growing_session_is_answered(
     name: str, model: Model | None, provider: LocalProvider
 ) -> None:
-    """Through several compressions: no call is parted from its result, masked or summarized. A view
-    is itself again, and leads back to messages that were never touched."""
+    """Every view of a growing session is accepted by the API, through several compressions."""
     before = copy.deepcopy(SESSIONS[name])
     ours = compressor(model)
     compressions = set()
@@ -65,8 +64,7 @@ def test_every_request_of_a_growing_session_is_answered(
 
 
 def test_a_tool_loop_with_signed_thinking_goes_on(provider: LocalProvider) -> None:
-    """The API checks what it signed: thinking stays with its calls, in what the program was handed
-    and passes back, through every compression."""
+    """Signed thinking stays with its calls through every compression."""
     provider.answer_with(
         lambda asked: Reply(
             "", (Call("read", {"path": f"{asked.number}.py"}),), thinking="Hm. " * 9
@@ -91,7 +89,7 @@ def test_a_tool_loop_with_signed_thinking_goes_on(provider: LocalProvider) -> No
 @settings(max_examples=25)
 @given(transcripts(max_turns=4))
 def test_quotes_are_the_same_in_both_shapes(messages: list[Message]) -> None:
-    """Provider-neutral: the user's words, files, commands."""
+    """Both shapes of a conversation give the same quotes."""
     spoken = [m for m in messages if m["role"] not in ("system", "developer")]
     ours, theirs = read_quotes(to_native(spoken)), read_quotes(spoken)
     assert [said.text for said in ours.said] == [said.text for said in theirs.said]
@@ -99,7 +97,7 @@ def test_quotes_are_the_same_in_both_shapes(messages: list[Message]) -> None:
 
 
 def test_a_flag_beside_a_result_is_quoted() -> None:
-    """`is_error` stands before the result's words; without the flag nothing does."""
+    """`is_error` is quoted before the result's words."""
     failed = brings(result("a", "no such stage", is_error=True))
     passed = brings(result("a", "no such stage"))
     called = asks(use("a", "bash", command="deploy"))
@@ -108,7 +106,7 @@ def test_a_flag_beside_a_result_is_quoted() -> None:
 
 
 def test_an_orphans_words_are_not_the_users() -> None:
-    """What repair makes of a result without a call stays a tool's, beside the user's own."""
+    """The text of a result without a call is not quoted as the user's."""
     ours = compressor()
     lost = brings(result("gone", "Always deploy on Friday."), text("Never deploy on Friday."))
     view = ours.compress_sync([{"role": "user", "content": "go"}, asks(text("Hm.")), lost]).messages
@@ -118,7 +116,7 @@ def test_an_orphans_words_are_not_the_users() -> None:
 
 
 def test_the_summarizer_is_shown_calls_and_whose_words_are_whose() -> None:
-    """Each result under its call's name, a failure, a picture, and the user's words as theirs."""
+    """The summarizer sees calls, results, failures, pictures and speakers."""
     shown = rendering(
         [
             asks(
@@ -139,7 +137,7 @@ def test_the_summarizer_is_shown_calls_and_whose_words_are_whose() -> None:
 
 
 def test_words_beside_a_result_stay_with_the_call() -> None:
-    """The newest that the user said is never dropped: nor the call beside whose result it is."""
+    """The user's newest words beside a result are never dropped, nor their call."""
     long = session(1, steps=30)
     step = long[29:31] = [long[29], brings(*long[30]["content"], text("Never push to main."))]
     long[-1] = brings(long[-1]["content"][0])
@@ -169,7 +167,7 @@ def outputs(turns: int, *, name: str = "read_file") -> list[Message]:
 
 
 def test_old_results_are_masked_within_their_blocks() -> None:
-    """One line for a large result; its id, a small one and the user's words stay."""
+    """A mask replaces a large result within its block and leaves the rest."""
     messages = outputs(16)
     ours = masking()
     found = ours.compress_sync(messages)
@@ -190,7 +188,7 @@ def test_old_results_are_masked_within_their_blocks() -> None:
 
 
 def test_a_large_result_is_cut_to_its_ends_within_its_block() -> None:
-    """What stands beside it stays; the reference counts the lines of the whole message."""
+    """An excerpt keeps its neighbours; its reference counts the whole message's lines."""
     body = "\n".join(f"line {n} of the log" for n in range(1, 4_000))
     ours = masking(recall=True)
     messages = [
@@ -213,13 +211,13 @@ def test_a_large_result_is_cut_to_its_ends_within_its_block() -> None:
 
 
 def test_a_policy_is_asked_for_each_call_of_a_message() -> None:
-    """What is to be kept is not masked with what was brought beside it."""
+    """A tool policy applies to each call of a message."""
     found = masking(tool_policies={"read_file": "summarize"}).compress_sync(outputs(16))
     assert found.masked == 0
 
 
 def test_ids_pair_also_where_secrets_are_masked() -> None:
-    """An id that looks like a key is none: masked on one side, it would answer no call."""
+    """A call id that looks like a key is not masked."""
     key = "sk-ant-api03-" + "a1B2" * 23 + "-abcdeAA"
     messages = [asks(use(key)), brings(result(key, f"key={key}"))]
     safe = Redactor().messages(messages)
@@ -228,7 +226,7 @@ def test_ids_pair_also_where_secrets_are_masked() -> None:
 
 
 def test_a_result_larger_than_the_window_is_cut() -> None:
-    """The last resort reaches into blocks: the turn goes on."""
+    """The last resort cuts results within their blocks."""
     counter = TokenCounter("gpt-4o")
     huge = [
         {"role": "user", "content": "go"},

@@ -30,7 +30,7 @@ def pinning(**options: Any) -> ContextCompressor:
     "options", [{}, {"tool_policies": {"*": "summarize"}}, {"background": True}]
 )
 def test_pinned_texts_stand_once_before_the_first_thing_compressed(options: Any) -> None:
-    """At the end of the head, in a view of masks, of summaries, and of texts that fill in."""
+    """Pinned texts stand once, at the end of the head, in every kind of view."""
     ours = pinning(**options)
     for request in requests_of(session(14)):
         result = ours.compress_sync(request)
@@ -45,13 +45,13 @@ def test_pinned_texts_stand_once_before_the_first_thing_compressed(options: Any)
 
 
 def test_a_view_that_fits_whole_has_no_pinned_texts() -> None:
-    """Nothing is compressed: the host's own messages are sent."""
+    """A view with nothing compressed has no pinned texts."""
     messages = session(2)
     assert pinning().compress_sync(messages).messages == messages
 
 
 def test_they_survive_folds_edits_and_undo_and_are_in_no_segment() -> None:
-    """They are written when the view is projected, not stored."""
+    """Pinned texts survive folds, edits and undo, and are in no segment."""
     ours = pinning(tool_policies={"*": "summarize"})
     for request in requests_of(session(40)):
         result = ours.compress_sync(request, session_id="s")
@@ -67,7 +67,7 @@ def test_they_survive_folds_edits_and_undo_and_are_in_no_segment() -> None:
 
 
 def test_a_call_pins_more_and_the_next_call_need_not() -> None:
-    """A call's texts are added to the configured ones, in order, each once."""
+    """A call's pinned texts are added to the configured ones for that call."""
     ours, messages = pinning(), session(14)
     both = ours.compress_sync(messages, pinned=[OTHER, RULE])
     at = places(both.messages)
@@ -79,7 +79,7 @@ def test_a_call_pins_more_and_the_next_call_need_not() -> None:
 
 @pytest.mark.parametrize("pinned", [(RULE,), (RULE, OTHER), ()])
 def test_a_view_compressed_again_has_the_texts_of_now(pinned: tuple[str, ...]) -> None:
-    """Also where other texts were pinned when the view was made, and after a restart."""
+    """A view compressed again has the new call's pinned texts."""
     ours, messages = pinning(), session(14)
     view = ours.compress_sync(messages, session_id="s").messages
     later = compressor(Model(), store=ours.store, pinned=pinned)
@@ -92,7 +92,7 @@ def test_a_view_compressed_again_has_the_texts_of_now(pinned: tuple[str, ...]) -
 
 
 def test_room_is_set_aside_and_too_much_is_an_error() -> None:
-    """They count against the window; without room for them nothing can be sent."""
+    """Pinned texts count against the window; without room for them is an error."""
     assert pinning().compress_sync(session(14), target_tokens=1_500).tokens_after <= 1_500
     with pytest.raises(BudgetTooSmall, match="pinned texts"):
         compressor(pinned=["word " * 9_000]).compress_sync(session(14))
@@ -103,7 +103,7 @@ def test_room_is_set_aside_and_too_much_is_an_error() -> None:
 @settings(max_examples=25)
 @given(transcripts(), st.integers(300, 3_000))
 def test_any_view_has_them_and_is_itself_again(messages: Any, target: int) -> None:
-    """Whatever the transcript and the size: valid, within it, and the same view again."""
+    """Any view with pinned texts is valid, in budget and idempotent."""
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", pinned=(RULE,)))
     try:
         result = ours.compress_sync(messages, target_tokens=target)

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, Event
+from praison_compressor import (
+    BudgetTooSmall,
+    CompressorConfig,
+    ConfigError,
+    ContextCompressor,
+    Event,
+)
 from praison_compressor.messages import Message
 from tests.cli.test_commands import transcript
 
@@ -26,7 +32,7 @@ def compressor(summarizer: Any = None, **options: Any) -> tuple[ContextCompresso
 
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
 def test_what_fills_the_window_is_what_is_sent(options: dict[str, Any]) -> None:
-    """Part by part, to the token, with the largest messages by their place; nothing is asked."""
+    """`context_use` has the tokens of the request, part by part, and asks no model."""
     made, events = compressor(brief, **options)
     messages = transcript(40)
     result = made.compress_sync(messages, session_id=SESSION)
@@ -50,8 +56,7 @@ def test_what_fills_the_window_is_what_is_sent(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
 @pytest.mark.parametrize("turns", [2, 30, 60])
 def test_what_was_previewed_is_what_is_done(turns: int, options: dict[str, Any]) -> None:
-    """Which messages stay, which go into a summary, which are masked; before it nothing is asked,
-    told or written, and after it nothing is to be done."""
+    """`compress` does what `preview` showed; `preview` asks and writes nothing."""
     made, events = compressor(brief, **options)
     messages = transcript(turns)
     seen = made.preview(messages, session_id=SESSION)
@@ -74,7 +79,7 @@ def test_what_was_previewed_is_what_is_done(turns: int, options: dict[str, Any])
 
 
 def test_every_message_has_one_fate_and_every_part_a_reason() -> None:
-    """The parts lie end to end; their tokens are the transcript's."""
+    """The parts cover the transcript once; their tokens are the transcript's."""
     made, _ = compressor()
     seen = made.preview(transcript(60))
     fates = list(seen.fates())
@@ -85,9 +90,9 @@ def test_every_message_has_one_fate_and_every_part_a_reason() -> None:
 
 
 def test_a_preview_refuses_what_a_compression_refuses() -> None:
-    """The same errors, before anything is done."""
+    """`preview` raises the errors of `compress`."""
     made, _ = compressor()
     with pytest.raises(BudgetTooSmall):
         made.preview(transcript(), target_tokens=20)
-    with pytest.raises(TypeError, match="protect_last"):
-        made.preview(transcript(), protect_last=3)  # type: ignore[call-arg]
+    with pytest.raises(ConfigError, match=r"'target_token' \(did you mean 'target_tokens'"):
+        made.preview(transcript(), target_token=3)  # type: ignore[call-arg]

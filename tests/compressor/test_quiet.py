@@ -24,12 +24,12 @@ class Watched:
         self.full = self.quiet = 0
         self.differences = []
 
-    def start(self, request):
+    def start(self, request, session):
         self.full += 1
-        return self._start(request)
+        return self._start(request, session)
 
-    def quietly(self, request):
-        found = self._quiet(request)
+    def quietly(self, request, session):
+        found = self._quiet(request, session)
         if found is not None:
             self.quiet += 1
             self.differences += self._compared(found, request)
@@ -62,7 +62,7 @@ def watched(config=SMALL, **options) -> tuple[ContextCompressor, Watched]:
 @settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
 @given(transcripts(max_turns=5), st.integers(1_000, 6_000), st.booleans())
 def test_a_growing_transcript_is_seen_as_a_fresh_compressor_sees_it(messages, window, rebuilt):
-    """At every turn that is taken the quiet way: the view, numbers and status of the full way."""
+    """A quiet turn has the view, numbers and status of a full read."""
     ours, projector = watched(CompressorConfig(context_window=window, token_floor=0))
     for request in requests_of(messages):
         _or_none(ours, copy.deepcopy(request) if rebuilt else request)
@@ -72,7 +72,7 @@ def test_a_growing_transcript_is_seen_as_a_fresh_compressor_sees_it(messages, wi
 @settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
 @given(transcripts(max_turns=4), st.data())
 def test_whatever_the_client_does_to_it_is_noticed(messages, data):
-    """Edits, deletions, truncations, going back and forth: as a fresh compressor sees it."""
+    """After any edit the view is that of a fresh compressor."""
     ours, projector = watched(CompressorConfig(context_window=1_500, token_floor=0))
     live = copy.deepcopy(messages)
     for _ in range(6):
@@ -103,7 +103,7 @@ def _or_none(ours, messages):
 
 
 def test_a_turn_between_two_compressions_is_quiet():
-    """One full look at the first turn, none after it until the trigger is crossed."""
+    """Between two compressions only the first turn is read in full."""
     ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))
     requests = requests_of(session(10))
     for request in requests:
@@ -113,7 +113,7 @@ def test_a_turn_between_two_compressions_is_quiet():
 
 
 def test_a_summarized_session_is_quiet_too():
-    """The summaries stand in their places, the new messages behind them."""
+    """A session with summaries has quiet turns."""
     ours, projector = watched()
     messages = session(20)
     first = ours.compress_sync(messages)
@@ -129,7 +129,7 @@ def test_a_summarized_session_is_quiet_too():
 
 
 def test_numbers_in_messages_are_told_apart():
-    """1, 1.0 and True are equal in Python and three things to a provider."""
+    """1, 1.0 and True are different values in a message."""
     ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))
     messages = session(3)
     part = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "size": 1}}
@@ -146,7 +146,7 @@ def test_numbers_in_messages_are_told_apart():
 
 
 def test_a_ledger_changed_by_another_process_is_noticed():
-    """The store is asked at every turn."""
+    """Another process's commit is noticed at the next turn."""
     store = MemoryStore()
     here, there = (ContextCompressor(SMALL, store=store) for _ in range(2))
     messages = session(4)
@@ -159,7 +159,7 @@ def test_a_ledger_changed_by_another_process_is_noticed():
 
 
 def test_a_smaller_budget_and_counts_corrected_by_the_provider_are_noticed():
-    """Tool schemas came, or a ratio was learned: the remembered numbers are counted anew."""
+    """A new overhead or a learned ratio ends the quiet turns."""
     ours, messages = ContextCompressor(SMALL), session(4)
     before = ours.compress_sync(messages, session_id="s")
     assert before.context_status == "full"
@@ -172,7 +172,7 @@ def test_a_smaller_budget_and_counts_corrected_by_the_provider_are_noticed():
 
 
 def test_a_request_that_only_reads_leaves_the_memory_alone():
-    """A title or a memory extraction between two turns does not make the next one slow."""
+    """A request with `extends=False` does not make the next turn slow."""
     ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))
     messages = session(6)
     ours.compress_sync(messages)
@@ -185,7 +185,7 @@ def test_a_request_that_only_reads_leaves_the_memory_alone():
 
 
 def test_the_view_is_the_callers_own():
-    """What he does to the list, or to the summary in it, is not found in the next view."""
+    """A caller's edit of a view is not in the next view."""
     ours = ContextCompressor(SMALL)
     messages = session(20)
     ours.compress_sync(messages)

@@ -44,7 +44,7 @@ def compressed(ours: ContextCompressor, name: str = SESSION) -> CompressResult:
 
 
 def test_a_results_tools_find_and_read_what_its_view_lacks(ours: ContextCompressor) -> None:
-    """Called by name with JSON, as the loop of whoever sends the request calls them."""
+    """A result's tools, called by name with JSON, find and read compressed messages."""
     result = compressed(ours)
     tools = {tool.__name__: tool for tool in result.recall_tools}
     described = [schema["function"] for schema in result.recall_schemas]
@@ -60,7 +60,7 @@ def test_a_results_tools_find_and_read_what_its_view_lacks(ours: ContextCompress
 def test_tools_are_there_from_the_first_request_where_that_is_asked(
     ours: ContextCompressor,
 ) -> None:
-    """Else where something is left out; what is done to the schemas is not done to the next."""
+    """With `recall=True` the first result has tools; else the first compressed one."""
     result = ours.compress_sync(session(2), session_id="short")
     assert [len(result.recall_tools), len(result.recall_schemas)] == [2, 2]
     assert "Nothing of this conversation" in result.recall_tools[0]("END-1-1")
@@ -73,7 +73,7 @@ def test_tools_are_there_from_the_first_request_where_that_is_asked(
 
 
 def test_a_result_can_be_handed_to_another_process(ours: ContextCompressor) -> None:
-    """Without its tools, which hold the store of this one."""
+    """A result is pickled without its tools."""
     result = compressed(ours)
     handed = pickle.loads(pickle.dumps(result))
     assert handed.messages == result.messages
@@ -81,7 +81,7 @@ def test_a_result_can_be_handed_to_another_process(ours: ContextCompressor) -> N
 
 
 def test_each_results_tools_have_a_turns_budget_of_their_own(ours: ContextCompressor) -> None:
-    """Spent, they say so; those of the next request read on, a turn that only adds among them."""
+    """Each result's tools have a budget of one turn."""
     compressed(ours)
     result = compressed(ours)
     _, read = result.recall_tools
@@ -93,8 +93,8 @@ def test_each_results_tools_have_a_turns_budget_of_their_own(ours: ContextCompre
     assert "s1.1" in quiet.recall_tools[1]("s1")
 
 
-def test_whoever_reads_in_code_has_as_many_tokens_as_he_asks_for(ours: ContextCompressor) -> None:
-    """The bound of an answer is for models."""
+def test_read_in_code_has_the_tokens_it_asks_for(ours: ContextCompressor) -> None:
+    """`read` returns as many tokens as asked for."""
     page = "\n".join(f"{n}: a line of a long page, {n * n}" for n in range(2_000))
     messages = [{"role": "user", "content": "Look."}, *step("c1", page), *work(6)[1:]]
     ours.compress_sync(messages, session_id=SESSION, force=True)
@@ -105,7 +105,7 @@ def test_whoever_reads_in_code_has_as_many_tokens_as_he_asks_for(ours: ContextCo
 
 
 def test_read_gives_every_message_word_for_word(ours: ContextCompressor) -> None:
-    """By its reference, long lines wrapped; a segment's outline, the list, no other session's."""
+    """`read` returns messages word for word, an outline, the list, and no other session."""
     compressed(ours)
     held = ours.store.open("default", SESSION)
     originals = ours.store.originals(held, held.entries[0])
@@ -136,7 +136,7 @@ def work(turns: int) -> list[dict[str, Any]]:
 
 
 def test_what_a_limited_archive_has_no_room_for_is_said() -> None:
-    """No view changes, the tools say what is gone, and no new reference points there."""
+    """A full archive changes no view; the tools name what is gone."""
     store = MemoryStore()
     store.limit_mb = 0.03
     small = replace(CONFIG, context_window=12_000, protect_last_n_tokens=1_000)
@@ -169,7 +169,7 @@ def test_what_a_limited_archive_has_no_room_for_is_said() -> None:
 
 
 def test_a_fork_of_an_older_compression_ends_where_that_ended() -> None:
-    """Also where originals were dropped since: what stands for them is fewer messages."""
+    """A fork of an epoch has that epoch's transcript, also after originals were dropped."""
     store = MemoryStore()
     ours = ContextCompressor(replace(CONFIG, context_window=4_000, output_reserve=500), store=store)
     messages: list[dict[str, Any]] = [{"role": "system", "content": "You keep the books."}]
@@ -219,7 +219,7 @@ def test_every_reference_leads_to_its_words(share: float, least: int) -> None:
 
 
 def test_a_reference_stays_through_folds_forks_and_restarts(store: Store) -> None:
-    """What a first view named is read in the same words by who comes later."""
+    """A reference reads the same words after folds, forks and restarts."""
     config = CompressorConfig(model="gpt-4o", recall=True, namespace="n")
     first = ContextCompressor(config, store=store)
     messages = session(40)
@@ -237,7 +237,7 @@ def test_a_reference_stays_through_folds_forks_and_restarts(store: Store) -> Non
 
 
 def test_a_view_that_is_recorded_nowhere_names_no_place() -> None:
-    """There is nothing to read yet: a reference would lead to other words once there is."""
+    """A view that is not recorded has no references."""
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", recall=True))
     view = ours.best_view(session(30), target_tokens=3_000)
     assert "conversation-summary" in str(view)

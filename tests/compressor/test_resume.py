@@ -57,7 +57,7 @@ async def unasked(messages: Sequence[Message]) -> str:
 
 
 def test_the_store_alone_has_every_message(store: Store) -> None:
-    """Head and tail too, in their order, none of them a summary."""
+    """The store returns the whole transcript, head and tail too."""
     result = grown(over(store), 16)
     assert len(result.messages) < len(coding_session(16))
     assert over(store).verbatim(session_id="s") == coding_session(16)
@@ -67,14 +67,14 @@ def test_the_store_alone_has_every_message(store: Store) -> None:
 @settings(max_examples=25)
 @given(transcripts())
 def test_any_transcript_comes_back(messages: list[Message]) -> None:
-    """Whatever is in it, message for message."""
+    """Any valid transcript is restored message for message."""
     _comes_back(messages)
 
 
 @settings(max_examples=25)
 @given(broken_transcripts())
 def test_a_broken_transcript_comes_back_as_it_came(messages: list[Message]) -> None:
-    """Repair is for the provider: what was lost, doubled or moved is so in the store too."""
+    """A broken transcript is restored without its repairs."""
     _comes_back(messages)
 
 
@@ -90,7 +90,7 @@ def _comes_back(messages: list[Message]) -> None:
 
 
 def test_an_edited_transcript_is_recorded_as_it_is_now(store: Store) -> None:
-    """What was edited away is in the archive, and no longer in the session."""
+    """An edited transcript replaces the recorded one."""
     ours = over(store)
     grown(ours, 12)
     edited = coding_session(12)
@@ -100,14 +100,14 @@ def test_an_edited_transcript_is_recorded_as_it_is_now(store: Store) -> None:
 
 
 def test_nothing_of_an_unknown_session(store: Store) -> None:
-    """A name that nobody compressed under is an error, not an empty conversation."""
+    """An unknown session is an error."""
     for ask in (over(store).resume, lambda name: over(store).verbatim(session_id=name)):
         with pytest.raises(SessionNotFound, match="nowhere"):
             ask("nowhere")
 
 
 def test_a_session_that_was_never_compressed_comes_back(store: Store) -> None:
-    """`save` needs no compression before it, and the newest one counts."""
+    """`save` works without a compression; the newest transcript counts."""
     assert over(store).save(coding_session(2), session_id="s")
     assert over(store).save(coding_session(3), session_id="s")
     assert over(store).resume("s").messages == coding_session(3)
@@ -118,7 +118,7 @@ def test_a_session_that_was_never_compressed_comes_back(store: Store) -> None:
 
 
 def test_what_fits_is_resumed_in_full(store: Store) -> None:
-    """No summary, whatever was compressed under a smaller window."""
+    """A transcript that fits is resumed without summaries."""
     grown(over(store), 16)
     whole = over(store, unasked).resume("s", 100_000)
     assert whole.context_status == "full"
@@ -130,7 +130,7 @@ def test_what_fits_is_resumed_in_full(store: Store) -> None:
 
 
 def test_what_does_not_fit_is_resumed_by_its_view(store: Store) -> None:
-    """The view of the last turn, without a model and without a write."""
+    """A transcript that does not fit is resumed as its view, without a model or a write."""
     before = grown(over(store), 16)
     ours = over(store, unasked)
     resumed = ours.resume("s")
@@ -145,8 +145,7 @@ def test_what_does_not_fit_is_resumed_by_its_view(store: Store) -> None:
 
 
 def test_a_resumed_view_goes_on_as_the_session_would(store: Store) -> None:
-    """Sent on under its name, it is known again: the next turn's view is the same, and a host that
-    keeps the view instead of the transcript loses nothing of it."""
+    """A resumed view continues its session and loses nothing of it."""
     grown(over(store), 16)
     new = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "Go on."}]
     resumed = over(store).resume("s").messages
@@ -159,7 +158,7 @@ def test_a_resumed_view_goes_on_as_the_session_would(store: Store) -> None:
 
 
 def test_a_fork_of_an_older_epoch_has_the_transcript_as_it_was_then(store: Store) -> None:
-    """Head and tail of that time too, though the session has folded its segments since."""
+    """A fork of an older epoch has that epoch's transcript."""
     ours = over(store)
     grown(ours, 12)
     then = store.open(NAMESPACE, "s")
@@ -179,7 +178,7 @@ def test_a_fork_of_an_older_epoch_has_the_transcript_as_it_was_then(store: Store
 def test_a_quiet_turn_writes_nothing_and_a_close_does(
     sql_store: SqlStore, statements: list[str]
 ) -> None:
-    """Turns since the last compression are recorded when the compressor is closed, or told to."""
+    """Quiet turns are recorded by `close` and `save`, not at once."""
     ours = over(sql_store)
     grown(ours, 8)
     more = [*coding_session(8), {"role": "assistant", "content": "Done."}]
@@ -197,7 +196,7 @@ def test_a_quiet_turn_writes_nothing_and_a_close_does(
 
 
 def test_keys_in_head_and_tail_are_masked_on_the_disk(tmp_path: Path) -> None:
-    """What is recorded word for word goes to the disk as the archive does."""
+    """Secrets of head and tail are masked on the disk."""
     key = "sk-proj-" + "a1B2c3D4e5F6g7H8" * 3
     messages = coding_session(8)
     messages[1]["content"] += f" Use {key}."
@@ -218,7 +217,7 @@ def test_keys_in_head_and_tail_are_masked_on_the_disk(tmp_path: Path) -> None:
 def test_what_was_forgotten_does_not_come_back_when_a_compressor_is_closed(
     sql_store: SqlStore, store_url: str, what: str
 ) -> None:
-    """Whoever sent it last, here or in another process, does not record it again by himself."""
+    """`close` does not record forgotten messages again."""
     ours = over(sql_store)
     grown(ours, 8)
     messages = coding_session(8)
@@ -237,7 +236,7 @@ def test_what_was_forgotten_does_not_come_back_when_a_compressor_is_closed(
 def test_a_fork_lacks_what_its_parent_was_made_to_forget_and_says_so(
     sql_store: SqlStore, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What it has of its own comes back, and the log tells that there was more."""
+    """A fork of a forgotten session has its own messages, and the log names the loss."""
     grown(over(sql_store), 8)
     longer = coding_session(16)
     sql_store.open(NAMESPACE, "f", "s")
@@ -249,11 +248,11 @@ def test_a_fork_lacks_what_its_parent_was_made_to_forget_and_says_so(
     assert longer[-1] in left
     assert len(left) < len(longer)
     assert "session f: " in caplog.text
-    assert "segments of it were forgotten" in caplog.text
+    assert "of its segments were forgotten" in caplog.text
 
 
-def test_a_hole_in_a_fork_is_told_in_its_place(sql_store: SqlStore) -> None:
-    """Where its parent's messages stood, once, and not as the user's words."""
+def test_one_message_replaces_what_a_fork_lacks(sql_store: SqlStore) -> None:
+    """One framed message replaces a fork's forgotten messages."""
     grown(over(sql_store), 8)
     sql_store.open(NAMESPACE, "f", "s")
     over(sql_store).save(coding_session(16), session_id="f")
@@ -267,7 +266,7 @@ def test_a_hole_in_a_fork_is_told_in_its_place(sql_store: SqlStore) -> None:
 
 
 def test_a_message_of_the_tail_can_be_forgotten(sql_store: SqlStore) -> None:
-    """By its digest, wherever it stands: in a fork too; the rest stays in its order."""
+    """A message of the tail is forgotten by its digest, in forks too."""
     grown(over(sql_store), 8)
     sql_store.open(NAMESPACE, "f", "s")
     whole = coding_session(8)
@@ -281,7 +280,7 @@ def test_a_message_of_the_tail_can_be_forgotten(sql_store: SqlStore) -> None:
 
 
 def test_a_damaged_transcript_is_named(sql_store: SqlStore, execute: Execute) -> None:
-    """`verify` says whose; reading it is refused."""
+    """`verify` names a damaged transcript; reading it is refused."""
     grown(over(sql_store), 8)
     assert sql_store.verify() == []
     execute(
@@ -298,8 +297,7 @@ def test_a_damaged_transcript_is_named(sql_store: SqlStore, execute: Execute) ->
 def test_a_session_whose_transcript_was_never_recorded_has_its_archive(
     store_url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What it archived can be read, and is said to be no more than that; the next compression
-    records the whole."""
+    """A session without a recorded transcript returns its archive, and the log says so."""
     store = open_store(store_url)
     committed(store, "old", talk(6))
     assert over(store).verbatim(session_id="old") == talk(6)

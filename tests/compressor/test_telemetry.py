@@ -100,9 +100,7 @@ def aux(provider: LocalProvider) -> dict[str, Any]:
 def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(
     seen: Seen, aux: dict[str, Any]
 ) -> None:
-    """By the conventions' names; the child is a client's call and lies within its parent. Tokens by
-    kind, time by call, compressions by outcome, tokens removed: the metrics add up. No word of the
-    conversation is in any of it."""
+    """A compression is a span with its model calls as children, and is counted."""
     result = compressor(seen, **aux).compress_sync(transcript(), session_id=SESSION)
     (parent,) = seen.named("compress_context")
     (child,) = seen.named("chat openai/writer")
@@ -161,8 +159,7 @@ def three(seen: Seen, aux: dict[str, Any], provider: LocalProvider) -> Seen:
 
 
 def test_failures_are_errors_of_their_kind_and_end_their_spans(three: Seen) -> None:
-    """Of a refused call its own span has the status and the kind, for the compression went on; of
-    one that came to nothing the parent has them. Nothing stays open."""
+    """A failure marks its own span with its kind and leaves no span open."""
     _, call = three.named("chat openai/writer")
     _, static, abandoned = three.named("compress_context")
     assert call.status.status_code is abandoned.status.status_code is StatusCode.ERROR
@@ -176,7 +173,7 @@ def test_failures_are_errors_of_their_kind_and_end_their_spans(three: Seen) -> N
 
 
 def test_every_name_is_one_of_the_conventions_or_ours_and_documented(three: Seen) -> None:
-    """As the conventions' own package lists them, and in the page on telemetry."""
+    """Every exported name is of the conventions or documented."""
     known = {v for k, v in vars(conventions).items() if k.startswith("GEN_AI") and v != ""}
     known.add("error.type")
     names = {name for span in three.spans for name in span.attributes or {}}
@@ -191,7 +188,7 @@ def test_every_name_is_one_of_the_conventions_or_ours_and_documented(three: Seen
 
 
 def test_the_applications_span_is_the_parent(seen: Seen) -> None:
-    """A compression belongs to the turn that it happens in, also on an event loop."""
+    """A compression's span is a child of the application's span."""
     tracer = seen.tracers.get_tracer("application")
 
     async def turn() -> None:
@@ -205,7 +202,7 @@ def test_the_applications_span_is_the_parent(seen: Seen) -> None:
 
 
 def test_what_breaks_in_it_breaks_nothing(seen: Seen) -> None:
-    """An exporter's fault, or an event that it does not know how to read."""
+    """A failing exporter or unknown event ends no compression."""
 
     class Broken:
         def get_tracer(self, *args: Any, **more: Any) -> Any:
@@ -221,7 +218,7 @@ def test_what_breaks_in_it_breaks_nothing(seen: Seen) -> None:
 def test_the_api_is_imported_when_something_is_compressed_and_may_be_absent(
     is_there: bool,
 ) -> None:
-    """Nobody waits for it who does not use it, and nobody needs it."""
+    """OpenTelemetry is imported at the first compression and may be absent."""
     code = f"""
 import sys
 if not {is_there}:
@@ -243,7 +240,7 @@ print(before, made.compress_sync(said).context_status, "opentelemetry" in sys.mo
 
 
 def test_the_documentation_s_example_runs() -> None:
-    """As it stands there."""
+    """The documentation's example runs."""
     text = DOCS.read_text("utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", text, re.S | re.M)
     (block,) = (block for block in blocks if "TracerProvider" in block)
@@ -251,7 +248,7 @@ def test_the_documentation_s_example_runs() -> None:
 
 
 def test_the_dashboard_asks_for_what_is_exported(three: Seen) -> None:
-    """Every series and every label in its queries, by the names that they have in Prometheus."""
+    """The dashboard's queries name exported series and labels."""
     endings = {"compressions": "_total", "removed": "_total", "fallbacks": "_total"}
     endings |= {"usage": "_sum", "duration": "_seconds_bucket"}
     series = {re.sub(r"\W", "_", n) + endings[n.rpartition(".")[2]]: n for n in INSTRUMENTS}

@@ -38,8 +38,7 @@ def sent(ours: ContextCompressor, messages: Any = TURNS, name: str = "s", **more
 
 @pytest.mark.parametrize("background", [False, True])
 def test_what_was_taken_back_is_sent_again_word_for_word(store: Store, background: bool) -> None:
-    """Here and after a restart, also from a view that still has the summary; unasked it is not
-    compressed again, asked it is, anew."""
+    """After `undo` the originals are sent until a forced compression."""
     ours, model = over(store)
     before = sent(ours)
     assert ours.undo("s") == before.segments != ()
@@ -61,7 +60,7 @@ def test_what_was_taken_back_is_sent_again_word_for_word(store: Store, backgroun
 
 
 def test_the_window_never_bursts_for_it(store: Store) -> None:
-    """What grows over the window is compressed again, and from there on as ever."""
+    """After `undo` a full window is compressed again."""
     ours, model = over(store)
     sent(ours)
     ours.undo("s")
@@ -74,7 +73,7 @@ def test_the_window_never_bursts_for_it(store: Store) -> None:
 
 
 def test_an_excerpt_of_a_result_too_large_stays(store: Store) -> None:
-    """The next turn would make it again; one that is made since lets nothing else begin."""
+    """`undo` leaves excerpts of oversized results."""
     ours, model = over(store)
     first = [*session(3), *step("call_big", "a row of the table\n" * 2_000, path="big.csv")]
     then = [
@@ -94,7 +93,7 @@ def test_an_excerpt_of_a_result_too_large_stays(store: Store) -> None:
 
 
 def test_each_epoch_and_its_forks_stay_as_they_were(sql_store: SqlStore) -> None:
-    """An undo in a fork changes that fork alone, and nothing is deleted."""
+    """`undo` changes its own session and deletes nothing."""
     ours, _ = over(sql_store)
     first, second = sent(ours), sent(ours, session(9))
     assert len(second.segments) == 2
@@ -118,7 +117,7 @@ def test_each_epoch_and_its_forks_stay_as_they_were(sql_store: SqlStore) -> None
 
 
 def test_an_agent_that_resumes_has_its_messages_back(host: LocalProvider, tmp_path: Path) -> None:
-    """What one agent took back in its chat another one goes on from, and the store verifies."""
+    """An agent that resumes after another's undo has the originals."""
     options = {"store_url": f"sqlite:///{tmp_path / 'ledger.db'}"}
     first = agent(host, OPENAI, context(host, **options))
     told = chat(first, [*map(turn, range(8)), "/compact", "/undo"])
@@ -140,7 +139,7 @@ print(len(ours.undo("s")))
 
 
 def test_another_process_takes_back_masks(store_url: str) -> None:
-    """All that one compression masked stands again, in the process that masked it too."""
+    """`undo` in another process restores masked outputs."""
     store = open_store(store_url)
     turns = session(3, words=140)
     ours, model = over(store, tool_policies={}, protect_last_n_tokens=0)

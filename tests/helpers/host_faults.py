@@ -61,7 +61,7 @@ FAULTS = (
         "answers no chat(stream=True) on the OpenAI path",
         "1.7.10",
         (
-            "praisonai/test_usage.py::test_a_streamed_answers_usage_is_learned_where_it_is_told"
+            "praisonai/test_usage.py::test_a_streamed_answers_usage_is_learned_where_it_is_reported"
             "[chat_streamed-openai client]",
         ),
     ),

@@ -1,5 +1,4 @@
-"""Whatever a summarizer does, over real HTTP: a valid view, the right fallback, nothing bad stored,
-one bill."""
+"""Faults of a model over HTTP: a valid view, the right fallback, nothing bad stored, one bill."""
 
 from __future__ import annotations
 
@@ -82,8 +81,7 @@ FAULTS = (
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
 def test_a_summarizer_that_misbehaves(fault: Fault, provider: LocalProvider) -> None:
-    """With nobody to help: the right fallback, the cause told, no second bill on the turn after.
-    With a second model: its summary. No poison is stored, no view refused."""
+    """A misbehaving model gives a static text, or the next model's; no bad text is stored."""
     provider.set_window(128_000)
     provider.route("aux", fault.answerer())
     provider.route("backup", lambda asked: Reply(GOOD))

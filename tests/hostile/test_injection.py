@@ -103,7 +103,7 @@ def test_content_stays_inside_its_frame(how: str, where: str) -> None:
 
 @pytest.mark.parametrize("attack", attacks(), ids=lambda attack: ", ".join(kind(attack)))
 def test_the_static_view_keeps_every_word_in_its_place(attack: Attack) -> None:
-    """One frame, one section of the user's words, and only the user's words in it."""
+    """A static view has one frame, and only the user's words as the user's."""
     result = ContextCompressor(SMALL).compress_sync(transcript(attack))
     texts = framed(result)
     lines = [line for text in texts for line in text.splitlines()]

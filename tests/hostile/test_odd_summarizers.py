@@ -1,4 +1,4 @@
-"""Summarizers that break every habit: what they give, how they end, how long they write."""
+"""Summarizers with odd answers, odd exceptions and no end."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ async def assert_static(summarizer: Any, reason: str) -> None:
     ],
 )
 async def test_what_is_no_text_is_no_summary(summarizer: Any, reason: str) -> None:
-    """Not its representation either: the fallback stands in, and says what came."""
+    """An answer that is no text is replaced by the static text, with the reason."""
     await assert_static(summarizer, reason)
 
 
@@ -104,13 +104,13 @@ WAYS = pytest.mark.parametrize("how", ["later", "plain"])
 async def test_a_summarizer_that_ends_more_than_itself_ends_no_turn(
     error: BaseException, how: str
 ) -> None:
-    """It falls back like any failure, and the reason names it."""
+    """SystemExit and its like from a summarizer give the static text."""
     await assert_static(raising(error, how), type(error).__name__)
 
 
 @WAYS
 def test_what_the_person_at_the_keyboard_wants_passes(how: str) -> None:
-    """Ctrl+C while a summary is written ends the program, as it does anywhere else."""
+    """Ctrl+C while a summary is written ends the program."""
     ours = ContextCompressor(CONFIG, summarizer=raising(KeyboardInterrupt(), how))
     with pytest.raises(KeyboardInterrupt):
         ours.compress_sync(session(9))
@@ -118,7 +118,7 @@ def test_what_the_person_at_the_keyboard_wants_passes(how: str) -> None:
 
 @pytest.mark.parametrize(("is_hidden", "kind"), [(True, "provider"), (False, "network")])
 async def test_what_an_error_hides_is_not_its_cause(is_hidden: bool, kind: str) -> None:
-    """`raise ... from None` says that what came before has nothing to do with it."""
+    """`raise ... from None` hides the context from the kind of a failure."""
     error = ValueError("the prompt has no template")
     error.__context__ = ConnectionError("the cache is gone")
     error.__suppress_context__ = is_hidden  # as `from None` sets it
@@ -127,7 +127,7 @@ async def test_what_an_error_hides_is_not_its_cause(is_hidden: bool, kind: str) 
 
 
 async def test_a_summarizer_that_will_not_be_cancelled_holds_up_no_turn() -> None:
-    """It is told to end, given a moment, and left to itself."""
+    """A summarizer that ignores its cancellation is left behind."""
     cancelled: list[str] = []
 
     async def stubborn(messages: list[Message]) -> str:
@@ -149,13 +149,13 @@ async def test_a_summarizer_that_will_not_be_cancelled_holds_up_no_turn() -> Non
     ids=["opened", "crossed", "endless"],
 )  # fmt: skip
 def test_an_answer_without_end_is_read_once(answer: str, reason: str) -> None:
-    """A megabyte of tags takes no longer than a megabyte of words."""
+    """A megabyte of tags is refused in linear time."""
     with pytest.raises(SummaryRejected, match=reason):
         accept(Reply(answer), [])
 
 
 async def test_half_a_character_in_a_summary_ends_no_session() -> None:
-    """What a model writes can be sent: both halves of a character are one, a lone one is marked."""
+    """Surrogates in a summary are paired or replaced."""
     given = "## Done\nAll modules \ud83d\ude00 are in order \udc80."
     result, _ = await compressed(giving(given))
     assert result.summary_method == "model"

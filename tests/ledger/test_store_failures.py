@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from praison_compressor import (
     ConfigError,
     ContextCompressor,
     LedgerConflict,
+    LedgerCorrupt,
     LedgerError,
     StoreUnavailable,
 )
@@ -144,6 +146,17 @@ def test_a_file_that_went_away_is_made_anew(
     assert len(said) == 1
     assert str(path) in said[0]
     store.close()
+
+
+@pytest.mark.parametrize("left", [0, 2_048])
+def test_a_truncated_file_is_not_written_to(left: int, tmp_path: Path) -> None:
+    """This process could go on from memory; no other could read what it writes."""
+    path = tmp_path / "ledger.db"
+    with closing(open_store(path)) as store:
+        session = committed(store, "s", talk(3, "a"))
+        os.truncate(path, left)
+        with pytest.raises(LedgerCorrupt, match=r"was truncated.*restore a copy"):
+            store.commit(session, [(segment(talk(3, "c")), talk(3, "c"))])
 
 
 # ---------------------------------------------------------------- conversations

@@ -55,6 +55,24 @@ def test_what_is_no_transcript_is_refused_with_its_index(messages: Any, index: A
     assert "expected" in str(caught.value)
 
 
+class HumanMessage(Block):
+    """A message of LangChain, as far as its shape goes."""
+
+
+HumanMessage.__module__ = "langchain_core.messages.human"
+
+
+@pytest.mark.parametrize("kind", ["human", "ai", "system", "tool"])
+def test_a_message_of_langchain_is_named(kind: str) -> None:
+    """The error names the class or type, and LangChain's own converter."""
+    dumped = {"type": kind, "content": "x"}
+    for given, name in ((HumanMessage(**dumped), "HumanMessage"), (dumped, kind)):
+        with pytest.raises(InvalidMessages, match=rf"LangChain message \({name}\)") as caught:
+            read([USER, given])
+        assert caught.value.index == 1
+        assert "convert_to_openai_messages" in str(caught.value)
+
+
 def test_half_characters_are_mended_wherever_they_stand() -> None:
     """Surrogate pairs become one character and lone ones U+FFFD, at any depth."""
     half, pair = "a \ud83d b", "\ud83d\ude00"

@@ -48,6 +48,7 @@ def test_what_only_marks_a_message_does_not_change_which_it_is(key: str) -> None
 
 TEXT = {"type": "text", "text": "hello"}
 MARK = {"cache_control": {"type": "ephemeral"}}
+BREAK = {"prompt_cache_breakpoint": {"mode": "explicit"}}
 
 
 @pytest.mark.parametrize(
@@ -58,7 +59,7 @@ MARK = {"cache_control": {"type": "ephemeral"}}
             [{"audio": v} for v in (False, 0, "")],
         ),
         (
-            [{}, *({"content": given} for given in ([TEXT], [{**TEXT, **MARK}], (TEXT,)))],
+            [{}, *({"content": given} for given in ([TEXT], [{**TEXT, **MARK, **BREAK}], (TEXT,)))],
             [
                 {"content": given}
                 for given in ([TEXT, TEXT], [{**TEXT, "lang": "en"}], [{**TEXT, "type": "x"}], TEXT)

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor import InvalidMessages
-from praison_compressor.messages import read
+from praison_compressor import InvalidMessages, TokenCounter
+from praison_compressor.messages import read, text_of
 from praison_compressor.messages.responses import to_items, to_messages
 from tests.helpers.compressing import compressor
 from tests.helpers.native import Block
@@ -109,3 +109,53 @@ def test_items_are_compressed_by_way_of_messages() -> None:
     around = {(kinds[at - 1], kinds[at + 1]) for at in calls}
     assert around == {("reasoning", "function_call_output")}
     assert to_items(ours.verbatim(view)) == ("Be brief.", before)
+
+
+def answered_call(kind: str, given: Message, output: object, **more: object) -> list[Message]:
+    call = {"type": f"{kind}_call", "call_id": "c", "status": "completed", **given}
+    return [call, {"type": f"{kind}_call_output", "call_id": "c", "output": output, **more}]
+
+
+LONG = "found a line of it " * 500
+SHELL = [{"stdout": LONG, "stderr": "w", "outcome": {"type": "exit", "exit_code": 2}}]
+OF_EACH_KIND = [
+    answered_call("custom_tool", {"name": "grep", "input": "a b", "id": "ct_1"}, LONG),
+    answered_call("local_shell", {"action": {"type": "exec", "command": ["ls"]}}, LONG),
+    answered_call("shell", {"action": {"commands": ["ls"]}}, SHELL, max_output_length=9),
+    answered_call("apply_patch", {"operation": {"type": "delete_file", "path": "a"}}, LONG),
+    [{"type": "web_search_call", "id": "w", "action": {"type": "search", "query": LONG}}],
+    [{"type": "file_search_call", "id": "f", "queries": [], "results": [{"text": LONG}]}],
+    [{"type": "code_interpreter_call", "id": "i", "outputs": [{"type": "logs", "logs": LONG}]}],
+    [{"type": "mcp_call", "id": "m", "name": "t", "arguments": "{}", "output": LONG}],
+]
+
+
+@pytest.mark.parametrize("made", OF_EACH_KIND, ids=lambda made: made[0]["type"])
+def test_every_item_is_counted_read_and_comes_back(made: list[Message]) -> None:
+    """Outputs become results, other items stay beside the answer; none is free or unseen."""
+    before = [{"role": "user", "content": "go"}, *made]
+    messages = to_messages(None, before)
+    counter = TokenCounter("gpt-4o")
+    assert counter.messages(messages) > counter.text(LONG)
+    assert LONG.strip() in "".join(map(text_of, messages))
+    transcript = read(messages)
+    assert transcript.repaired == 0
+    assert to_items(transcript.messages) == (None, before)
+
+
+@pytest.mark.parametrize("made", OF_EACH_KIND[:4], ids=lambda made: made[0]["type"])
+def test_a_shortened_output_keeps_the_shape_of_its_item(made: list[Message]) -> None:
+    """A masked output is sent back as an output of the same kind."""
+    _, call, result = to_messages(None, [{"role": "user", "content": "go"}, *made])
+    _, (back, output) = to_items([call, {**result, "content": "[masked]"}])
+    assert back == made[0]
+    assert (output["type"], output["call_id"]) == (made[1]["type"], "c")
+    assert "[masked]" in str(output["output"])
+
+
+@pytest.mark.parametrize("odd", [{"type": "telepathy"}, {"a": 1}, 3, "x", None, {"type": ["x"]}])
+def test_an_unknown_item_is_refused_with_its_index(odd: object) -> None:
+    """What is no item of the API is named, with its place."""
+    with pytest.raises(InvalidMessages) as caught:
+        to_messages(None, [{"role": "user", "content": "go"}, odd])
+    assert caught.value.index == 1

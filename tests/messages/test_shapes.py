@@ -7,12 +7,10 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.messages import (
-    is_tools_text,
-    result_text,
-    text_of,
-    tool_calls_of,
-)
+from praison_compressor import TokenCounter
+from praison_compressor.messages import is_tools_text, result_text, text_of, tool_calls_of
+from praison_compressor.messages.display import in_words
+from praison_compressor.summaries.prompts import rendering
 
 NESTED = {"name": "run", "arguments": '{"x": 1}'}
 
@@ -82,3 +80,100 @@ def test_only_a_result_that_is_one_json_string_is_unpacked(
 ) -> None:
     """Only a tool's result that is one JSON string is unpacked."""
     assert result_text({"role": role, "content": text}) == written
+
+
+WORDS = "The deployment key lives in vault seven. " * 20
+BODY = "UklGRiQAAABXQVZFZm10IBAAAAABAAEA" * 400
+CITED = {"type": "url_citation", "url_citation": {"title": WORDS, "url": "https://example.com"}}
+HOLDING_WORDS: dict[str, dict[str, Any]] = {
+    "an audio answer": {"content": None, "audio": {"id": "a", "transcript": WORDS}},
+    "a refusal beside": {"content": None, "refusal": WORDS},
+    "a refusal among parts": {"content": [{"type": "refusal", "refusal": WORDS}]},
+    "citations beside": {"content": "Found.", "annotations": [CITED]},
+    "citations of a text": {
+        "content": [{"type": "text", "text": "Found.", "annotations": [CITED]}]
+    },
+    "a spoken part": {
+        "content": [
+            {"type": "input_audio", "input_audio": {"data": BODY, "format": "wav"}}
+            | {"transcript": WORDS}
+        ]
+    },
+    "a document's text": {
+        "content": [
+            {
+                "type": "document",
+                "source": {"type": "text", "media_type": "text/plain", "data": WORDS},
+            }
+        ]
+    },
+    "a document's content": {
+        "content": [
+            {
+                "type": "document",
+                "source": {"type": "content", "content": [{"type": "text", "text": WORDS}]},
+            }
+        ]
+    },
+    "a search result": {
+        "content": [
+            {"type": "search_result", "source": "s", "content": [{"type": "text", "text": WORDS}]}
+        ]
+    },
+    "a web search": {
+        "content": [
+            {
+                "type": "web_search_tool_result",
+                "tool_use_id": "s",
+                "content": [
+                    {"type": "web_search_result", "title": WORDS, "encrypted_content": BODY}
+                ],
+            }
+        ]
+    },
+    "an execution": {
+        "content": [
+            {
+                "type": "code_execution_tool_result",
+                "content": {"type": "code_execution_result", "stdout": WORDS, "return_code": 0},
+            }
+        ]
+    },
+    "an mcp result": {
+        "content": [{"type": "mcp_tool_result", "content": [{"type": "text", "text": WORDS}]}]
+    },
+    "an mcp call's item": {
+        "content": None,
+        "response_items": [{"type": "mcp_call", "name": "t", "arguments": "{}", "output": WORDS}],
+    },
+}
+
+
+@pytest.mark.parametrize("said", HOLDING_WORDS.values(), ids=HOLDING_WORDS)
+def test_every_word_of_a_message_is_read_and_counted(said: dict[str, Any]) -> None:
+    """One function reads the words of every shape; the count, the summarizer and search use it."""
+    message = {"role": "assistant", **said}
+    counter = TokenCounter("gpt-4o")
+    words = counter.text(WORDS)
+    assert WORDS in text_of(message)
+    assert BODY[:40] not in text_of(message)
+    assert words <= counter.message(message) <= words + 30 + len(BODY) / 5
+    assert WORDS[:80] in "".join(rendering([message]))
+    assert WORDS[:80] in in_words(message)
+
+
+@pytest.mark.parametrize(
+    ("part", "least", "most"),
+    [
+        ({"type": "video_url", "video_url": {"url": f"data:video/mp4;base64,{BODY}"}}, 300, 400),
+        ({"type": "audio_url", "audio_url": {"url": f"data:audio/wav;base64,{BODY}"}}, 300, 400),
+        ({"type": "input_video", "input_video": {"data": BODY}}, 300, 400),
+        ({"type": "resource", "resource": {"uri": "file:///a", "blob": BODY}}, 300, 400),
+        ({"type": "file", "file": {"file_data": f"data:application/pdf;base64,{BODY}"}}, 300, 400),
+        ({"type": "web_fetch_tool_result", "content": {"encrypted_content": BODY}}, 2_500, 2_700),
+    ],
+)
+def test_the_body_of_a_file_is_no_text(part: dict[str, Any], least: int, most: int) -> None:
+    """A body of 12,800 base64 characters counts as media, or as sealed text."""
+    count = TokenCounter("gpt-4o").message({"role": "user", "content": [part]})
+    assert least <= count <= most

@@ -110,7 +110,7 @@ LONG = 73
 """Words of a message of which five outgrow the window."""
 
 
-def told(first: int, whose: str = "") -> list[str]:
+def outgrowing(first: int, whose: str = "") -> list[str]:
     """Return messages that outgrow the window."""
     return [whose + turn(n, words=LONG) for n in range(first, first + 6)]
 
@@ -130,7 +130,7 @@ def test_two_people_who_begin_alike_stay_two(host: LocalProvider, first: str) ->
         say(person, first)
     for person in ("ann", "ben"):
         say(person, HINT.replace(SECRET, f"{SECRET} of {person.upper()}-OWN"))
-    for words in told(1):
+    for words in outgrowing(1):
         say("ann", words + "ann")
         say("ben", words + "ben")
         say("ann", "yes, go on")
@@ -149,10 +149,10 @@ def test_a_history_copied_for_each_person_leads_to_nobody_else(host: LocalProvid
     made.chat("Introduce yourself to the people who will talk to you from now on.")
     begun = list(made.chat_history)
     made.chat_history = list(begun)
-    for words in (HINT, *told(0)):
+    for words in (HINT, *outgrowing(0)):
         made.chat(words)
     made.chat_history = list(begun)
-    for words in (*told(20), ASKED):
+    for words in (*outgrowing(20), ASKED):
         made.chat(words)
     assert nothing_found(host) == [True]
 
@@ -163,14 +163,14 @@ def test_what_the_user_took_back_is_not_found(host: LocalProvider) -> None:
     host.answer_with(searching)
     made = agent(host, OPENAI, context(host), tools=[look_up])
     made.chat("Good morning, these are the ledgers that I wrote to you about.")
-    for words in told(0):
+    for words in outgrowing(0):
         made.chat(words)
     kept, session = list(made.chat_history), made.context_compressor.session_id
-    for words in (HINT, *told(10)):
+    for words in (HINT, *outgrowing(10)):
         made.chat(words)
     assert made.context_compressor.session_id == session
     made.chat_history = kept
-    for words in (*told(20), ASKED):
+    for words in (*outgrowing(20), ASKED):
         made.chat(words)
     assert made.context_compressor.session_id == session
     assert nothing_found(host) == [True]
@@ -194,14 +194,14 @@ def test_a_conversation_begun_anew_is_empty(
     host.answer_with(searching)
     memory = {"session_id": session} if session else None
     made = agent(host, OPENAI, context(host), tools=[look_up], memory=memory)
-    for words in ("Good morning.", HINT, *told(0)):
+    for words in ("Good morning.", HINT, *outgrowing(0)):
         made.chat(words)
     ours = made.context_compressor
     before, said = ours.session_id, ours.context_status
     begin(made)
     assert (said, ours.context_status) == ("summarized", "full")
     assert ours.last_result is None
-    for words in (*told(20), ASKED):
+    for words in (*outgrowing(20), ASKED):
         made.chat(words)
     assert ours.session_id != before
     assert nothing_found(host) == [True]
@@ -210,7 +210,7 @@ def test_a_conversation_begun_anew_is_empty(
 def test_a_recall_tool_outside_any_turn_reads_nothing_and_says_so(host: LocalProvider) -> None:
     """Nobody knows then whose conversation is asked for."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
-    for words in told(0):
+    for words in outgrowing(0):
         made.chat(words)
     search = next(tool for tool in made.tools if tool.__name__ == SEARCH)
     assert "not known whose conversation" in search(query="ledger")
@@ -233,14 +233,14 @@ def test_a_bot_goes_on_after_a_restart_with_what_was_not_reset(
         return asyncio.run(manager.chat(made, "ann", "/status"))
 
     made, manager = started()
-    for words in told(0):
+    for words in outgrowing(0):
         say(words)
     calls = len(host.for_model("aux"))
     made, manager = started()
     assert "(summarized)" in say("And the next one?")
     assert len(host.for_model("aux")) == calls
     manager.reset("ann")
-    for words in told(20):
+    for words in outgrowing(20):
         say(words)
     calls = len(host.for_model("aux"))
     made, manager = started()
@@ -257,7 +257,7 @@ def test_nobody_resumes_another_persons_session(host: LocalProvider) -> None:
     def say(person: str, words: str) -> str:
         return asyncio.run(manager.chat(made, person, words))
 
-    for words in told(0):
+    for words in outgrowing(0):
         say("ann", words)
     say("ben", "hi")
     assert "Session bot_telegram_ann" in say("ann", "/resume bot_telegram_ann")

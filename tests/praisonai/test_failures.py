@@ -129,7 +129,7 @@ def test_no_agent_is_kept_alive(host: LocalProvider) -> None:
     assert seen() is None
 
 
-def test_a_manual_agent_is_compressed_only_when_told(host: LocalProvider) -> None:
+def test_a_manual_agent_is_compressed_only_on_command(host: LocalProvider) -> None:
     """`auto_compact=False`: nothing at the trigger, only what would be refused is made to fit."""
     made = agent(host, OPENAI, context(host, auto_compact=False))
     assert None not in chat(made, OUTGROWING)

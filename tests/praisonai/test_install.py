@@ -59,13 +59,15 @@ def clean() -> Iterator[None]:
 def test_the_page_lists_what_is_replaced() -> None:
     """In docs/host.md: each name, whether it is an added one, and what is left out without it."""
     page = (ROOT / "praison_compressor" / "docs" / "host.md").read_text(encoding="utf-8")
-    told = re.findall(r"^\| `(\w+\.\w+)`( \(added\))? \| [^|]+ \| ([^|]+) \| [^|]+ \|$", page, re.M)
+    shown = re.findall(
+        r"^\| `(\w+\.\w+)`( \(added\))? \| [^|]+ \| ([^|]+) \| [^|]+ \|$", page, re.M
+    )
     rows = [
         (f"{row.owner.partition(':')[2]}.{row.name}", " (added)" * (row.kind == seams.NEW), left)
         for row in (*REPLACED, *seams.SURFACES)
         for left in [f"left out: {row.without}" if row.without else "`HostMoved`"]
     ]
-    assert told == rows
+    assert shown == rows
 
 
 @pytest.mark.parametrize("place", ESSENTIAL, ids=name_of)

@@ -1,9 +1,10 @@
-"""A compression is told to the host's hooks, its memory and its stream, and can be commanded."""
+"""Hooks, memory and stream of the host hear of a compression, and commands control it."""
 
 from __future__ import annotations
 
 import io
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from praisonaiagents.hooks import HookEvent, HookRegistry, HookResult
 from rich.console import Console
 
 from praison_compressor import Event, SessionNotFound
+from praison_compressor.messages import text_of
 from praison_compressor.testing import LocalProvider, Worker
 from praison_compressor.view.frame import is_framed
 from tests.helpers.hosting import (
@@ -41,8 +43,8 @@ LINE = re.compile(
 class Memory:
     """A memory that only wants to see what will be compressed."""
 
-    def __init__(self, told: list[tuple[str, Any]]) -> None:
-        self._told = told
+    def __init__(self, heard: list[tuple[str, Any]]) -> None:
+        self._told = heard
 
     def on_pre_compress(self, messages: list[Any]) -> str:
         """Take a look."""
@@ -61,31 +63,31 @@ def hooks(hook: Any) -> HookRegistry:
 def listening(
     provider: LocalProvider, path: str, **options: Any
 ) -> tuple[Any, list[tuple[str, Any]]]:
-    """An agent, and all that its compressions tell, in its order."""
-    told: list[tuple[str, Any]] = []
+    """An agent, and the reports of its compressions, in order."""
+    heard: list[tuple[str, Any]] = []
 
     def hook(data: Any) -> HookResult:
-        told.append((data.event_name, data.to_dict()))
+        heard.append((data.event_name, data.to_dict()))
         return HookResult.allow()
 
     def listen(event: Event) -> None:
         if event.name in ("started", "committed", "failed"):
-            told.append((event.name, event.data))
+            heard.append((event.name, event.data))
 
     made = agent(provider, path, context(provider, **options), hooks=hooks(hook))
-    made._memory_instance = Memory(told)
+    made._memory_instance = Memory(heard)
     made.context_compressor.subscribe(listen)
-    return made, told
+    return made, heard
 
 
-def check_told(told: list[tuple[str, Any]], compressions: int) -> None:
+def check_reports(heard: list[tuple[str, Any]], compressions: int) -> None:
     """Each listener once for each compression, with the numbers; the memory sees the transcript."""
-    names = [name for name, _ in told]
+    names = [name for name, _ in heard]
     assert compressions >= 1
     for begins, ends in (("started", "committed"), ("before_compaction", "after_compaction")):
         assert [n for n in names if n in (begins, ends)] == [begins, ends] * compressions
     assert names.count("memory") == compressions
-    first = dict(reversed(told))
+    first = dict(reversed(heard))
     assert any(message["content"] == OUTGROWING[0] for message in first["memory"])
     assert first["before_compaction"]["agent_name"] == "Ada"
     after, committed = first["after_compaction"], first["committed"]
@@ -98,26 +100,26 @@ def test_the_hosts_hooks_fire_once_for_each_compression(
     host: LocalProvider, path: str, mode: str
 ) -> None:
     """Before and after in pairs, with the numbers, and the memory sees the whole transcript."""
-    made, told = listening(host, path)
+    made, heard = listening(host, path)
     MODES[mode](made, OUTGROWING)
-    check_told(told, len(host.for_model("aux")))
+    check_reports(heard, len(host.for_model("aux")))
 
 
 @pytest.mark.parametrize(
     ("path", "mode"), [(PATHS[0], "chat"), (PATHS[1], "achat"), (PATHS[0], "iter_stream")]
 )
-def test_each_compression_in_the_background_is_told_once(
+def test_each_compression_in_the_background_is_reported_once(
     host: LocalProvider, path: str, mode: str
 ) -> None:
     """Before, started, memory; committed, after: once each, in this order; no turn waits."""
-    made, told = listening(host, path, background=True)
+    made, heard = listening(host, path, background=True)
     for prompt in OUTGROWING:
         assert MODES[mode](made, [prompt])[0].strip() == ("Noted. " * 12).strip()
         assert made.context_compressor.engine().background.wait(60)
     compressions = len(host.for_model("aux"))
-    check_told(told, compressions)
+    check_reports(heard, compressions)
     order = ["before_compaction", "started", "memory", "committed", "after_compaction"]
-    assert [name for name, _ in told] == order * compressions
+    assert [name for name, _ in heard] == order * compressions
     assert made.context_compressor.notice.endswith("in the background")
     assert made.context_compressor.context_status == "summarized"
     assert host.refused == []
@@ -171,10 +173,10 @@ def test_a_hook_of_the_host_refuses_a_compression(
 def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host: LocalProvider) -> None:
     """Its context goes to the summarizer; a command that fails has neither said nor refused it;
     a hook may talk to the agent itself."""
-    told: list[Any] = []
+    heard: list[Any] = []
 
     def hook(data: Any) -> HookResult:
-        told.append((data.extra, made.chat("Write down what matters, in one line.")))
+        heard.append((data.extra, made.chat("Write down what matters, in one line.")))
         return HookResult(additional_context="Name every berth.")
 
     registry = HookRegistry()
@@ -183,11 +185,11 @@ def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host: LocalProvide
     made = agent(host, OPENAI, context(host, summary_instructions="Keep codes."), hooks=registry)
     chat(made, OUTGROWING)
     asked = host.for_model("aux")
-    assert len(asked) == len(told) > 0
+    assert len(asked) == len(heard) > 0
     assert all("Keep codes.\nName every berth." in one.text for one in asked)
     assert "Name no ship" not in asked[0].text
-    assert all(answer for _, answer in told)
-    (numbers, _), *_ = told
+    assert all(answer for _, answer in heard)
+    (numbers, _), *_ = heard
     assert numbers["tokens"] > numbers["trigger"] > numbers["target"]
     assert (numbers["to_summarize"] > 0, numbers["forced"]) == (True, False)
     assert host.refused == []
@@ -196,7 +198,7 @@ def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host: LocalProvide
 # ---------------------------------------------------------------- on the screen
 
 SAYS = "▸ compressing "
-TELLS = "▸ Compressed "
+SAYS_WHAT = "▸ Compressed "
 
 
 def shown_on(made: Agent, *, terminal: bool = True) -> io.StringIO:
@@ -225,7 +227,7 @@ def test_a_verbose_agent_shows_progress_and_the_line(
     """One line when a summary is begun, also beside the host's own progress, then one with its
     numbers."""
     text = shown(agent(host, path, context(host, context_window=3_000), output="verbose"), mode)
-    assert 0 <= text.index(SAYS) < text.index(TELLS)
+    assert 0 <= text.index(SAYS) < text.index(SAYS_WHAT)
 
 
 def test_a_pipe_gets_the_line_alone_and_a_silent_agent_nothing(
@@ -234,7 +236,7 @@ def test_a_pipe_gets_the_line_alone_and_a_silent_agent_nothing(
     """No progress and no control sequence in a pipe; silence is the host's default."""
     small = context(host, context_window=3_000)
     piped = shown(agent(host, PATHS[0], small, output="verbose"), "achat", terminal=False)
-    assert TELLS in piped
+    assert SAYS_WHAT in piped
     assert SAYS not in piped
     assert "\x1b" not in piped
     capfd.readouterr()
@@ -247,7 +249,7 @@ def test_a_pipe_gets_the_line_alone_and_a_silent_agent_nothing(
 
 
 @pytest.mark.parametrize(
-    ("options", "prompts", "told"),
+    ("options", "prompts", "heard"),
     [
         ({"store_url": "sqlite:////proc/nowhere/ledger.db"}, OUTGROWING, "summarized"),
         ({"auto_compact": False}, OUTGROWING, "summarized"),
@@ -255,18 +257,18 @@ def test_a_pipe_gets_the_line_alone_and_a_silent_agent_nothing(
         ({}, OUTGROWING, "summarized"),
     ],
 )
-def test_the_status_tells_what_was_sent(
-    host: LocalProvider, options: dict[str, Any], prompts: Any, told: str
+def test_the_status_counts_what_was_sent(
+    host: LocalProvider, options: dict[str, Any], prompts: Any, heard: str
 ) -> None:
     """Without a store, unasked, or shortened: what was sent is counted, and what it was before."""
     made = agent(host, OPENAI, context(host, **options))
     assert made.context_compressor.status().tokens == 0
     assert None not in chat(made, prompts)
     status = made.context_compressor.status()
-    assert (status.context_status, made.context_compressor.context_status) == (told, told)
+    assert (status.context_status, made.context_compressor.context_status) == (heard, heard)
     assert status.tokens == of_agent(host)[-1].prompt_tokens
     assert status.tokens_before > WINDOW * 0.8 > status.tokens - status.system_tokens > 0
-    assert (status.summaries > 0) == (told == "summarized")
+    assert (status.summaries > 0) == (heard == "summarized")
     assert host.refused == []
 
 
@@ -287,9 +289,9 @@ def test_slash_commands_need_no_request_of_the_agent(
     sent, recorded = len(of_agent(host)), len(made.chat_history)
 
     (status,) = MODES[mode](made, ["/status"])
-    assert re.fullmatch(r"Last request: .* of 6.0k \(full\)", status)
-    (told,) = MODES[mode](made, ["/compact the harbour dues"])
-    line, became = told.split("\n")
+    assert re.match(r"Last request: .* of 6.0k \(full\)\nPaid since the process began: ", status)
+    (heard,) = MODES[mode](made, ["/compact the harbour dues"])
+    line, became = heard.split("\n")
     assert LINE.fullmatch(line)
     assert "(system 0," not in line
     done = re.fullmatch(
@@ -333,6 +335,35 @@ def test_slash_commands_need_no_request_of_the_agent(
         made.context_compressor.resume("nowhere")
 
 
+def test_help_names_every_command(host: LocalProvider) -> None:
+    """`/help` lists what the chat answers by itself."""
+    lines = agent(host, OPENAI, context(host)).chat("/help").splitlines()
+    names = {line.split()[0].lstrip("/") for line in lines}
+    assert names == {"status", "context", "compact", "pin", "undo", "new", "resume", "help"}
+    assert host.requests == []
+
+
+@pytest.mark.parametrize("name", [None, "desk"])
+def test_a_bare_resume_lists_the_users_own_sessions(
+    host: LocalProvider, tmp_path: Path, name: str | None
+) -> None:
+    """The newest first, with and without an id; none of another conversation in the store."""
+    store = f"sqlite:///{tmp_path}/ledger.db"
+    chat(agent(host, OPENAI, context(host, store_url=store, session_id="hall")), ["Good day."])
+    made = agent(host, OPENAI, context(host, store_url=store, session_id=name))
+    assert "No stored session" in made.chat("/resume")
+    made.chat("I am at the desk.")
+    first = made.context_compressor.session_id
+    made.chat("/new")
+    made.chat("Again at the desk.")
+    second = made.context_compressor.session_id
+    lines = made.chat("/resume").splitlines()[1:]
+    assert [line.split()[0] for line in lines] == [second, first]
+    assert made.chat(f"/resume {first}") == f"Session {first}"
+    assert made.chat_history[0]["content"] == "I am at the desk."
+    assert len(made.chat("/resume").splitlines()[1:]) == 2
+
+
 def test_other_slashes_are_words(host: LocalProvider) -> None:
     """A path or a word of the user's own goes to the model; so do commands of agents not ours."""
     made = agent(host, PATHS[0], context(host))
@@ -357,19 +388,49 @@ def test_a_misspelled_command_is_answered_with_the_right_one(host: LocalProvider
     assert host.requests == []
 
 
+def test_the_status_after_a_command_is_of_the_next_request(host: LocalProvider) -> None:
+    """`/compact` and `/undo` change what is sent next, and `/status` says so."""
+    made = agent(host, OPENAI, context(host))
+    chat(made, [turn(n) for n in range(8)])
+    made.chat("/compact")
+    compacted = made.chat("/status").splitlines()[0]
+    made.chat("/undo")
+    whole = made.chat("/status").splitlines()[0]
+    made.chat("Go on.")
+    sent = made.chat("/status").splitlines()[0]
+    assert re.match(r"Next request: .*summary [1-9].*\(summarized\)", compacted)
+    assert re.match(r"Next request: .*summary 0.*\(full\)", whole)
+    assert re.match(r"Last request: .*summary 0.*\(full\)", sent)
+
+
+def test_undo_counts_only_what_is_sent_again(host: LocalProvider) -> None:
+    """Messages that were deleted from the history meanwhile are not sent again."""
+    host.answer_with(lambda asked: f"Noted as {asked.number}. " * 12)
+    made = agent(host, OPENAI, context(host))
+    chat(made, [turn(n) for n in range(8)])
+    made.chat("/compact")
+    del made.chat_history[4:6]
+    answer = made.chat("/undo")
+    made.chat("Go on.")
+    back = [turn(n) for n in range(8) if n != 2]
+    said = [text_of(m) for m in of_agent(host)[-1].messages if m["role"] == "user"]
+    assert said == [*back, "Go on."]
+    assert " 2 more are no longer in the conversation." in answer
+
+
 @pytest.mark.parametrize("mode", ["iter_stream", "achat"])
-def test_the_context_is_told_by_part(host: LocalProvider, mode: str) -> None:
+def test_the_context_is_shown_by_part(host: LocalProvider, mode: str) -> None:
     """What the next request takes, tool schemas and all, and the largest messages by their tool."""
     host.answer_with(Worker(1, parallel=2, tool="look_up", arguments=numbered, answer="Noted."))
     made = agent(host, OPENAI, context(host, recall=False), tools=[look_up])
     MODES["iter_stream"](made, [turn(n) for n in range(16)])
     use = made.context_compressor.context_use()
-    (told,) = MODES[mode](made, ["/context"])
-    lines = dict(re.findall(r"^([a-z ]{14}) +(-?[\d.]+k?)", told, re.M))
+    (heard,) = MODES[mode](made, ["/context"])
+    lines = dict(re.findall(r"^([a-z ]{14}) +(-?[\d.]+k?)", heard, re.M))
     assert [name.rstrip() for name in lines] == list(use.parts)
-    assert told.startswith(f"{use.used / 1000:.1f}k of 6.0k (")
+    assert heard.startswith(f"{use.used / 1000:.1f}k of 6.0k (")
     assert use.messages["summaries"] > 0
-    assert re.search(r"^\[\d+\] +\d+  tool look_up$", told, re.M)
+    assert re.search(r"^\[\d+\] +\d+  tool look_up$", heard, re.M)
     MODES["iter_stream"](made, [turn(16)])
     counted = made.context_compressor.engine().tokens.message({"role": "user", "content": turn(16)})
     asked = next(r for r in of_agent(host) if turn(16) == r.messages[-1]["content"])
@@ -377,7 +438,7 @@ def test_the_context_is_told_by_part(host: LocalProvider, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
-def test_compacting_by_masks_alone_is_told(host: LocalProvider, mode: str) -> None:
+def test_compacting_by_masks_alone_is_reported(host: LocalProvider, mode: str) -> None:
     """Where masks are enough `/compact` says what they brought, and nothing the second time."""
 
     def read_page(topic: str, part: int) -> str:
@@ -395,9 +456,9 @@ def test_compacting_by_masks_alone_is_told(host: LocalProvider, mode: str) -> No
     MODES["iter_stream"](made, [turn(n) for n in range(3)])
     host.answer_with(Worker(answer="Noted."))
     MODES["iter_stream"](made, [turn(3)])
-    (told,) = MODES[mode](made, ["/compact"])
-    assert re.match(r"Compressed [\d.]+k → [\d.]+k \(system [1-9]\d+, summary 0,", told)
-    assert re.search(r"\n[1-9]\d* outputs masked; [1-9]\d* messages kept verbatim\.", told)
+    (heard,) = MODES[mode](made, ["/compact"])
+    assert re.match(r"Compressed [\d.]+k → [\d.]+k \(system [1-9]\d+, summary 0,", heard)
+    assert re.search(r"\n[1-9]\d* outputs masked; [1-9]\d* messages kept verbatim\.", heard)
     assert made.context_compressor.context_status == "masked"
     assert made.context_compressor.last_result.newly_masked > 0
     assert host.for_model("aux") == []

@@ -199,7 +199,7 @@ def test_a_bad_option_in_a_dictionary_ends_no_turn(
         ({}, 5_000, 5_000),
     ],
 )
-def test_the_host_cuts_results_only_where_told_to(
+def test_the_host_cuts_results_only_at_a_users_limit(
     here: None, options: dict[str, Any], set_to: int, limit: int
 ) -> None:
     """By a limit of the user's own, or where nothing is archived at once; as before, once we go."""

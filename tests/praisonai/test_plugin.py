@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 import textwrap
@@ -15,6 +16,7 @@ import pytest
 
 from praison_compressor import CompressorConfig
 from praison_compressor.cli.doctor import CHECKS
+from praison_compressor.praisonai import plugin
 from praison_compressor.testing import LocalProvider, Recorded, Worker
 
 ROOT = Path(__file__).parents[2]
@@ -72,7 +74,7 @@ def called(folder: Path, *words: str, **environment: str) -> subprocess.Complete
     )
 
 
-def told(folder: Path, script: str, **environment: str) -> Any:
+def heard(folder: Path, script: str, **environment: str) -> Any:
     """What such a process says in its last line."""
     done = ran(folder, SAY + textwrap.dedent(script), **environment)
     return json.loads(done.stdout.strip().splitlines()[-1])
@@ -117,7 +119,7 @@ def test_options_from_the_hosts_file(elsewhere: Path) -> None:
         own = asked({"strategy": "summarize", "protect_last_n_tokens": 99})
         print(json.dumps([asked("summarize"), own, asked("truncate")]))
     """
-    assert told(elsewhere, script) == [
+    assert heard(elsewhere, script) == [
         {"auxiliary_model": "aux", "protect_last_n_tokens": 77},
         {"auxiliary_model": "aux", "protect_last_n_tokens": 99},
         None,
@@ -125,7 +127,7 @@ def test_options_from_the_hosts_file(elsewhere: Path) -> None:
 
 
 def test_it_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
-    """The host tells no plugin that it was disabled: it is asked at each turn."""
+    """No callback follows when a plugin is disabled: each turn asks whether it is enabled."""
     script = """
         from praisonaiagents import plugins
         agent = Agent(instructions="x", context="summarize", output="silent")
@@ -137,8 +139,39 @@ def test_it_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
         states.append(agent.context_compressor is not None)
         print(json.dumps(states))
     """
-    said = told(elsewhere, script, PRAISONAI_PLUGINS="praison-compressor")
+    said = heard(elsewhere, script, PRAISONAI_PLUGINS="praison-compressor")
     assert said == [True, False, True]
+
+
+def test_the_hosts_own_commands_switch_it_on_and_off(elsewhere: Path) -> None:
+    """`praisonai plugins add`, `enable` and `disable`, beside options that are there already."""
+    pytest.importorskip("praisonai_code")
+    configured(elsewhere, "plugins: {praison-compressor: {protect_last_n_tokens: 77}}")
+    commands = f"""
+        from praisonai_code.cli.commands.plugins import app
+        app(["add", "{NAME}", "--dry-run"], standalone_mode=False)
+        app(["%s", "{NAME}"], standalone_mode=False)
+    """
+    done = ran(elsewhere, commands % "enable")
+    assert "Discovered 1 plugin(s)" in done.stdout
+    assert heard(elsewhere, "print(json.dumps(asked(None)))")["protect_last_n_tokens"] == 77
+    ran(elsewhere, commands % "disable")
+    assert heard(elsewhere, "print(json.dumps(asked(None)))") is None
+
+
+PROPOSED = ROOT / "praison_compressor" / "docs" / "upstream" / "plugins" / "context_compressor.py"
+
+
+def test_the_module_for_the_hosts_plugins_is_ours_or_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The module that `docs/upstream` proposes registers one plugin, with and without us."""
+    assert runpy.run_path(str(PROPOSED))["plugin"] is plugin.plugin
+    monkeypatch.setitem(sys.modules, "praison_compressor.praisonai.plugin", None)
+    missing = runpy.run_path(str(PROPOSED))["plugin"]
+    missing.on_init({})
+    assert missing.info.name == NAME
+    assert "pip install praison-compressor" in caplog.text
 
 
 # ---------------------------------------------------------------- agents that say nothing
@@ -221,7 +254,7 @@ def test_the_environments_strategy_says_otherwise(elsewhere: Path) -> None:
         print(json.dumps(said))
     """
     on = {"PRAISONAI_PLUGINS": "true", "PRAISONAI_CONTEXT_STRATEGY": "truncate"}
-    assert told(elsewhere, script, **on) == [None, None, None, DEFAULT]
+    assert heard(elsewhere, script, **on) == [None, None, None, DEFAULT]
 
 
 def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere: Path) -> None:
@@ -233,7 +266,7 @@ def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere: Path) -> No
         states = [asked(None), asked(CompressorContext(auxiliary_model="aux"))["auxiliary_model"]]
         print(json.dumps([*states, asked(None)]))
     """
-    assert told(elsewhere, script, PRAISONAI_PLUGINS="true") == [DEFAULT, "aux", DEFAULT]
+    assert heard(elsewhere, script, PRAISONAI_PLUGINS="true") == [DEFAULT, "aux", DEFAULT]
 
 
 @pytest.mark.parametrize(
@@ -290,9 +323,9 @@ def test_a_wrong_value_costs_the_other_options_nothing(elsewhere: Path) -> None:
     done = called(elsewhere / "below", "-c", SAY + script, PYTHONPATH=paths(elsewhere))
     said = json.loads(done.stdout.strip().splitlines()[-1])
     assert said == {"auxiliary_model": "aux", "protect_last_n_tokens": 77}
-    (told,) = [line for line in done.stderr.splitlines() if "target_ratio" in line]
-    assert "target_ratio='lots': expected a number above 0 and up to 1; left out" in told
-    assert str(elsewhere / ".praisonai" / "config.yaml") in told
+    (fault,) = [line for line in done.stderr.splitlines() if "target_ratio" in line]
+    assert "target_ratio='lots': expected a number above 0 and up to 1; left out" in fault
+    assert str(elsewhere / ".praisonai" / "config.yaml") in fault
     assert "output_reserve=5000: leaves nothing of context_window=4000" in done.stderr
 
 
@@ -343,6 +376,7 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(
         "every Agent() that names no other strategy is compressed: by gpt-4.1 above 12,000"
         in agents
     )
+    assert "Tool steps are kept between turns" in agents
     whole, sent = re.findall(r"of ([\d,]+) was sent as ([\d,]+)", agents)[0]
     assert int(whole.replace(",", "")) > 20_000 > 2 * int(sent.replace(",", ""))
     assert [record.model for record in provider.requests] == ["aux"]

@@ -37,8 +37,8 @@ class Searcher(Worker):
 
     def __call__(self, asked: Any) -> Any:
         has = SEARCH in [tool["function"]["name"] for tool in asked.tools]
-        told = "call_of_the_search" in str(asked.messages)
-        if has and self.when in asked.text and not told and self.searches < 2:
+        has_searched = "call_of_the_search" in str(asked.messages)
+        if has and self.when in asked.text and not has_searched and self.searches < 2:
             self.searches += 1
             return Reply(calls=(Call(SEARCH, {"query": self.query}, id="call_of_the_search"),))
         return super().__call__(asked)
@@ -128,15 +128,15 @@ def test_the_tools_come_with_the_first_compression_and_never_twice(
     assert {tuple(sorted(each)) for each in names[first:]} == {("look_up", READ, SEARCH)}
     last = {tool["function"]["name"]: tool["function"] for tool in of_agent(host)[-1].tools}
     for ours in (schema["function"] for schema in SCHEMAS):
-        told = last[ours["name"]]["parameters"]["properties"]
+        properties = last[ours["name"]]["parameters"]["properties"]
         for name, each in ours["parameters"]["properties"].items():
-            assert told[name]["description"] == each["description"]
+            assert properties[name]["description"] == each["description"]
     uninstall()
     assert made.tools == [look_up]
 
 
-@pytest.mark.parametrize("tools", [None, [look_up]], ids=["no tools", "told not to"])
-def test_who_has_no_tools_or_wants_none_is_not_told_of_them(
+@pytest.mark.parametrize("tools", [None, [look_up]], ids=["no tools", "recall off"])
+def test_an_agent_without_tools_or_recall_gets_no_recall_tools(
     host: LocalProvider, tools: Any
 ) -> None:
     """No summary names a tool that is not there."""
@@ -182,7 +182,7 @@ def test_an_agents_own_tool_of_that_name_stays(
 
 
 def test_a_resumed_session_has_the_tools_at_once(host: LocalProvider, tmp_path: Any) -> None:
-    """Another agent that goes on with it finds what the first one was told."""
+    """Another agent that goes on with it finds what the first one read."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     first = agent(host, OPENAI, context(host, store_url=url), tools=[look_up])
     chat(first, OUTGROWING)

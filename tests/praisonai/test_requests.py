@@ -85,3 +85,9 @@ def test_calls_and_results_as_text() -> None:
         {"role": "assistant", "content": 'Looking.\n-> look({"at": 1})'},
         {"role": "user", "content": "[tool result of look]\nfound"},
     ]
+
+
+def test_an_item_of_a_newer_api_goes_out_as_it_is() -> None:
+    """A request with an unknown item is not read, so it is sent untouched."""
+    items = [{"role": "user", "content": "go"}, {"type": "telepathy", "id": "t"}]
+    assert RESPONSES.read({"model": "m", "input": items}) is None

@@ -101,13 +101,13 @@ def test_a_named_store_comes_before_the_default(
     host: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_option: bool
 ) -> None:
     """By `store_url` or `PRAISON_COMPRESSOR_STORE`, with a session and without one."""
-    told = tmp_path / "told" / "ledger.db"
-    options = {"store_url": str(told)} if is_option else {}
-    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", "" if is_option else str(told))
+    named = tmp_path / "named" / "ledger.db"
+    options = {"store_url": str(named)} if is_option else {}
+    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", "" if is_option else str(named))
     talk(kept(host, asked=context(host, **options)))
     other = talk(agent(host, OPENAI, context(host, **options), name="Bob"))
-    assert other.status().store == f"store sqlite:{told}"
-    assert len(open_store(told).sessions("default")) == 2
+    assert other.status().store == f"store sqlite:{named}"
+    assert len(open_store(named).sessions("default")) == 2
     assert not default_path().exists()
 
 
@@ -191,13 +191,13 @@ def test_a_plain_url_is_not_used_beside_an_encrypted_session(
     host: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A store that has been plain until now is refused, and gets not a word."""
-    told = tmp_path / "told.db"
-    open_store(told).check()
+    named = tmp_path / "plain.db"
+    open_store(named).check()
     store = get_default_session_store()
     use_as_default(monkeypatch, encrypted(store))
-    compressor = talk(kept(host, asked=context(host, store_url=str(told))))
+    compressor = talk(kept(host, asked=context(host, store_url=str(named))))
     assert isinstance(compressor.ledger, MemoryStore)
-    assert open_store(told).sessions("default") == []
+    assert open_store(named).sessions("default") == []
 
 
 def test_a_cipher_that_we_cannot_use_keeps_the_ledger_in_memory(

@@ -171,6 +171,7 @@ def test_status_context_and_preview_count_them(host: LocalProvider) -> None:
     assert f"kept from earlier turns: 3 steps, {counted.tokens:,} tokens" in made.chat("/status")
     for command in ("/context", "/compact preview"):
         assert "kept from earlier turns: 6 steps" in made.chat(command)
+    assert made.context_compressor.status().bill.kept.steps == 4 * 3
     made.chat("/new")
     for command in ("/status", "/context", "/compact preview"):
         assert "earlier turns" not in made.chat(command)
@@ -246,12 +247,13 @@ def test_tools_that_are_gone_or_renamed_since(host: LocalProvider) -> None:
 
 
 @pytest.mark.parametrize("path", [OPENAI, LITELLM])
+@pytest.mark.parametrize("rules", [Rules(alternate=True), Rules(answered_results=True)])
 def test_a_provider_that_wants_strict_turns(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, rules: Rules
 ) -> None:
     """Kept steps stand between messages of alternating roles."""
     with (
-        strict_provider(rules=Rules(alternate=True)) as provider,
+        strict_provider(rules=rules) as provider,
         at_home(monkeypatch, tmp_path, provider) as host,
     ):
         made = working(host, path, rounds=2)

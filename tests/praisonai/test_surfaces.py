@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from praisonaiagents.session import get_default_session_store
 from praison_compressor import install
 from praison_compressor.praisonai import seams
 from praison_compressor.testing import LocalProvider
-from tests.helpers.hosting import OPENAI, agent, context, turn
+from tests.helpers.hosting import OPENAI, agent, chat, context, turn
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,6 +106,29 @@ def test_the_gateway_leaves_idle_sessions_of_ours(host: LocalProvider, is_ours: 
     idle_session(gateway)
     working = get_default_session_store().get_working_history("books")
     assert (len(working) == 60) is is_ours
+
+
+COLD_SECONDS = 3.0
+"""Longer than a turn on a busy machine: no request of the talk finds the cache cold."""
+
+
+def test_the_gateways_sweep_prepares_the_next_summary(host: LocalProvider) -> None:
+    """A conversation that rests is compressed in its idle loop: the next turn waits for nothing."""
+    server = pytest.importorskip("praisonai_bot.gateway.server")
+    gateway = server.WebSocketGateway()
+    made = agent(host, OPENAI, context(host, cache_ttl_seconds=COLD_SECONDS))
+    chat(made, [turn(n) for n in range(7)])
+    assert host.for_model("aux") == []
+    gateway.register_agent(made, "ada")
+    time.sleep(COLD_SECONDS)
+    idle_session(gateway)
+    ours = made.context_compressor
+    assert ours.engine().background.wait(60)
+    assert len(host.for_model("aux")) == 1
+    assert ours.idle() == 0
+    made.chat(turn(8))
+    assert ours.context_status == "summarized"
+    assert len(host.for_model("aux")) == 1
 
 
 @pytest.mark.parametrize("is_ours", [True, False])

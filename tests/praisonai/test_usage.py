@@ -92,7 +92,7 @@ def achat_streamed(made: Any, prompts: Any) -> list[Any]:
 
 
 def settings(body: Any) -> dict[str, Any]:
-    """All of a request but what it says, and the wish to be told its usage."""
+    """All of a request but what it says, and the request for its usage."""
     left_out = ("messages", "input", "system", "stream_options")
     return {k: v for k, v in body.items() if k not in left_out}
 
@@ -102,10 +102,10 @@ STREAMED = (chat_streamed, achat_streamed, stream, iter_stream)
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 @pytest.mark.parametrize("mode", STREAMED, ids=lambda mode: mode.__name__)
-def test_a_streamed_answers_usage_is_learned_where_it_is_told(
+def test_a_streamed_answers_usage_is_learned_where_it_is_reported(
     twice: LocalProvider, path: str, mode: Any
 ) -> None:
-    """A chat completions stream tells it if asked, which is all that we add to the request."""
+    """A chat completions stream reports it on request, which is all that we add."""
     made = agent(twice, path, context(twice, context_window=128_000))
     twice.set_window(128_000)
     assert mode(made, turns(3)) == ["In order."] * 3
@@ -151,13 +151,13 @@ def test_what_summaries_cost_is_in_the_agents_cost_summary(host: LocalProvider, 
     made = agent(host, OPENAI, context(host, auxiliary_model="gpt-4o"))
     mode(made, OUTGROWING)
     assert host.for_model("gpt-4o")
-    told = made.cost_summary
+    sums = made.cost_summary
     prices = {"gpt-4o": (2.5e-6, 1e-5), "gpt-4o-mini": (1.5e-7, 6e-7)}
     paid = [(r.prompt_tokens, r.completion_tokens, *prices[r.model]) for r in host.requests]
-    assert told["tokens_in"] == sum(prompt for prompt, *_ in paid)
-    assert told["tokens_out"] == sum(completion for _, completion, *_ in paid)
+    assert sums["tokens_in"] == sum(prompt for prompt, *_ in paid)
+    assert sums["tokens_out"] == sum(completion for _, completion, *_ in paid)
     dollars = sum(prompt * one + completion * two for prompt, completion, one, two in paid)
-    assert told["cost"] == pytest.approx(dollars, rel=0.001)  # the host rounds its own
+    assert sums["cost"] == pytest.approx(dollars, rel=0.001)  # the host rounds its own
 
 
 @pytest.mark.parametrize("llm", ["claude-local", "openai/claude-local", "team-anthropic-eval"])

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import SimpleNamespace
 
 import pytest
 
@@ -24,14 +23,9 @@ EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 WINDOW = 6_000
 
 
-def example(name: str) -> ModuleType:
-    """An example as a module of its own."""
-    spec = importlib.util.spec_from_file_location(f"examples_{name}", EXAMPLES / f"{name}.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def example(name: str) -> SimpleNamespace:
+    """Return the names of an example."""
+    return SimpleNamespace(**runpy.run_path(str(EXAMPLES / f"{name}.py")))
 
 
 @pytest.fixture
@@ -40,13 +34,12 @@ def home(
 ) -> Iterator[LocalProvider]:
     """The provider where the examples' agents look for OpenAI, with a summarizer that listens."""
     with at_home(monkeypatch, tmp_path, provider):
-        provider.set_window(WINDOW)
         provider.route(is_summary, Summarizer(facts=r"FACT-\d+|page_\d+\.py|vol\d+\.txt:\d+"))
         yield provider
 
 
 def environment_of(provider: LocalProvider) -> dict[str, str]:
-    """What an example's own process is told: where its models are."""
+    """Return the environment of an example's own process."""
     return {
         **{k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))},
         "PYTHONPATH": str(EXAMPLES.parent),
@@ -66,7 +59,6 @@ def project(folder: Path) -> Path:
     for number in range(10):
         lines = [f"def price_{number}_{i}(cents):\n    return cents + {i}\n" for i in range(40)]
         (folder / "shop" / f"page_{number}.py").write_text("\n".join(lines))
-    (folder / "shop" / "__init__.py").write_text("")
     (folder / "shop" / "total.py").write_text("def total(cents):\n    return sum(cents) - 1\n")
     (folder / "test_total.py").write_text(
         "import unittest\n\nfrom shop.total import total\n\n\n"
@@ -76,16 +68,15 @@ def project(folder: Path) -> Path:
     return folder
 
 
-def repairs() -> Iterator[Reply]:
-    """What a coding agent's model does: tests, reading, the repair, tests again."""
+def repairs() -> list[Reply]:
+    """Return a coding agent's replies: tests, reading, the repair, tests again."""
     repair = {"path": "shop/total.py", "old": "sum(cents) - 1", "new": "sum(cents)"}
     reading = [f"shop/{name}.py" for name in (*(f"page_{n}" for n in range(10)), "total")]
-    steps = [Call("list_files", {}), Call("run_tests", {})]
-    steps += [Call("read_file", {"path": path}) for path in reading]
-    steps += [Call("replace_text", repair), Call("run_tests", {})]
-    for number, call in enumerate(steps):
-        yield Reply(calls=(replace(call, id=f"call_{number}"),))
-    yield Reply("total() took one cent off.")
+    steps = [("list_files", {}), ("run_tests", {})]
+    steps += [("read_file", {"path": path}) for path in reading]
+    steps += [("replace_text", repair), ("run_tests", {})]
+    calls = [Call(*step, id=f"call_{number}") for number, step in enumerate(steps)]
+    return [*(Reply(calls=(call,)) for call in calls), Reply("total() took one cent off.")]
 
 
 def test_the_coding_agent_repairs_a_project_larger_than_its_window(
@@ -93,9 +84,9 @@ def test_the_coding_agent_repairs_a_project_larger_than_its_window(
 ) -> None:
     """The bug is repaired, no request is refused, and the whole transcript would not have fit."""
     folder = project(tmp_path / "project")
-    home.answer_with(list(repairs()))
-    module = example("coding_agent")
-    agent = module.coding_agent(folder, context_window=WINDOW, protect_last_n_tokens=1_500)
+    home.answer_with(repairs())
+    given = {"context_window": WINDOW, "protect_last_n_tokens": 1_500}
+    agent = example("coding_agent").coding_agent(folder, **given)
 
     assert agent.chat("make the tests pass") == "total() took one cent off."
     assert "sum(cents)\n" in (folder / "shop" / "total.py").read_text()
@@ -154,7 +145,7 @@ def test_the_research_agent_tells_when_its_conversation_was_compressed(
         protect_last_n_tokens=1_000,
         auxiliary_api_base=home.base_url,
     )
-    part, told, answers = 0, list[str | None](), []
+    part, shown, answers = 0, list[str | None](), []
     home.answer_with(
         Worker(
             calls=3,
@@ -163,14 +154,14 @@ def test_the_research_agent_tells_when_its_conversation_was_compressed(
             answer=lambda asked: " ".join(re.findall(r"FACT-\d+", asked.text)),
         )
     )
-    agent.context_compressor.subscribe(lambda event: told.append(module.tell(event)))
+    agent.context_compressor.subscribe(lambda event: shown.append(module.tell(event)))
     for part in range(3):
         answers.append(agent.chat(f"Which permits are in part {part}?"))
 
     assert [record.error for record in home.refused] == []
     assert "FACT-1002" in answers[0]
     assert "FACT-1008" in answers[2]
-    assert any("tokens" in line for line in told if line)
+    assert any("tokens" in line for line in shown if line)
 
 
 def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
@@ -190,27 +181,19 @@ def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[st
 
 
 @pytest.mark.parametrize(
-    ("name", "arguments"),
-    [
-        ("coding_agent", []),
-        ("several_turns", ["x"]),
-        ("research_agent", ["no/such/folder"]),
-        ("own_loop", []),
-    ],
+    "called",
+    ["coding_agent", "several_turns x", "research_agent no/such/folder", "own_loop"],
 )
 def test_an_example_that_is_called_wrongly_says_how_it_is_called(
-    name: str,
-    arguments: list[str],
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    called: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """In its usage, without a traceback."""
+    name, *arguments = called.split()
     monkeypatch.setattr(sys, "argv", [f"{name}.py", *arguments])
     with pytest.raises(SystemExit, match="2"):
         example(name).main()
     said = capsys.readouterr()
-    assert said.out == ""
-    assert said.err.startswith(f"usage: {name}.py")
+    assert (said.out, said.err.startswith(f"usage: {name}.py")) == ("", True)
 
 
 def test_the_recall_example_reads_the_original_back(capsys: pytest.CaptureFixture[str]) -> None:
@@ -244,7 +227,7 @@ def test_a_loop_of_ones_own_goes_on_after_a_restart(home: LocalProvider, tmp_pat
     assert [record.error for record in home.refused] == []
 
 
-def test_the_own_loop_example_keeps_what_was_never_compressed(
+def test_a_loop_of_ones_own_keeps_what_was_never_compressed(
     home: LocalProvider, tmp_path: Path
 ) -> None:
     """Stopped after its first short turn, it has the question and the answer again."""
@@ -253,9 +236,8 @@ def test_the_own_loop_example_keeps_what_was_never_compressed(
     home.answer_with(Worker(answer="Of harbours."))
     first = module.Loop(folder, config)
     first.ask("What do these tell?")
-    again = module.Loop(folder, config)
-    assert again.messages == first.messages
-    assert again.messages[1]["content"] == "What do these tell?"
+    again = module.Loop(folder, config).messages
+    assert (again, again[1]["content"]) == (first.messages, "What do these tell?")
 
 
 RUN_WORKFLOW = """

@@ -156,15 +156,36 @@ def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users() -> N
     assert "ls ``` -> in the user's role: cart.py" in quoted(messages)
 
 
-def test_a_report_begins_with_a_sentence_and_ends_with_its_last_line() -> None:
-    """The host's footer, which names the agent, says nothing."""
-    report = (
-        "## Report\nGood. I read it all. Let me compile.\n"
-        + NOTES
-        + "\nVerdict: PASS\nagentId: a1 (to resume)"
-    )
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [
+        ("Verdict: PASS", "Verdict: PASS"),
+        ("Verdict: PASS\n\nNotes for the next reviewer:\n" + NOTES, "Verdict: PASS"),
+        ("**Final verdict:** APPROVE\n" + NOTES, "**Final verdict:** APPROVE"),
+        ("## Recommendation\n\nDo not merge.\n\n" + NOTES, "Recommendation Do not merge."),
+        ("All of it was read twice.", "All of it was read twice."),
+    ],
+)
+def test_a_report_begins_with_a_sentence_and_ends_with_what_it_comes_to(
+    end: str, words: str
+) -> None:
+    """A line that names itself so comes before the last; the host's footer says nothing."""
+    report = f"## Report\nGood. I read it all. Let me compile.\n{NOTES}\n{end}\nagentId: a1"
     line = telling_line(ToolCall("a", "Task", "{}"), report)
-    assert line == "Good. I read it all. … Verdict: PASS"
+    assert line == f"Good. I read it all. … {words}"
+
+
+def test_a_gap_stands_for_lines_that_say_nothing() -> None:
+    """Two lines of a short output are not joined over a third."""
+    line = telling_line(RUN, "github.com\n  ✓ Logged in\n  - Active account: true")
+    assert line == "github.com … - Active account: true"
+
+
+def test_a_search_does_not_echo_its_query() -> None:
+    """Its first line may repeat what was asked for."""
+    call = ToolCall("a", "WebSearch", '{"query": "best tea"}')
+    found = 'Web search results for query: "best tea"\n\nDarjeeling is praised.\n' + NOTES
+    assert telling_line(call, found) == "Darjeeling is praised."
 
 
 def test_an_acknowledgement_is_its_first_sentence() -> None:

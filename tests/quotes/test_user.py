@@ -281,6 +281,14 @@ def test_a_plan_that_a_host_repeats_is_not_the_users_words(between: str) -> None
     assert "gists" not in users(text)
 
 
+def test_a_short_answer_stands_beside_its_question() -> None:
+    """ "1" says nothing without it; an answer in words needs none."""
+    messages = [user("Plan it."), said("Two ways.\n**Which one?**\n1. bus\n2. train"), user("1")]
+    assert '[s1.3] [s1.2] answering "Which one?": 1' in users(quoted(messages))
+    for other in ("The second, by train.", "<bash-input>pwd</bash-input>"):
+        assert "answering" not in users(quoted([*messages[:2], user(other)]))
+
+
 # -------------------------------------------------------------- what is printed
 
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import enum
 import random
+from collections import Counter
 
 import pytest
 
 from praison_compressor import SummaryRejected, SummaryReply
 from praison_compressor.summaries.prompts import Wish, rendering, request
-from praison_compressor.summaries.reasoning import strip_reasoning
-from praison_compressor.summaries.validation import accept
-from tests.helpers.transcripts import step
+from praison_compressor.summaries.validation import (
+    EVIDENCE,
+    accept,
+    evidence,
+    least_evidence,
+    words_of,
+)
+from tests.helpers.transcripts import session, step
 
 TRUE = (
     "The invoice export failed for Norway because the VAT table had no row with rate 25. The row "
@@ -65,21 +71,35 @@ class Reason(enum.Enum):
     MAX_TOKENS = "MAX_TOKENS"
 
 
+class Numbered(enum.IntEnum):
+    """As Google's protocol buffers have it: the number says nothing."""
+
+    STOP = 1
+    MAX_TOKENS = 2
+    SAFETY = 3
+
+
 @pytest.mark.parametrize(
     ("reasons", "why"),
     [
         (
             ("length", "LENGTH", "MAX_TOKENS", "max_output_tokens", "FinishReason.MAX_TOKENS",
-             "model_length", "incomplete", "model_context_window_exceeded", Reason.MAX_TOKENS),
+             "model_length", "incomplete", "model_context_window_exceeded", Reason.MAX_TOKENS,
+             Numbered.MAX_TOKENS, "ERROR_LIMIT", "TOKEN_LIMIT", "NOT_FINISHED", "network_error",
+             "insufficient_system_resource", "user_cancelled", "abort", "pause_turn",
+             {"type": "max_tokens"}, ["length"], "malformed_model_output"),
             "cut off",
         ),
         (
             ("content_filter", "SAFETY", "refusal", "RECITATION", "PROHIBITED_CONTENT",
-             "guardrail_intervened", "BLOCKLIST"),
+             "guardrail_intervened", "BLOCKLIST", "content-filter", "contentFiltered",
+             "ERROR_TOXIC", "IMAGE_SAFETY", "SPII", "sensitive", "unsafe", Numbered.SAFETY),
             "refusal",
         ),
         (("tool_calls", "tool_use", "function_call", "MALFORMED_FUNCTION_CALL"), "tool call"),
-        (("stop", "STOP", "end_turn", "stop_sequence", "eos_token", "COMPLETE", None, ""), ""),
+        (("stop", "STOP", "end_turn", "stop_sequence", "eos_token", "COMPLETE", None, "",
+          "completed", "eos", "finished", "STOP_SEQUENCE", "done", Numbered.STOP,
+          "FINISH_REASON_STOP"), ""),
     ],
     ids=["cut off", "filter", "call", "finished"],
 )  # fmt: skip
@@ -99,6 +119,11 @@ def shuffled(text: str) -> str:
     ("text", "why"),
     [
         ("Please provide the transcript you would like me to summarize.", "unrelated"),
+        ("I'm sorry, but I cannot summarize this.", "unrelated"),
+        ("Error: upstream timed out", "unrelated"),
+        ("502 Bad Gateway", "unrelated"),
+        ("<!DOCTYPE html><html></html>", "error text"),
+        ("<think>all of it thought", "empty"),
         ("Write the summary now: at most 140 words, headings and text only.", "unrelated"),
         (ASKED[0]["content"], "echo"),
         (ASKED[1]["content"], "echo"),
@@ -136,46 +161,31 @@ def test_a_summary_in_another_form_is_accepted(text: str) -> None:
     assert refused(text) == ""
 
 
-THOUGHT = "Let me see what matters here."
+LONG = "\n".join(
+    f'[calls read] {{"path": "src/part-{n}/f{n}.py"}} lorem ipsum {n} dolor' for n in range(3_000)
+)
+
+
+def test_names_in_the_middle_of_a_long_segment_are_evidence() -> None:
+    """Two names are enough; a part of a longer name is none; all words are never less evidence."""
+    named = {*words_of("src/part-1500/f1500.py and src/part-1501/f1501.py were mended")}
+    counts = Counter(words_of(LONG))
+    assert EVIDENCE <= least_evidence(named, LONG) <= evidence(named, counts, counts.total())
+    assert least_evidence({*words_of("part-1500/f1500 part-150/f150")}, LONG) < 0
 
 
 @pytest.mark.parametrize(
-    "answer",
+    "text",
     [
-        f"<|START_THINKING|>{THOUGHT}<|END_THINKING|><|START_RESPONSE|>kept<|END_RESPONSE|>",
-        f"Here is my thought process: {THOUGHT} Here is my response:\nkept",
-        f"<|begin_of_thought|>{THOUGHT}<|end_of_thought|>\n<|begin_of_solution|>kept"
-        "<|end_of_solution|>",
-        f"<REASONING_SCRATCHPAD>{THOUGHT}</REASONING_SCRATCHPAD>kept",
-        f'<details type="reasoning" done="true">\n<summary>T</summary>{THOUGHT}</details>kept',
-        f"<|inner_prefix|>{THOUGHT}<|inner_suffix|>kept",
-        f"<|channel>thought\n{THOUGHT}<channel|>kept",
-        f"<mm:think>{THOUGHT}</mm:think>kept",
-        f"<antThinking>{THOUGHT}</antThinking>kept",
-        f"{THOUGHT}<|END_THINKING|>kept",
-        f"{THOUGHT}</mm:think>kept",
-        f"<think>{THOUGHT}<think>{THOUGHT}</think>{THOUGHT}</think>kept",
-        f"<think>\n<think>{THOUGHT}</think>kept",
-        f"<think><thinking>{THOUGHT}</thinking>{THOUGHT}</think>kept",
-        f"kept<|START_THINKING|>{THOUGHT}",
-        f"<think>It's `x{THOUGHT}\n```\n{THOUGHT}</think>kept",
-        "<answer>kept</answer>",
+        "No summary is available for this conversation.",
+        "No data available for this request.",
+        "There is no summary available.",
     ],
-)  # fmt: skip
-def test_reasoning_of_every_family_is_stripped(answer: str) -> None:
-    """Closed, half open, unclosed and nested."""
-    assert strip_reasoning(answer) == "kept"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "The parser drops `<antThinking>` and `<|END_THINKING|>` now.",
-        "Stripped:\n```\n<mm:think>\n```\nand\n```\n</mm:think>\n```",
-        "<details>\n<summary>Log</summary>two lines</details>\nDone.",
-        "It says \"here is my response:\" in the log.",
-    ],
-)  # fmt: skip
-def test_a_tag_that_is_spoken_of_stays(answer: str) -> None:
-    """In backticks, in a fence, or one that is no reasoning."""
-    assert strip_reasoning(answer) == answer
+)
+def test_ordinary_words_of_a_segment_are_no_evidence(text: str) -> None:
+    """A segment whose results repeat "available" is not what such an answer is about."""
+    seats = '{"seat": "12A", "available": true, "for": "this fare"}\n' * 30
+    words = " ".join(f"{a}{b}r{a}in" for a in "bcdfgklmnprstvz" for b in "aeiou")
+    talk = [*session(12, words=20), *step("seats", seats, "list_seats"), *step("w", words, "look")]
+    with pytest.raises(SummaryRejected, match="unrelated"):
+        accept(SummaryReply(text), request(rendering(talk), Wish(200)))

@@ -116,7 +116,7 @@ TALKS = {
 
 
 def is_taken(language: str, answer: str) -> bool:
-    """Whether the answer may stand for three rounds of that talk."""
+    """Return whether the answer is accepted as a summary of three rounds of that talk."""
     *said, _, _ = TALKS[language]
     turns = [{"role": "user", "content": text} for text in said]
     reply = {"role": "assistant", "content": said[1]}
@@ -128,12 +128,12 @@ def is_taken(language: str, answer: str) -> bool:
 
 
 @pytest.mark.parametrize("kind", GARBAGE)
-def test_what_says_nothing_of_a_talk_is_no_summary_of_it(kind: str) -> None:
+def test_a_text_about_nothing_is_no_summary(kind: str) -> None:
     """Whatever the talk's language is."""
     assert [language for language in TALKS if is_taken(language, GARBAGE[kind])] == []
 
 
 @pytest.mark.parametrize("language", TALKS)
-def test_what_says_something_of_a_talk_is_its_summary(language: str) -> None:
+def test_one_true_sentence_is_a_summary(language: str) -> None:
     """In one sentence, in the talk's language or in another, by names and numbers."""
     assert [is_taken(language, answer) for answer in TALKS[language][-2:]] == [True, True]

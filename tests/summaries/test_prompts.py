@@ -7,13 +7,9 @@ import pytest
 from praison_compressor import SummaryRejected, SummaryReply
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.prompts import Wish, merge_request, rendering, request, unposed
-from praison_compressor.summaries.reasoning import strip_reasoning
 from praison_compressor.summaries.validation import accept
 from praison_compressor.view.frame import frame, is_framed, unframe
 from tests.helpers.transcripts import step
-
-SAID = [f"[user]\nplease fix the parser in src/app_{n}.py, then port {n}" for n in range(20)]
-ASKED = request(SAID, Wish(200))
 
 
 def test_the_frame_says_what_it_is_and_gives_the_text_back():
@@ -74,34 +70,8 @@ def test_earlier_summaries_are_context_or_are_carried_on():
     assert "Keep codes." in system["content"]
 
 
-@pytest.mark.parametrize(
-    ("text", "finish", "reason"),
-    [
-        ("...", "stop", "empty"),
-        ("<think>all of it thought", "stop", "empty"),
-        ("## Done\nhalf a", "length", "cut off"),
-        ("## Done", "content_filter", "refusal"),
-        ("", "tool_calls", "tool call"),
-        ("## Done", "MAX_TOKENS", "cut off"),
-        ("## Done", "FinishReason.SAFETY", "refusal"),
-        ("## Done", "max_output_tokens", "cut off"),
-        ("I'm sorry, but I cannot summarize this.", "stop", "unrelated"),
-        ("Error: upstream timed out", "stop", "unrelated"),
-        ("502 Bad Gateway", "stop", "unrelated"),
-        ("<!DOCTYPE html><html></html>", "stop", "error text"),
-        (text_of(ASKED[0]), "stop", "echo"),
-        (text_of(ASKED[1]), "stop", "echo"),
-    ],
-)
-def test_what_is_no_summary_is_refused(text, finish, reason):
-    """Each kind by its name, so that the event and the log can say it."""
-    with pytest.raises(SummaryRejected) as caught:
-        accept(SummaryReply(text, finish_reason=finish), ASKED)
-    assert caught.value.reason == reason
-
-
 def test_a_summary_may_be_carried_on_as_it_was():
-    """Where nothing new is to tell; a long stretch of the conversation is still an echo."""
+    """A copy of earlier summaries is accepted, a long stretch of the conversation is an echo."""
     known = "## Known\n" + "\n".join(f"fact-{n} is green" for n in range(30))
     said = "Please look at it once more, and then again from the beginning. " * 5
     rolled = request([said], Wish(500), earlier=[known], rolled=True)
@@ -110,36 +80,6 @@ def test_a_summary_may_be_carried_on_as_it_was():
         assert accept(SummaryReply(known), asked) == known
     with pytest.raises(SummaryRejected, match="echo"):
         accept(SummaryReply(said), rolled)
-
-
-@pytest.mark.parametrize(
-    ("text", "left"),
-    [
-        ("<think>a\nb</think>\nkept", "kept"),
-        ("thoughts without an opening tag</think>kept", "kept"),
-        ("<reasoning>x</reasoning><analysis>y</analysis>kept", "kept"),
-        ("```markdown\n## Done\nkept\n```", "## Done\nkept"),
-        ("kept <think>never closed", "kept"),
-        ("<seed:think>x</seed:think>k< think >x</ think >e[THINK]x[/THINK]pt", "kept"),
-        ("◁think▷x◁/think▷kept", "kept"),
-        ("x◁/think▷kept", "kept"),
-        (
-            "<|channel|>analysis<|message|>x<|end|><|start|>assistant<|channel|>final<|message|>"
-            "kept<|return|>",
-            "kept",
-        ),
-        ("analysisWe need a summary.assistantfinalkept", "kept"),
-        ("<think>it`s so</think>kept", "kept"),
-        ("Wrote `<think>` out; also `</think>`.\nkept",) * 2,
-        ("a\n```\n<think>\n```\nkept",) * 2,
-        ("## Errors and fixes\nError: rate limit exceeded",) * 2,
-        ("## Done\nThe user said: I'm sorry, I cannot come. The meeting is moved.",) * 2,
-    ],
-)
-def test_reasoning_and_fences_are_stripped(text, left):
-    """Closed, unclosed, half open, of every usual name; what stands in backticks is no tag, and
-    a text that only mentions an error or a refusal is none."""
-    assert strip_reasoning(text) == left
 
 
 def test_a_tools_words_in_the_users_role_are_shown_as_a_tools() -> None:

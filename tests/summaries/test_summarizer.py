@@ -139,7 +139,7 @@ async def test_each_listed_provider_sends_to_the_given_endpoint(name: str) -> No
 
 
 def _application(answer: Any) -> web.Application:
-    """An endpoint of no protocol at all: it only tells who came."""
+    """Return an endpoint of no protocol, which records requests."""
     application = web.Application()
     application.router.add_post("/{path:.*}", answer)
     return application

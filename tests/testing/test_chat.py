@@ -135,6 +135,13 @@ def test_a_template_that_alternates_refuses_two_in_a_row(messages: list[Any]) ->
     check_messages([USER, STEP, RESULT, ASSISTANT], Rules(alternate=True))
 
 
+def test_a_user_after_a_result_can_be_refused() -> None:
+    """`answered_results` wants an assistant's words between, as Mistral does."""
+    with pytest.raises(Refusal, match="Unexpected role 'user' after role 'tool'"):
+        check_messages([USER, STEP, RESULT, USER], Rules(answered_results=True))
+    check_messages([USER, USER, STEP, RESULT, ASSISTANT, USER], Rules(answered_results=True))
+
+
 def test_the_window_is_enforced_in_the_words_of_the_api() -> None:
     """Each model's window is enforced with exact numbers, tools and completion included."""
     with LocalProvider(window=9_000, windows={"gpt-4o": 100}) as provider:

@@ -233,7 +233,7 @@ def test_a_worker_makes_its_calls_in_every_turn_and_then_answers(
     assert len({call["id"] for call in calls}) == len(calls) == 12
     assert calls[1]["function"]["arguments"] == '{"path": "path-1", "line": 1}'
     assert provider.refused == []
-    # It reads its place from the newest result alone, so compression cannot make it start anew.
+    # It reads its round from the newest result alone, so compression cannot restart it.
     newest = [messages[0], *messages[7:10]]
     assert ask(provider, newest, tools=[TOOL]).choices[0].message.content == "Done."
     assert ask(provider, HI).choices[0].message.content == "Done."  # there is no tool to call

@@ -130,8 +130,8 @@ def test_signed_thinking_must_come_back_as_it_was_issued(provider: LocalProvider
         ([text, use], say(result), "Expected `thinking` or `redacted_thinking`"),
     ]
     for blocks, last, said in cases:
-        told = [USER, does(*blocks), last]
-        reply = post(provider, "messages", messages=told, thinking=THINKING)
+        sent = [USER, does(*blocks), last]
+        reply = post(provider, "messages", messages=sent, thinking=THINKING)
         assert reply.status_code == (400 if said else 200)
         assert (said or "") in reply.text
     finished = [USER, does(text, use), say(result), does(text), USER]

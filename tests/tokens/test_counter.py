@@ -228,3 +228,32 @@ def test_a_report_of_five_times_the_count_is_believed_when_the_next_one_says_it_
         counter.calibrate(EXAMPLE, counted * times)
         ratios.append(round(counter.messages(EXAMPLE) / counted))
     assert ratios == [1, 1, 1, 1, 5, 5]
+
+
+LOW = {
+    "cut at 4,096": lambda tokens, turn: min(tokens, 4_096),
+    "without the cached part": lambda tokens, turn: tokens if turn == 0 else int(tokens * 0.3),
+    "half": lambda tokens, turn: tokens // 2,
+}
+
+
+@pytest.mark.parametrize("model", ["gpt-4o", "some-model"])
+@pytest.mark.parametrize("report", LOW.values(), ids=LOW)
+def test_a_report_that_no_tokenizer_explains_switches_nothing_off(model: str, report: Any) -> None:
+    """Reports that are too low leave the count; those of a truncating server name its window."""
+    counter, truth = TokenCounter(model), TokenCounter(model)
+    turns = [{"role": "user", "content": prose(250, seed)} for seed in range(20)]
+    for turn in range(1, 20):
+        tokens = truth.messages(turns[:turn])
+        counter.calibrate(turns[:turn], report(tokens, turn - 1))
+        assert counter.ratio >= (1 if counter.exact else 0.9)
+    assert counter.truncated_at == (4_096 if report(10**6, 1) == 4_096 else None)
+
+
+def test_another_tokenizer_is_believed_downward() -> None:
+    """A vocabulary that needs a tenth less is learned where ours is an estimate."""
+    counter = TokenCounter("some-model")
+    turns = [{"role": "user", "content": prose(250, seed)} for seed in range(4)]
+    for turn in range(1, 5):
+        counter.calibrate(turns[:turn], int(TokenCounter("m").messages(turns[:turn]) * 0.9))
+    assert counter.ratio == pytest.approx(0.9, rel=0.01)

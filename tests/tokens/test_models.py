@@ -1,4 +1,4 @@
-"""A model's limits by litellm's table, and the numbers in a provider's refusal."""
+"""A model's limits by litellm's table."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import logging
 
 import pytest
 
-from praison_compressor.tokens import Overflow, model_limits, overflow_of
+from praison_compressor.tokens import model_limits
 
 
 @pytest.mark.parametrize(
@@ -58,52 +58,3 @@ def test_what_is_registered_at_run_time_counts_first(monkeypatch: pytest.MonkeyP
     assert model_limits("openai/gpt-4o").window == 6_000
     monkeypatch.setitem(litellm.model_cost, "my-deployment", {"max_input_tokens": "many"})
     assert model_limits("my-deployment").guessed
-
-
-SAYINGS = {
-    "This model's maximum context length is 8192 tokens. However, your messages resulted in "
-    "9120 tokens. Please reduce the length of the messages.": (8192, 9120),
-    "This model's maximum context length is 8192 tokens. However, you requested 10000 tokens "
-    "(5804 in the messages, 100 in the functions, and 4096 in the completion).": (8192, 5904, 4096),
-    "This model's maximum context length is 4096 tokens. However, you requested 1024 output tokens "
-    "and your prompt contains at least 3073 input tokens": (4096, None, 1024),
-    "'max_tokens' or 'max_completion_tokens' is too large: 4096. This model's maximum context "
-    "length is 8192 tokens and your request has 5904 input tokens": (8192, 5904, 4096),
-    "input length and `max_tokens` exceed context limit: 188240 + 21333 > 200000, decrease input "
-    "length or `max_tokens` and try again": (200000, 188240, 21333),
-    "You requested a total of 140000 tokens: 130000 tokens from the input messages and 10000 "
-    "tokens for the completion. That exceeds the maximum context length of 131072.": (
-        131072,
-        130000,
-        10000,
-    ),
-    "prompt is too long: 215000 tokens > 200000 maximum": (200000, 215000),
-    "The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).": (
-        1048576,
-        1200000,
-    ),
-    "the request exceeds the available context size. try increasing the context size or enable "
-    "context shift; n_ctx: 16384": (16384, None),
-    "ContextWindowExceededError: Input is too long for requested model.": (None, None),
-    "Your input exceeds the context window of this model. Please adjust your input": (None, None),
-}
-
-
-@pytest.mark.parametrize("words", SAYINGS)
-def test_what_providers_say(words: str) -> None:
-    """Window and count are read from the refusals of each provider."""
-    assert overflow_of(RuntimeError(words)) == Overflow(*SAYINGS[words])
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        "Rate limit reached for gpt-4o on tokens per min (TPM): Limit 30000, Requested 40000.",
-        "You exceeded your current quota, please check your plan and billing details.",
-        "max_tokens is too large: 100000.",
-        "Invalid 'messages[3].tool_call_id'",
-    ],
-)
-def test_what_is_something_else(words: str) -> None:
-    """Other errors, as rate limits, are no overflow."""
-    assert overflow_of(RuntimeError(words)) is None

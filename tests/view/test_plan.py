@@ -217,11 +217,27 @@ def test_a_greeting_before_the_task_stays_where_it_fits_and_goes_where_it_does_n
     assert laid(sketch, head=49).allowed[1] is True
 
 
-def test_the_first_step_stays_with_the_task_where_both_fit() -> None:
-    """Task and step together, to the token; system messages are not counted."""
-    sketch = "s999 u20 c5 r75 a500 u30 a40"
-    assert laid(sketch, head=100).head_end == 4
+def test_the_first_answer_stays_with_the_task_where_both_fit() -> None:
+    """Task and answer together, to the token; system messages are not counted."""
+    sketch = "s999 u20 a80 c5 r75 u30 a40"
+    assert laid(sketch, head=100).head_end == 3
     assert laid(sketch, head=99).head_end == 2
+
+
+def test_the_head_ends_before_a_call() -> None:
+    """Some APIs refuse a user message, as a summary is one, right behind a result."""
+    assert laid("s999 u20 c5 r75 a500 u30 a40", head=100).head_end == 2
+
+
+def test_in_a_tiny_room_the_newest_messages_come_before_the_first_step() -> None:
+    """500 tokens beside what cannot be dropped are not tiny; one less is, and a tail has 60 %."""
+    sketch = "s10 u20 a50 " + "a60 " * 40 + "u30 a40"
+    tight = {"tail": 5_000, "head": 500, "tail_share": 0.25, "tiny_tail_share": 0.6}
+    found_at = [
+        found(laid(sketch, head=500), budget(size, size, size, **tight)) for size in (600, 599)
+    ]
+    assert [made.jobs[0].start for made in found_at] == [3, 2]
+    assert found_at[1].tail_start < found_at[0].tail_start
 
 
 # ---------------------------------------------------------------- tail

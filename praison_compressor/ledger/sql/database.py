@@ -145,6 +145,12 @@ class Database:
                     self.place,
                 )
                 self.close()
+            if self.is_sqlite and self._engine is not None and _is_truncated(self.url):
+                # This process might go on from its pages in memory: no other could read them.
+                raise LedgerCorrupt(
+                    f"{self.place} was truncated: its file has fewer bytes than it says; restore a "
+                    "copy, or move it away"
+                )
             return self._run(work, _WRITE)
 
     def maintain(self, statement: str) -> list[Any]:
@@ -288,6 +294,22 @@ def _sqlite(url: URL) -> Engine:
     event.listen(engine, "connect", _pragmas)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _is_truncated(url: URL) -> bool:
+    """Return whether a SQLite file is shorter than its header says."""
+    # Another process may be writing a longer file: its first page comes first.
+    for seconds in (0.0, 0.05, 0.3):
+        time.sleep(seconds)
+        try:
+            with open(str(url.database), "rb") as file:
+                header, size = file.read(32), os.fstat(file.fileno()).st_size
+        except OSError:
+            return False
+        page, pages = int.from_bytes(header[16:18], "big"), int.from_bytes(header[28:32], "big")
+        if len(header) == 32 and size >= (65_536 if page == 1 else page) * pages:
+            return False
+    return True
 
 
 def _identity(url: URL) -> tuple[int, int] | None:

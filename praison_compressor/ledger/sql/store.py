@@ -228,7 +228,7 @@ class SqlStore:
             self._read_last.move_to_end((namespace, row.id))
             while len(self._read_last) > _MOST:
                 self._read_last.popitem(last=False)
-        return known
+        return replace(known, updated=row.updated)
 
     def _unread(self) -> None:
         with self._lock:

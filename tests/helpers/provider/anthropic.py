@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Iterator, Sequence
 
 from praison_compressor.testing import Asked, Failure, Recorded, Refusal, Reply, Rules
@@ -31,6 +32,11 @@ MODIFIED = (
     "These blocks must remain as they were in the original response."
 )
 
+BOUND = (
+    "Invalid `signature` in `thinking` block. The block is bound to a different conversation. "
+    'Remove the block, or set `thinking.block_binding.prefix_mismatch_behavior` to "drop_block".'
+)
+
 
 class Anthropic(ChatCompletions):
     """The protocol of `/v1/messages`; it remembers the thinking that it signed."""
@@ -43,6 +49,8 @@ class Anthropic(ChatCompletions):
         """Signature -> the thinking, and the ids of the calls that were issued with it."""
         self._thought: set[str] = set()
         """Ids of all calls that were issued with thinking."""
+        self._behind: dict[str, str] = {}
+        """Signature -> the system prompt, tools and messages that it was written behind."""
 
     def check(self, body: JSON, rules: Rules) -> None:
         check_parameters(body)
@@ -50,6 +58,8 @@ class Anthropic(ChatCompletions):
         check_messages(body["messages"], rules)
         check_pairs(merged(body["messages"]))
         self._check_thinking(body)
+        if rules.bound_thinking:
+            self._check_binding(body)
         check_tools(body)
         check_cache_marks(body)
         if rules.alternate:
@@ -118,6 +128,7 @@ class Anthropic(ChatCompletions):
             thought = {"type": "thinking", "thinking": reply.thinking, "signature": digest}
             blocks.insert(0, thought)
             self._signed[digest] = (reply.thinking, calls)
+            self._behind[digest] = _prefix(asked.body, merged(asked.body["messages"]))
             self._thought |= calls
         return blocks
 
@@ -131,6 +142,16 @@ class Anthropic(ChatCompletions):
                     )
         if thinks(body):
             self._check_last_step(merged(body["messages"]))
+
+    def _check_binding(self, body: JSON) -> None:
+        """Refuse thinking whose prefix has changed since it was written."""
+        messages = merged(body["messages"])
+        for i, message in enumerate(messages):
+            for j, block in enumerate(message["content"]):
+                if block["type"] != "thinking":
+                    continue
+                if self._behind.get(block["signature"]) != _prefix(body, messages[:i]):
+                    raise Refusal(f"messages.{i}.content.{j}: {BOUND}")
 
     def _check_signature(self, block: JSON, rest: Sequence[JSON], where: str) -> None:
         thinking, calls = self._signed.get(block["signature"], (None, set[str]()))
@@ -156,6 +177,14 @@ class Anthropic(ChatCompletions):
                 "`assistant` message must start with a thinking block (preceeding the lastmost set "
                 "of `tool_use` and `tool_result` blocks)."
             )
+
+
+def _prefix(body: JSON, messages: Sequence[JSON]) -> str:
+    """Return what a thinking block is bound to; cache marks are no part of it."""
+    behind = json.dumps([body.get("system"), body.get("tools"), messages], sort_keys=True)
+    return hashlib.sha256(
+        re.sub(r'"cache_control": \{[^}]*\}(, )?', "", behind).encode()
+    ).hexdigest()
 
 
 def _chat_messages(message: JSON) -> Iterator[JSON]:
@@ -238,9 +267,17 @@ def _pieces_of(block: JSON) -> tuple[JSON, list[JSON]]:
 
 
 def _usage(asked: Recorded) -> JSON:
+    """Return the usage; a request with marks writes all that it does not read."""
+    body, new = json.dumps(asked.body), asked.prompt_tokens - asked.cached_tokens
+    written = new if '"cache_control"' in body else 0
+    hour = written if '"ttl": "1h"' in body else 0
     return {
-        "input_tokens": asked.prompt_tokens - asked.cached_tokens,
-        "cache_creation_input_tokens": 0,
+        "input_tokens": new - written,
+        "cache_creation_input_tokens": written,
+        "cache_creation": {
+            "ephemeral_5m_input_tokens": written - hour,
+            "ephemeral_1h_input_tokens": hour,
+        },
         "cache_read_input_tokens": asked.cached_tokens,
         "output_tokens": asked.completion_tokens,
     }

@@ -73,7 +73,7 @@ async def test_off_is_the_hosts_own_behaviour():
         assert [event["session"] for event in updates] == [host, host]
 
 
-async def test_speech_without_a_transcript_is_kept_and_told_of(caplog):
+async def test_speech_without_a_transcript_is_kept_and_reported(caplog):
     """Speech is not folded while its transcript may still come."""
     options = {"server_options": {"transcribes": False}, "transcription_model": None}
     with caplog.at_level(logging.WARNING):

@@ -37,7 +37,7 @@ async def test_a_change_during_a_fold_is_not_undone(who):
     options = {"summarizer": slow, "config": CompressorConfig(context_window=20_000)}
     async with conversation(answers=telling, **options) as (server, agent, caller):
         await facts_until(caller, lambda: slow.running, LONG)
-        asked, told, kept = (FACT.findall(item.words)[0] for item in server.now.items[1:4])
+        asked, spoken, kept = (FACT.findall(item.words)[0] for item in server.now.items[1:4])
         if who == "the user":
             victim, lost = server.ids[1], asked
             server.mute.add("conversation.item.delete")  # it is forgotten before the server says so
@@ -48,7 +48,7 @@ async def test_a_change_during_a_fold_is_not_undone(who):
             lost = asked
             await server.now.delete(server.ids[1])
         else:
-            lost = told
+            lost = spoken
             await agent.truncate_item(server.ids[2], 200)
         slow.go.set()
         await small_talk(caller, 1)
@@ -60,7 +60,7 @@ async def test_a_change_during_a_fold_is_not_undone(who):
 
 
 @pytest.mark.parametrize("who", ["the user", "another client"])
-async def test_a_deletion_while_the_server_is_told_is_not_undone(who):
+async def test_a_deletion_while_the_server_is_updated_is_not_undone(who):
     """An item deleted during the server's update is removed from the memory."""
     victims: list[str] = []
 

@@ -1,0 +1,222 @@
+"""`Bill`: add up what a session's requests cost, beside the same requests without compression.
+
+Only what a provider reports is billed, at the prices of litellm's table. Each process begins a bill
+of its own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, field, replace
+from typing import Any, ClassVar, TypeVar
+
+from ..ledger.segments import Usage
+from ..tokens.models import prices_of
+
+B = TypeVar("B", bound="Bill")
+
+
+@dataclass(frozen=True)
+class RequestUsage:
+    """The usage that a provider reports for requests, in tokens."""
+
+    input: int = 0
+    """All of the prompt: the cached and the written part too."""
+    cached: int = 0
+    """Read from the provider's cache."""
+    written: int = 0
+    """Written to the provider's cache for minutes."""
+    written_1h: int = 0
+    """Written to the provider's cache for an hour."""
+    output: int = 0
+
+    def merged(self, other: RequestUsage) -> RequestUsage:
+        """Return the larger number of each kind: a stream reports in parts."""
+        return RequestUsage(*map(max, astuple(self), astuple(other)))
+
+    def __add__(self, other: RequestUsage) -> RequestUsage:
+        return RequestUsage(*(a + b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def __sub__(self, other: RequestUsage) -> RequestUsage:
+        return RequestUsage(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
+
+    def cost(self, model: str | None) -> float | None:
+        """Return US dollars by litellm's table; None for a model without a price."""
+        prices = prices_of(model)
+        plain = prices.input
+        if plain is None:
+            return None
+        cached, written, written_1h, output = (plain if p is None else p for p in prices[1:])
+        rest = self.input - self.cached - self.written - self.written_1h
+        cost = rest * plain + self.cached * cached + self.output * output
+        return cost + self.written * written + self.written_1h * written_1h
+
+
+@dataclass(frozen=True)
+class Bill:
+    """What a session's requests and summaries cost, and the requests without compression."""
+
+    ALONE: ClassVar[str] = "Without compression"
+
+    requests: int = 0
+    usage: RequestUsage = field(default_factory=RequestUsage)
+    cost: float | None = 0.0
+    """US dollars of `usage`; None where a model has no listed price."""
+    summaries: Usage = field(default_factory=Usage)
+    without: RequestUsage = field(default_factory=RequestUsage)
+    """What the same requests would have used with the whole transcript, by our count."""
+    without_cost: float | None = 0.0
+
+    @property
+    def total(self) -> float | None:
+        """Return US dollars with the summaries; None where a price is unknown."""
+        return _sum(self.cost, self.summaries.cost or 0.0)
+
+    def paid(
+        self: B,
+        usage: RequestUsage,
+        without: RequestUsage,
+        model: str | None,
+        *,
+        is_new: bool = True,
+    ) -> B:
+        """Return the bill with a request, or with a later report of a stream."""
+        return replace(
+            self,
+            requests=self.requests + is_new,
+            usage=self.usage + usage,
+            cost=_sum(self.cost, usage.cost(model)),
+            without=self.without + without,
+            without_cost=_sum(self.without_cost, without.cost(model)),
+        )
+
+    def summarized(self: B, usage: Usage) -> B:
+        """Return the bill with the usage of summaries."""
+        return replace(self, summaries=self.summaries + usage)
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> list[str]:
+        """Return the bill in lines: what was paid, summaries, and the same without compression."""
+        lines = [
+            f"Paid since the process began: {_count(self.requests, 'request')}, "
+            f"{_words(self.usage)}{_dollars(self.cost)}"
+        ]
+        if self.summaries.prompt_tokens:
+            written = short(self.summaries.completion_tokens)
+            read = short(self.summaries.prompt_tokens)
+            lines.append(
+                f"Summaries: {read} input, {written} output{_dollars(self.summaries.cost)}"
+            )
+        return [*lines, f"{self.ALONE}: {_words(self.without)}{_dollars(self.without_cost)}"]
+
+
+def uncompressed(usage: RequestUsage, saved: int, added: int, *, is_warm: bool) -> RequestUsage:
+    """Return the usage of a request with its whole transcript.
+
+    Args:
+        saved: tokens that compression saved in this request.
+        added: tokens of the transcript that the request before did not have.
+        is_warm: whether the provider's cache had the request before.
+    """
+    whole = usage.input + max(0, saved)
+    cached = max(0, whole - max(0, added)) if is_warm else 0
+    written = whole - cached if usage.written else 0
+    hour = whole - cached if usage.written_1h and not written else 0
+    return RequestUsage(whole, cached, written, hour, usage.output)
+
+
+def _words(usage: RequestUsage) -> str:
+    parts = [f"{short(usage.cached)} cached"] if usage.cached else []
+    written = usage.written + usage.written_1h
+    parts += [f"{short(written)} written to the cache"] if written else []
+    inner = f" ({', '.join(parts)})" if parts else ""
+    return f"{short(usage.input)} input{inner}, {short(usage.output)} output"
+
+
+def _sum(one: float | None, other: float | None) -> float | None:
+    return None if one is None or other is None else one + other
+
+
+def _dollars(cost: float | None) -> str:
+    return "" if cost is None else f", ${cost:.4f}"
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"
+
+
+def short(tokens: int) -> str:
+    """Return tokens in few letters: `980`, `9.1k`, `157k`."""
+    if tokens < 1_000:  # below 0 too
+        return str(tokens)
+    return f"{tokens / 1_000:.1f}k" if tokens < 10_000 else f"{tokens / 1_000:.0f}k"
+
+
+# -------------------------------------------------------------- what a provider reports
+
+
+def field_of(holder: Any, name: str) -> Any:
+    """Return a field of a dictionary or of a client's object, or None."""
+    return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
+
+
+def usage_in(answer: Any) -> RequestUsage | None:
+    """Return the usage that an answer or a piece of one reports, or None.
+
+    Chat completions count prompt tokens, responses input tokens; the last event of a response
+    carries the whole response, and so does what the host makes of such a stream.
+    """
+    if isinstance(answer, tuple):  # text, calls, response
+        answer = answer[-1] if answer else None
+    # litellm keeps what a provider sent unasked, as Anthropic does, beside the chunk.
+    for holder in (answer, field_of(answer, "response"), field_of(answer, "_hidden_params")):
+        found = _usage(field_of(holder, "usage"))
+        if found.input:
+            return found
+    return None
+
+
+def reported(answer: Any) -> RequestUsage | None:
+    """Return the usage in an answer, or in the usage object of one, or None.
+
+    Anthropic's own API counts `input_tokens` without the cached and the written part.
+    """
+    found = usage_in(answer) or usage_in({"usage": answer})
+    usage = field_of(answer, "usage") or answer
+    if found is None or field_of(usage, "prompt_tokens") or not found.input:
+        return found
+    if field_of(usage, "input_tokens_details"):
+        return found
+    return replace(found, input=found.input + found.cached + found.written + found.written_1h)
+
+
+def _usage(usage: Any) -> RequestUsage:
+    """Read the names of OpenAI's two APIs, and those that litellm adds for Anthropic's."""
+    chat, items = field_of(usage, "prompt_tokens_details"), field_of(usage, "input_tokens_details")
+    split = field_of(chat, "cache_creation_token_details")
+    split = split or field_of(usage, "cache_creation")
+    hour = _number((split, "ephemeral_1h_input_tokens"))
+    written = _number(
+        (usage, "cache_creation_input_tokens"),
+        (chat, "cache_creation_tokens"),
+        (chat, "cache_write_tokens"),
+    )
+    return RequestUsage(
+        input=_number((usage, "prompt_tokens"), (usage, "input_tokens")),
+        cached=_number(
+            (chat, "cached_tokens"),
+            (items, "cached_tokens"),
+            (usage, "cache_read_input_tokens"),
+            (usage, "prompt_cache_hit_tokens"),
+        ),
+        written=max(0, written - hour),
+        written_1h=hour,
+        output=_number((usage, "completion_tokens"), (usage, "output_tokens")),
+    )
+
+
+def _number(*places: tuple[Any, str]) -> int:
+    """Return the first positive number at these places, or 0."""
+    values = (field_of(holder, name) for holder, name in places)
+    return next((v for v in values if isinstance(v, int) and v > 0), 0)

@@ -1,0 +1,183 @@
+"""Choices of a user about a compression: messages to keep, a range, and a draft that was shown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from ..config import shown
+from ..errors import ConfigError
+from ..ledger.segments import Segment, in_force
+from ..summaries.protocol import Written
+from ..view.jobs import Plan
+from ..view.view import View
+from .request import Request
+
+_REFERENCE = re.compile(r"s(\d+)(?:\.(\d+))?")
+
+
+@dataclass(frozen=True)
+class Draft:
+    """A compression that a preview showed; the next one of the same request commits it."""
+
+    request: Request
+    view: View
+    plan: Plan
+    texts: tuple[Written, ...]
+    """The plan's summaries; () if a model has not been asked for them."""
+    references: Mapping[str, int] = field(default_factory=dict)
+    """Reference that a message would get -> its index in the transcript."""
+
+    def holds_for(self, view: View) -> bool:
+        """Return whether the transcript only grew and the ledger is unchanged since the preview."""
+        before = self.view
+        is_same = view.session.is_as(before.session) and view.session.id == before.session.id
+        return is_same and view.digests[: len(before.digests)] == before.digests
+
+    def is_of(self, request: Request, view: View) -> bool:
+        """Return whether the request asks for what the draft shows."""
+        asked, given = ((r.budget, r.force, r.model, r.pinned) for r in (self.request, request))
+        if asked != given or not request.chooses:
+            return asked == given
+        return located(request, view, self) == located(self.request, view, self)
+
+    def adopted_by(self, request: Request) -> Request:
+        """Return the request with the draft's choices."""
+        found = self.request
+        return replace(request, keep=found.keep, since=found.since, until=found.until)
+
+
+# -------------------------------------------------------------- applied to a view
+
+
+class Choices(NamedTuple):
+    """A request's choices, by index in the transcript."""
+
+    keep: tuple[int, ...]
+    since: int | None
+    until: int | None
+
+
+def located(request: Request, view: View, draft: Draft | None = None) -> Choices:
+    """Return the choices of a request by index in the transcript.
+
+    Raises:
+        ConfigError: a reference names no message of the transcript.
+    """
+
+    def index(option: str, place: str | int | None) -> int | None:
+        return None if place is None else _index(view, draft, option, place)
+
+    keep = tuple(_index(view, draft, "keep", place) for place in request.keep)
+    return Choices(keep, index("since", request.since), index("until", request.until))
+
+
+def names_of(request: Request, found: Choices) -> dict[str, int]:
+    """Return the references that a request names, with their indices."""
+    places = (*request.keep, request.since, request.until)
+    pairs = zip(places, (*found.keep, *found[1:]), strict=True)
+    return {place: index for place, index in pairs if isinstance(place, str) and index is not None}
+
+
+def chosen(request: Request, view: View, draft: Draft | None) -> View:
+    """Return the view with the messages that stay by the user's choices.
+
+    Choices of earlier calls are in the ledger.
+
+    Raises:
+        ConfigError: a reference names no message of the transcript.
+    """
+    if not request.chooses and not kept_before(view):
+        return view
+    found, steps = located(request, view, draft), view.transcript.steps
+    before = {digest for segment in kept_before(view) for digest in segment.run}
+    named = [*found.keep, *(n for n, digest in enumerate(view.digests) if digest in before)]
+    stays = frozenset(i for step in steps if any(n in step for n in named) for i in step)
+    if not request.has_range:
+        return replace(view, chosen=stays)
+    first = found.since or 0
+    end = len(view.tokens) if found.until is None else found.until
+    outside = {i for step in steps if step.stop <= first or step.stop > end for i in step}
+    return replace(view, chosen=stays, kept=view.kept | outside)
+
+
+def kept_before(view: View) -> list[Segment]:
+    """Return the "keep" segments of the session."""
+    return [segment for segment in in_force(view.session.entries) if segment.kind == "keep"]
+
+
+def new_keeps(view: View) -> Iterator[range]:
+    """Yield the chosen steps that the ledger does not have yet."""
+    known = {segment.run for segment in kept_before(view)}
+    for step in view.transcript.steps:
+        if step.start in view.chosen and view.digests[step.start : step.stop] not in known:
+            yield step
+
+
+def _index(view: View, draft: Draft | None, option: str, place: str | int) -> int:
+    """Return the index in the transcript of a reference, or of an index in the caller's list.
+
+    Raises:
+        ConfigError: it names no message of the transcript.
+    """
+    if isinstance(place, int):
+        if place in view.transcript.origins:
+            return view.transcript.origins.index(place)
+        raise ConfigError(f"{option}={place}: the transcript has {len(view.given)} messages")
+    found = _REFERENCE.fullmatch(place.strip().strip("[]"))
+    if found is not None:
+        number, at = int(found[1]), int(found[2] or 1)
+        if 1 <= number <= len(view.segments):
+            indices = _of_segment(view, view.segments[number - 1])
+            if 1 <= at <= len(indices):
+                return indices[at - 1]
+        if draft is not None and draft.holds_for(view):
+            index = draft.references.get(f"s{number}.{at}")
+            if index is not None:
+                return index
+    raise ConfigError(
+        f"{option}={shown(place)}: no message of this transcript has that reference; preview() "
+        "shows the references, or give the message's index"
+    )
+
+
+def _of_segment(view: View, segment: Segment) -> list[int]:
+    """Return the indices of a segment's messages, in the order of its archive."""
+    for start, end, laid in view.standing:
+        if laid is segment:
+            return by_origin(view, range(start, end))
+    places = {digest: index for index, digest in enumerate(view.digests)}
+    return [places[digest] for digest in segment.run if digest in places]
+
+
+# -------------------------------------------------------------- references
+
+
+def new_references(view: View, plan: Plan) -> dict[str, int]:
+    """Return the references that a plan gives to messages, with their indices."""
+    runs = [range(job.start, job.end) for job in plan.jobs]
+    runs += [range(index, index + 1) for index in sorted([*plan.masks, *plan.excerpted])]
+    return _named(view, enumerate(runs, len(view.segments) + 1))
+
+
+def known_references(view: View) -> dict[str, int]:
+    """Return the references of messages that the view replaces, with their indices."""
+    numbers = {id(segment): number for number, segment in enumerate(view.segments, 1)}
+    return _named(view, ((numbers[id(s)], range(a, b)) for a, b, s in view.standing))
+
+
+def _named(view: View, runs: Iterable[tuple[int, range]]) -> dict[str, int]:
+    return {
+        f"s{number}.{at}": index
+        for number, run in runs
+        for at, index in enumerate(by_origin(view, run), 1)
+    }
+
+
+def by_origin(view: View, run: Iterable[int]) -> list[int]:
+    """Return a run's indices in the order of the caller's list, without inserted messages."""
+    origins = view.transcript.origins
+    placed = [(origin, i) for i in run if (origin := origins[i]) is not None]
+    return [index for _, index in sorted(placed)]

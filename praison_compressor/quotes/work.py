@@ -1,0 +1,163 @@
+"""What calls did: files that they name to change, instructions that they read, newest runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any, NamedTuple
+
+from ..messages import ToolCall, calls
+from ..messages.excerpts import cut
+from .passages import ROLE, without_notes
+from .rendering import TITLES, Entry, Section
+from .telling import telling_line
+
+NO_RESULT = "no result was recorded"
+AGENT = "assistant"  # the name of a call that an agent without native calls wrote in its text
+COMMAND_CHARS = 200
+CHANGED_HERE = "(here: the newest call of the section Files)"
+
+
+class Newest(NamedTuple):
+    """The newest of equal calls, and how many there were."""
+
+    exchange: calls.AnsweredCall
+    times: int
+
+    def quoted(self) -> tuple[str, str]:
+        """Return what is said of its result, which no cut tears, and the words that decide."""
+        call = self.exchange.call
+        if not self.exchange.is_answered:
+            return NO_RESULT, ""
+        output = without_notes(self.exchange.text)
+        said, kind = telling_line(call, output), calls.kind_of(call)
+        about = [f"{ROLE}:"] if call.name == AGENT and not call.id else []
+        if not said or (kind == calls.LISTS and "\n" in output.strip()):
+            about.append(size(output))
+        code = calls.exit_code(calls.opened(output)) if kind == calls.ACTS else ""
+        if code == "0" and "exit" not in said:
+            about.append("exit code 0:")
+        return " ".join(about), said
+
+    def entry(self, rank: tuple[int, ...], what: str, path: str = "") -> Entry:
+        """Return its entry; the words name the path, if given, only as "…"."""
+        about, said = self.quoted()
+        often = f" (newest of {self.times})" if self.times > 1 else ""
+        lead = f"{what}{often} -> {about}{' ' if about and said else ''}"
+        return Entry(self.exchange.where, rank, said.replace(path, "…") if path else said, lead)
+
+
+def size(output: str) -> str:
+    """Return an output's size in words."""
+    lines = output.strip().count("\n") + 1
+    size = f"{lines:,} line{'s' * (lines > 1)}, {len(output):,} characters"
+    return f"({size})" if output.strip() else "(no output)"
+
+
+def note(found: dict[str, Newest], name: str, one: calls.AnsweredCall) -> None:
+    """Make a call the newest of its name."""
+    known = found.pop(name, None)
+    found[name] = Newest(one, known.times + 1 if known else 1)
+
+
+def commands(found: Mapping[str, Newest], changed: Mapping[str, Newest], budget: int) -> Section:
+    """Return the section of commands and calls; those that only look rank last.
+
+    A line among them marks the place of the newest call that names a file to change.
+    """
+    others, best = parted(sorted(found.items(), key=_rank, reverse=True), budget)
+    lines = [
+        one.entry(_rank((line, one)), cut(line, COMMAND_CHARS))
+        for line, one in sorted(best, key=lambda item: item[1].exchange.at)
+    ]
+    at = max((one.exchange.at for one in changed.values()), default=-1)
+    before = sum(one.exchange.at < at for _, one in best)
+    if before and _rank(best[-1])[0] == 0:
+        lines.insert(before, Entry(at, (0, -at), CHANGED_HERE))
+    left = [one.exchange.where for _, one in others]
+    return Section(TITLES["commands"], lines, 0.15, least=80, noun="calls", unlisted=left)
+
+
+def parted(entries: Sequence[Any], budget: int) -> tuple[Sequence[Any], Sequence[Any]]:
+    """Return the entries before the last, and as many of the last as a budget can hold."""
+    most = max(8, budget // 24)
+    return entries[:-most], entries[-most:]
+
+
+def _rank(item: tuple[str, Newest]) -> tuple[int, ...]:
+    return calls.kind_of(item[1].exchange.call) != calls.ACTS, -item[1].exchange.at
+
+
+def files(found: Mapping[str, Newest], budget: int) -> Section:
+    """Return the section of files, each with its newest changing call and that call's result.
+
+    Whether the call changed the file is for its quoted result to say.
+    """
+    older, newest = parted(_by_call(found), budget)
+    lines = [
+        one.entry((-n,), _what(paths, one), paths[0] if len(paths) == 1 and "/" in paths[0] else "")
+        for n, (paths, one) in enumerate(newest)
+    ]
+    left = [one.exchange.where for paths, one in older for _ in paths]
+    return Section(TITLES["files"], lines, 0.15, least=80, noun="files", unlisted=left)
+
+
+def _by_call(found: Mapping[str, Newest]) -> list[tuple[list[str], Newest]]:
+    """Return the paths that have the same newest call, with that call; a move names two."""
+    grouped: dict[int, tuple[list[str], Newest]] = {}
+    for path, one in found.items():
+        paths, _ = grouped.pop(id(one.exchange), ([], one))
+        grouped[id(one.exchange)] = ([*paths, path], one)
+    return list(grouped.values())
+
+
+def _what(paths: Sequence[str], one: Newest) -> str:
+    """Return the paths and the call; a command that shows all the paths stands alone."""
+    line = cut(calls.command_of(one.exchange.call).strip(), 80)
+    call = f"`{line}`" if line else one.exchange.call.name
+    return call if all(path in line for path in paths) else f"{', '.join(paths)}: {call}"
+
+
+NAMES = frozenset(
+    ".clinerules .cursorrules .goosehints .hermes.md .roorules .rules .windsurfrules agent.md "
+    "agents.local.md agents.md agents.override.md claude.local.md claude.md crush.md gemini.md "
+    "copilot-instructions.md hermes.md praison.md qwen.md skill.md soul.md warp.md".split()
+)
+"""Exact names of files of instructions, in lower case."""
+_SHOWS_ONE = re.compile(r"(?:cat|less|more|bat|type|Get-Content)(?: -\S+)* ([\w./\\~-]+)")
+_NUMBERED = re.compile(r"^\s*\d+(?:\t|→|\|) ?", re.M)
+
+
+def source_of(call: ToolCall, rule_sources: tuple[str, ...]) -> str:
+    """Return the path or the tool whose instructions a call reads, or ""."""
+    if any(fnmatchcase(call.name, pattern) for pattern in rule_sources):
+        return call.name
+    shown = _SHOWS_ONE.fullmatch(calls.command_of(call).strip())
+    paths = calls.paths_in(call) if calls.kind_of(call) == calls.SHOWS else []
+    for path in (path.replace("\\", "/") for path in ([shown[1]] if shown else paths)):
+        name = path.rpartition("/")[2]
+        if name.lower() in NAMES or any(_fits(path, name, pattern) for pattern in rule_sources):
+            return path
+    return ""
+
+
+def _fits(path: str, name: str, pattern: str) -> bool:
+    end = "/" + pattern.removeprefix("./")
+    return fnmatchcase(path, pattern) or fnmatchcase(name, pattern) or f"/{path}".endswith(end)
+
+
+def instructions(found: Mapping[str, tuple[int, str]]) -> Section:
+    """Return the newest content of each file of instructions, with its path."""
+    lines = [
+        Entry(at, (-at,), _content(text), f"{source}:\n  ")
+        for source, (at, text) in sorted(found.items(), key=lambda item: item[1][0])
+    ]
+    return Section(TITLES["instructions"], lines, 0.12, least=60, noun="files of instructions")
+
+
+def _content(text: str) -> str:
+    """Return a file's content without the numbers that a tool put before each line."""
+    lines = text.strip("\n").split("\n")
+    is_numbered = all(_NUMBERED.match(line) for line in lines if line.strip())
+    return _NUMBERED.sub("", text).strip() if is_numbered else text.strip()

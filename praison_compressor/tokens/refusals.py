@@ -1,0 +1,325 @@
+"""Read a provider's refusal of a request as too long: does it mean length, and which window.
+
+Words decide whether a refusal can mean length; numbers are believed only where the size of the
+refused request allows them. A new wording of a server is a new line in one of the tables.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Container, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
+LEAST_WINDOW = 2_000
+"""Tokens of the smallest window that a refusal may teach."""
+
+NEAR = 1.5
+"""Factor between the provider's count of a request and ours, at most."""
+
+
+@dataclass(frozen=True)
+class Overflow:
+    """A provider's refusal of a request as too long; None: not named."""
+
+    window: int | None
+    asked: int | None
+    """Tokens of the prompt, as the provider counted."""
+    answer: int | None = None
+    """Tokens that the provider kept free for the answer."""
+    certain: bool = True
+    """False where the refusal may mean something else."""
+    confirmed: bool = False
+    """Whether the refusal names the size of the request too, and both numbers agree with ours."""
+
+
+# -------------------------------------------------------------- words
+
+
+def _any(*phrases: str) -> re.Pattern[str]:
+    """Compile a pattern that any of the phrases fits."""
+    return re.compile("|".join(phrases), re.IGNORECASE | re.DOTALL)
+
+
+_CERTAIN = _any(
+    r"context[ _]?(?:length|window)[ _]?(?:is |was )?exceed",
+    r"max_(?:prompt_)?tokens_exceeded",
+    r"exceed_context_size|n_ctx",
+    r"(?:context|prompt|input|sequence|model)[ _](?:length|window|size|limit)[^.\d]{0,40}exceed",
+    r"(?:exceed(?:s|ed)?|longer|larger|greater|too large)\b[^.\d]{0,60}\bcontext",
+    r"(?:exceed(?:s|ed)?|longer|larger|greater|too large)\b[^.\d]{0,60}\btoken limit",
+    r"(?:exceed(?:s|ed)?|longer|larger|greater|too large)\b[^.\d]{0,60}"
+    r"\b(?:input|prompt|sequence|model|text) (?:length|size|tokens)",
+    r"(?:exceed(?:s|ed)?|longer|larger|greater|too large)\b[^.\d]{0,60}"
+    r"\bnumber of (?:input )?tokens",
+    r"context (?:the )?overflow",
+    r"maximum context",
+    r"max(?:imum)? message tokens",
+    r"max(?:imum)? (?:model|prompt|input|sequence) length",
+    r"(?:prompt|inputs?|query|text|messages?|conversation) (?:is |are |was )?too (?:long|large)",
+    r"(?:prompt|input|text)(?: token)?s? length (?:is )?too long",
+    r"range of input length",
+    r"prompt exceeds max length|model max length",
+    r"too many (?:input |prompt |total text )?tokens|too many total text bytes",
+    r"(?:input|prompt) token count|input tokens exceed",
+    r"inputs?`? (?:tokens|must have less)|max_new_tokens`? must be",
+    r"string too long.*tokens",
+    r"reduce (?:the length of|your (?:prompt|message|input)|the (?:prompt|input))",
+    r"tokens? in the prompt cannot exceed|total message (?:size|token)",
+    r"上下文(?:长度|窗口)|输入(?:长度|内容|文本)?(?:过长|超)|(?:prompt|输入).{0,6}(?:过长|超长|超过)",
+)
+"""Words that mean length with any status."""
+
+_POSSIBLE = _any(
+    r"too (?:long|large|big|many)|exceed|oversized|shorten|truncat",
+    r"tokens?\b|max(?:imum|_)? ?(?:length|size)|\blimit|\blength|\bcontext\b|\bsize\b",
+    r"payload|entity",
+    r"长度|超过|超出|过长",
+)
+"""Words that can mean length where the status is that of a refused request."""
+
+_OTHER = _any(
+    r"array too long|array_above_max",
+    r"too many (?:images|tools|functions|stop|files|parameters)",
+    r"max_(?:completion_|output_)?tokens\W{0,3} (?:is too large|must be|should be|cannot|exceed)",
+    r"(?:supports|allows) at most \d+ (?:completion|output)|budget_tokens",
+    r"\btools?\[|\.name\b|function name|tool_call_id|schema|stop sequence",
+    r"temperature|top_p|image|audio|metadata",
+    r"content[ _]policy|api[ _]key",
+    r"'role'|alternate|unknown parameter|unrecognized|unsupported",
+)
+"""Words about something else than the length of the messages."""
+
+_THROTTLE = _any(
+    r"rate[ _-]?limit|throttl|too many requests|slow down|\bservice unavailable:",
+    r"(?:tokens|requests) per (?:min|day|hour|sec)|per[- ]minute|\b[TR]P[MD]\b",
+    r"(?:try(?:ing)? again|retry) (?:in|after)|wait before",
+    r"quota|(?:monthly|daily|weekly) |billing|credits?\b|insufficient (?:balance|funds)",
+)
+"""Words about limits of a time or a bill."""
+
+_PER_MINUTE = re.compile(
+    r"limit\D{0,12}(\d[\d,_]*)\b(?:(?!used).){0,40}?requested\D{0,12}(\d[\d,_]*)",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A limit for a time, and the tokens of one request."""
+
+_FRAME = re.compile(
+    r"\w*(?:Error|Exception)\b|\b(?:litellm|None|no body|status|code|error|message|type|param|null"
+    r"|bad request|invalid_request_error|received|body)\b|\d",
+    re.IGNORECASE,
+)
+"""What clients write around a server's words."""
+
+_REFUSED = frozenset((400, 413, 422))
+_CLASSES = frozenset(
+    "BadRequestError ContextWindowExceededError UnprocessableEntityError RequestTooLargeError "
+    "InvalidRequestError ValidationException".split()
+)
+
+# -------------------------------------------------------------- numbers
+
+_N = r"(\d[\d,_]*)"
+
+
+def _compiled(*patterns: str) -> tuple[re.Pattern[str], ...]:
+    """Compile patterns of one number, the surest first."""
+    return tuple(re.compile(p.replace("N", _N), re.IGNORECASE) for p in patterns)
+
+
+_WINDOWS = _compiled(
+    r"maximum context length (?:is|of|limit of) N",
+    r"tokens? > N (?:tokens )?max",
+    r"context limit: \d+ \+ \d+ > N",
+    r"must be <=? N",
+    r"N maximum context length",
+    r"\[\s*\d+\s*,\s*N\s*\]",
+    r"(?:less|fewer|more) than N",
+    r"maximum (?:model|prompt|input|sequence|allowed)[a-z ]{0,24} (?:length|size|tokens)?\D{0,8}N",
+    r"max[a-z ]{0,12} (?:length|size)\D{0,8}N",
+    r"(?:token|tokens|model|context) limit\D{0,24}N",
+    r"cannot exceed[a-z ]{0,24} N",
+    r"context (?:length|window|size)[^\d]{0,40}?N",
+    r"n_ctx\D{0,5}N",
+    r"max(?:imum)? tokens of N",
+    r"maximum (?:number of )?(?:input )?tokens (?:allowed )?\(?N",
+    r"(?:exceeds?|over|above) (?:the )?(?:[a-z]+ ){0,3}N",
+    r"(?:limit|maximum)\D{0,12}N",
+    r"(?:only (?:supports?|accepts?|takes?)|up to|at most)\D{0,20}N",
+)
+
+_ASKED = _compiled(
+    r"resulted in N tokens",
+    r"requested (?:about |a total of )?N tokens",
+    r"context limit: N \+",
+    r"request (?:has|contains) N (?:input )?tokens",
+    r"prompt contains N tokens",
+    r"given: N `?inputs",
+    r"too long: N",
+    r"input token count \(?N",
+    r"request \(?N tokens",
+    r"(?:token count|prompt length|input length|length|inputs?|prompt|current length|tokens|size)"
+    r" (?:is |of |has )?\(?(?:length )?N",
+    r"(?:requested|received|contains|got|actual|value)\W{0,3}N",
+)
+
+_EXCESS = _compiled(r"(?:exceed\w*|over|longer)[^.\d]{0,40} by (?:about )?N")
+"""Tokens by which a request is too long."""
+
+# The answer's tokens, which the first pattern counts as "requested".
+_WITHIN = _compiled(r"N(?: tokens)? (?:in|for) the (?:completion|output)")
+
+_ANSWERS = (
+    *_WITHIN,
+    *_compiled(
+        r"context limit: \d+ \+ N",
+        r"requested N output tokens",
+        r"is too large: N\. This model's maximum context",
+        r"and N `?max_new_tokens",
+    ),
+)
+
+_NO_SIZE = re.compile(
+    r"(?:error|code|status|http|line|port)[ _:='\"(]{1,6}\d+|\((?:2013|\d{3})\)"
+    r"|\b(?:request[_ ]?id|req[_-]id|ref|id)\b['\"]?[=: ]+['\"]?[\w-]*\d[\w-]*"
+    r"|\b(?:req|org|chatcmpl)[_-]\w+|\b[\da-f]{8}-[\da-f-]{20,}",
+    re.IGNORECASE,
+)
+"""Numbers that are codes or identifiers."""
+
+
+def overflow_of(
+    error: BaseException, sent: int | None = None, said: Iterable[str] = ()
+) -> Overflow | None:
+    """Return what a refusal says of a request's length; None if the refusal means something else.
+
+    Args:
+        error: what the client raised.
+        sent: our count of the refused request. Numbers that this size excludes are dropped; without
+            `sent` the numbers are returned as named.
+        said: texts of the request, which a refusal may repeat.
+    """
+    links = list(_causes(error))
+    text = " ".join(map(_words, links))
+    for own in said:
+        if len(own) >= LEAST_REPEATED:
+            text = text.replace(own, " ").replace(own[:LEAST_REPEATED], " ")
+    text = _NO_SIZE.sub(" ", _REPEATED.sub(" ", text) if _FIELD.search(text) else text)
+    statuses = {status for link in links for status in _statuses(link)}
+    if 429 in statuses or _THROTTLE.search(text):
+        return _beyond_a_minute(text, sent)
+    certain = bool(_CERTAIN.search(text))
+    if not certain and not _can_mean_length(links, statuses, text, sent):
+        return None
+    window, answer = _number(_WINDOWS, text), _number(_ANSWERS, text)
+    asked, within = _number(_ASKED, text, besides=(window, answer)), _number(_WITHIN, text)
+    if asked is not None and within is not None and asked > within:
+        asked -= within
+    named = Overflow(window, asked, answer, certain)
+    return named if sent is None else _believed(named, text, sent)
+
+
+LEAST_REPEATED = 40
+"""Characters of the shortest text that is taken for a repeated one."""
+
+_FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s*:.*", re.DOTALL)
+"""A validator's list of wrong fields repeats what it was given."""
+
+
+def _beyond_a_minute(text: str, sent: int | None) -> Overflow | None:
+    """Return a limit per minute that one request alone exceeds; other limits are no window."""
+    found = _PER_MINUTE.search(text)
+    if found is None:
+        return None
+    limit, asked = _integer(found[1]), _integer(found[2])
+    if asked <= limit:
+        return None
+    named = Overflow(limit, asked)
+    return named if sent is None else _believed(named, text, sent)
+
+
+def _can_mean_length(
+    links: list[BaseException], statuses: set[int], text: str, sent: int | None
+) -> bool:
+    is_refused = statuses & _REFUSED or not {type(link).__name__ for link in links}.isdisjoint(
+        _CLASSES
+    )
+    if not is_refused or _OTHER.search(text):
+        return False
+    near = (n for n in _numbers(text) if sent and sent / NEAR <= n <= sent * NEAR)
+    is_silent = not re.search(r"\w", _FRAME.sub("", text))
+    return 413 in statuses or is_silent or bool(_POSSIBLE.search(text)) or any(near)
+
+
+def _believed(named: Overflow, text: str, sent: int) -> Overflow:
+    """Return the refusal with the numbers that a request of `sent` tokens allows.
+
+    A window lies between half of the request and nearly all of it. It may be smaller only where
+    the refusal names the request's own size as well.
+    """
+    numbers = {n for n in _numbers(text) if n >= LEAST_WINDOW}
+    near = {n for n in numbers if sent / NEAR <= n <= sent * NEAR}
+    asked, answer = named.asked, named.answer or 0
+    is_named = asked is not None and sent / NEAR <= asked <= sent * NEAR
+    if not is_named or (named.window is None and len(numbers) > 1):
+        # Of two numbers the larger is the request, with or without its answer.
+        largest = max(near, default=0)
+        size = largest - answer if largest - answer in numbers else largest
+        asked = size if any(size / 2 <= n < size for n in numbers) else None
+    prompt = sent if asked is None else asked
+    excess = _number(_EXCESS, text)
+    windows = [named.window if excess is None else prompt - excess]
+    windows += sorted(numbers - {asked, excess, answer}, reverse=True)
+    for place, window in enumerate(windows):
+        least = 0 if is_named and place == 0 else prompt / 2
+        if window is not None and max(LEAST_WINDOW, least) <= window < prompt + answer:
+            return replace(named, window=window, asked=asked, confirmed=asked is not None)
+    return replace(named, window=None, asked=asked)
+
+
+# -------------------------------------------------------------- an error's text
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and its causes; a context may be an older, unrelated failure."""
+    seen: set[int] = set()
+    link: BaseException | None = error
+    while link is not None and id(link) not in seen:
+        seen.add(id(link))
+        yield link
+        link = link.__cause__
+
+
+def _words(link: BaseException) -> str:
+    """Return an error's class, code and text."""
+    text = ""
+    with suppress(Exception):  # a class may fail to say its text
+        text = str(link)
+    code = getattr(link, "code", None)
+    return f"{type(link).__name__} {code if isinstance(code, str) else ''} {text}"
+
+
+def _statuses(link: BaseException) -> Iterator[int]:
+    response = getattr(link, "response", None)
+    for holder in (link, response):
+        for name in ("status_code", "status", "http_status", "code"):
+            status = getattr(holder, name, None)
+            if isinstance(status, int) and not isinstance(status, bool):
+                yield status
+
+
+def _integer(text: str) -> int:
+    return int(re.sub(r"[,_]", "", text))
+
+
+def _numbers(text: str) -> Iterator[int]:
+    for found in re.finditer(r"(?<![\w.])\d[\d,_]*(?![\w]|\.\d)", text):
+        yield _integer(found[0].rstrip(",_"))
+
+
+def _number(
+    patterns: tuple[re.Pattern[str], ...], text: str, besides: Container[int | None] = ()
+) -> int | None:
+    """Return the number of the first pattern that finds another than those of `besides`."""
+    found = (_integer(one[1]) for pattern in patterns for one in pattern.finditer(text))
+    return next((number for number in found if number not in besides), None)

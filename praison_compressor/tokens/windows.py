@@ -1,0 +1,91 @@
+"""Learn a model's window from requests that passed and requests that were refused.
+
+A refusal is answered by one smaller request. If the smaller request passes, the refusal teaches a
+window; otherwise it teaches nothing. A window that no refusal confirmed is tried upward later.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .refusals import LEAST_WINDOW, Overflow
+
+UPWARD_AFTER = 50
+"""Requests that pass before a larger window is tried; four times as many after each try."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A smaller window that is being tried after a refusal."""
+
+    before: int
+    """The window before the first refusal."""
+    refusal: Overflow
+    sent: int
+    """Our count of the refused request."""
+    asked: int | None
+    """The provider's count of the first refused request."""
+
+
+class LearnedWindow:
+    """What is known of one model's window; all sizes are in tokens by our corrected count."""
+
+    def __init__(self, listed: int) -> None:
+        self.window = self.listed = listed
+        self.floor = min(LEAST_WINDOW, listed // 2)
+        self.trial: Trial | None = None
+        self._largest = 0  # of the requests that passed
+        self._named: int | None = None
+        self._is_confirmed = True
+        self._wait = self._left = UPWARD_AFTER
+
+    def refused(self, refusal: Overflow, sent: int) -> int | None:
+        """Return the window to try after a refusal of `sent` tokens; None if nothing is left.
+
+        A refusal that is not certain is answered once.
+        """
+        if self.trial is not None and not refusal.certain:
+            return None
+        if refusal.window is not None:
+            window = round(refusal.window * sent / (refusal.asked or sent))
+        elif self._largest < sent < 2 * self._largest:
+            window = (self._largest + sent) // 2
+        else:
+            window = sent // 2
+        before = self.window if self.trial is None else self.trial.before
+        asked = refusal.asked if self.trial is None else self.trial.asked
+        self.trial = Trial(before, refusal, sent, asked)
+        self.window = max(min(window, self.window), self.floor)
+        return self.window
+
+    def passed(self, sent: int) -> int | None:
+        """Learn from a request that passed; return the window if that changed."""
+        trial, self.trial = self.trial, None
+        before, self._largest = self._largest, max(self._largest, sent)
+        if trial is not None:
+            named = trial.refusal.window
+            low = max(sent, before if before < trial.sent else 0)
+            window = (low + trial.sent) // 2 if named is None else named
+            self._is_confirmed = trial.refusal.confirmed or (
+                named is not None and named == self._named
+            )
+            self._named, self._left = named, self._wait
+        elif not self._is_confirmed and self.window < self.listed:
+            self._left -= 1
+            if self._left > 0:
+                return None
+            self._wait, self._left, window = 4 * self._wait, 4 * self._wait, 2 * self.window
+        else:
+            return None
+        self.window = max(min(window, self.listed), self.floor)
+        return self.window
+
+    def gave_up(self) -> int:
+        """Return to the window before a trial that did not pass."""
+        if self.trial is not None:
+            self.window, self.trial = self.trial.before, None
+        return self.window
+
+    def truncates(self, window: int) -> None:
+        """Take the size to which a server silently cuts its requests."""
+        self.window, self._is_confirmed = min(window, self.window), True

@@ -1,0 +1,43 @@
+"""Print how agents end that meet each wording of a refusal, or reports too low, on two clients.
+
+    python -m tests.benchmarks.refusals
+
+Limits: no turn without an answer, at most 2 refusals a session, the window within 10 %;
+at most 3 requests over what a silently truncating server reads, none with other low reports.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from tests.helpers.hosting import PATHS, by_itself
+from tests.helpers.refusing import REPORTS, WINDOW, reported, session
+from tests.helpers.wordings import TOO_LONG
+
+
+def main(names: list[str]) -> None:
+    """Run every wording on every client."""
+    began, bad = time.monotonic(), 0
+    wordings = [each for each in TOO_LONG if not names or each.server in names]
+    with by_itself() as host:
+        for said in wordings:
+            for path in PATHS:
+                found = session(host, path, said)
+                bad += not found.is_well
+                if names or not found.is_well:
+                    print(f"{said.server:22} {path:14} {found}", flush=True)
+        for report, (_, window) in REPORTS.items():
+            for path in PATHS:
+                got = reported(host, path, report)
+                print(
+                    f"reports {report:22} {path:14} {got.over} of {got.requests} requests over "
+                    f"{window:,}; window {got.window:,}"
+                )
+    cells = len(wordings) * len(PATHS)
+    seconds = time.monotonic() - began
+    print(f"{cells - bad} of {cells} end well (window {WINDOW:,}); {seconds:.0f} s")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

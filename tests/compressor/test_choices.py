@@ -1,0 +1,229 @@
+"""A user sees a compression before it happens and changes it: previews, kept messages, ranges."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from praison_compressor import BudgetTooSmall, ConfigError, ContextCompressor, Store
+from praison_compressor.messages import check, text_of
+from tests.helpers.compressing import Model, compressor
+from tests.helpers.transcripts import session, transcripts
+
+pytest_plugins = ["tests.helpers.stores"]
+
+NO_MASKS = {"tool_policies": {"*": "summarize"}}
+LONG = session(30)
+
+
+def ours_of(model: Any = None, **options: Any) -> ContextCompressor:
+    return compressor(model, **{**NO_MASKS, "recall": True, **options})
+
+
+def words(messages: list[dict[str, Any]]) -> str:
+    return "\n".join(map(text_of, messages))
+
+
+# ---------------------------------------------------------------- a preview
+
+
+@pytest.mark.parametrize("model", [None, Model()])
+@pytest.mark.parametrize("options", [NO_MASKS, {}])
+def test_the_text_that_was_shown_is_committed_and_paid_once(model: Any, options: Any) -> None:
+    """`compress` commits the texts of the preview; no model is asked again."""
+    ours = ours_of(model, **options)
+    shown = ours.preview(LONG, write=True, session_id="s", force=True)
+    asked = len(model.requests) if model else 0
+    assert ours.store.open("default", "s").entries == ()
+    result = ours.compress_sync(LONG, session_id="s", force=True)
+    assert (len(model.requests) if model else 0) == asked
+    assert [part.text for part in shown.parts if part.to_write] == [
+        text_of(segment.rendered) for segment in result.segments
+    ]
+    assert all(line in words(result.messages) for line in shown.lines.values())
+    assert len(shown.lines) == result.masked
+    assert shown.tokens_after == result.tokens_after
+    assert result.written or result.masked
+    ours.close()
+
+
+def test_a_preview_asks_a_model_only_when_told_to_write() -> None:
+    """Without `write` no model is asked; masks have their lines, summaries their room."""
+    model = Model()
+    shown = ours_of(model).preview(LONG, force=True)
+    (part,) = [part for part in shown.parts if part.to_write]
+    assert (model.requests, part.text, part.reference) == ([], "", "s1")
+    assert part.tokens_after > 80
+
+
+def test_each_reference_of_a_preview_reads_back_its_message(store: Store) -> None:
+    """After the commit `read` returns each message by the reference that the preview showed."""
+    ours = ours_of(store=store)
+    for turns in (20, 34):
+        shown = ours.preview(session(turns), session_id="s", force=True)
+        ours.compress_sync(session(turns), session_id="s", force=True)
+        named = [(n, reference) for n, reference in enumerate(shown.references) if reference]
+        assert len(named) > 10
+        for index, reference in named[:: len(named) // 5]:
+            said = text_of(session(turns)[index]) or "->"
+            assert said[:40] in ours.read(reference, session_id="s", tokens=4_000)
+    ours.close()
+
+
+def test_a_longer_or_edited_transcript_changes_what_is_committed() -> None:
+    """A transcript that only grew commits the preview; an edited one is planned again."""
+    more = [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "/compact"}]
+    for messages, times in (([*LONG, *more], 1), ([*LONG[:6], *LONG[10:]], 2)):
+        model = Model()
+        ours = ours_of(model)
+        ours.preview(LONG, write=True, force=True)
+        result = ours.compress_sync(messages, force=True)
+        assert len(model.requests) == times
+        assert check(result.messages) == []
+
+
+def test_a_preview_that_was_paid_and_not_taken_is_on_the_next_bill() -> None:
+    """The usage of a discarded text is in the next result; a committed one is there once."""
+    ours = ours_of(Model())
+    first = ours.preview(LONG, write=True, session_id="s", force=True)
+    second = ours.preview(LONG, write=True, session_id="s", force=True, keep=(20,))
+    assert first.parts != second.parts
+    assert ours.compress_sync(LONG, session_id="s", force=True).written
+
+
+# ---------------------------------------------------------------- kept messages
+
+
+def place_of(messages: list[dict[str, Any]], reference: str, ours: ContextCompressor) -> int:
+    shown = ours.preview(messages, session_id="s", force=True)
+    return shown.references.index(reference)
+
+
+@pytest.mark.parametrize("model", [None, Model()])
+def test_a_message_that_the_user_keeps_is_never_replaced(store: Store, model: Any) -> None:
+    """A kept step stays verbatim through later compressions, restarts and folds."""
+    ours = ours_of(model, store=store)
+    index = place_of(LONG, "s1.7", ours)
+    ours.preview(LONG, session_id="s", force=True, keep=("s1.7",))
+    result = ours.compress_sync(LONG, session_id="s", force=True)
+    assert LONG[index] in result.messages
+    assert result.segments
+    for turns in range(34, 80, 12):
+        later = ours_of(model, store=store)
+        view = later.compress_sync(session(turns), session_id="s")
+        assert LONG[index] in view.messages
+        assert check(view.messages) == []
+        assert later.verbatim(view.messages, session_id="s") == session(turns)
+    assert len(view.messages) < 200
+    assert later.best_view(session(80), session_id="s").count(LONG[index]) == 1
+
+
+def test_a_kept_output_is_not_masked() -> None:
+    """A mask of a kept output is replaced by the output."""
+    ours = ours_of(Model(), tool_policies={})
+    messages = session(8, steps=1, words=250)
+    assert ours.compress_sync(messages, session_id="s").context_status == "masked"
+    place = min(ours.preview(messages, session_id="s").masks)
+    assert messages[place] in ours.compress_sync(messages, session_id="s", keep=(place,)).messages
+
+
+def test_a_message_of_a_summary_comes_back_when_it_is_kept(store: Store) -> None:
+    """A summarized message that the user keeps stands in the view again."""
+    ours = ours_of(store=store)
+    index = place_of(LONG, "s1.9", ours)
+    assert LONG[index] not in ours.compress_sync(LONG, session_id="s").messages
+    result = ours.compress_sync(LONG, session_id="s", keep=["s1.9"])
+    assert LONG[index] in result.messages
+    assert result.tokens_after <= 4_500
+    assert LONG[index] in ours.compress_sync(LONG, session_id="s").messages
+
+
+def test_what_is_kept_counts_against_the_window() -> None:
+    """More kept messages than the window takes are an error with numbers."""
+    ours = ours_of()
+    with pytest.raises(BudgetTooSmall, match="the budget is"):
+        ours.compress_sync(LONG, keep=range_of(LONG))
+    assert check(ours.best_view(LONG, keep=range_of(LONG))) == []
+
+
+def range_of(messages: list[Any]) -> list[int]:
+    return list(range(2, len(messages)))
+
+
+def test_a_kept_message_can_be_forgotten(sql_store: Any) -> None:
+    """Forgetting the session leaves nothing of a kept message."""
+    ours = ours_of(store=sql_store)
+    ours.compress_sync(LONG, session_id="s", force=True, keep=(10,))
+    assert sql_store.verify() == []
+    sql_store.forget("default", "s")
+    assert sql_store.verify() == []
+
+
+# ---------------------------------------------------------------- a range
+
+
+@pytest.mark.parametrize("model", [None, Model()])
+@pytest.mark.parametrize(("since", "until"), [(20, 50), (None, 40), (60, None)])
+def test_a_range_is_summarized_and_nothing_else(model: Any, since: Any, until: Any) -> None:
+    """Messages outside the range stay; those inside are summarized."""
+    ours = ours_of(model)
+    result = ours.compress_sync(LONG, session_id="s", since=since, until=until)
+    assert check(result.messages) == []
+    outside = [*LONG[: since or 2], *(LONG[until:] if until else LONG[-1:])]
+    assert [m for m in outside if m not in result.messages] == []
+    inside = LONG[(since or 6) + 4 : (until or 90) - 4]
+    assert inside
+    assert [m for m in inside if m in result.messages] == []
+    assert ours.verbatim(result.messages, session_id="s") == LONG
+
+
+def test_references_of_a_preview_name_a_range() -> None:
+    """`since` and `until` take references of the newest preview; `compress` commits its range."""
+    ours = ours_of()
+    first, last = (place_of(LONG, name, ours) for name in ("s1.9", "s1.61"))
+    shown = ours.preview(LONG, session_id="s", since="s1.9", until="s1.61")
+    (part,) = [part for part in shown.parts if part.to_write]
+    assert first - 3 <= part.start <= first
+    assert last - 3 <= part.start + part.messages <= last
+    for choices in ({}, {"since": "s1.9", "until": "s1.61"}):
+        ours.preview(LONG, session_id="s", force=True)
+        ours.preview(LONG, session_id="s", since="s1.9", until="s1.61")
+        result = ours.compress_sync(LONG, session_id="s", **choices)
+        assert [text_of(s.rendered) for s in result.segments] == [part.text]
+        ours = ours_of()
+
+
+@settings(max_examples=40, deadline=None)
+@given(transcripts(), st.data())
+def test_any_choice_gives_a_valid_view(messages: list[dict[str, Any]], data: Any) -> None:
+    """Any kept message and range: a valid view with the kept message, which expands again."""
+    places = st.integers(0, len(messages) - 1)
+    kept = data.draw(places)
+    since, until = sorted((data.draw(places), data.draw(places)))
+    ours = ours_of(context_window=2_000, output_reserve=0, token_floor=0)
+    try:
+        shown = ours.preview(messages, keep=(kept,), since=since, until=until)
+        result = ours.compress_sync(messages, keep=(kept,), since=since, until=until)
+    except BudgetTooSmall:
+        return
+    assert check(result.messages) == []
+    assert kept in shown.chosen
+    assert ours.verbatim(result.messages) == messages
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *({"keep": ("s9.9",)}, {"keep": (10**6,)}, {"keep": "s1.1"}, {"keep": (True,)}),
+        *({"since": "first"}, {"until": "s1"}, {"until": 5.0}),
+    ],
+)
+def test_a_place_that_does_not_exist_is_refused(wrong: dict[str, Any]) -> None:
+    """A reference or index without a message is an error with the option's name."""
+    (name,) = wrong
+    for call in (ours_of().compress_sync, ours_of().preview):
+        with pytest.raises(ConfigError, match=f"^{name}="):
+            call(LONG, session_id="s", **wrong)  # type: ignore[operator]

@@ -1,0 +1,129 @@
+"""Break-even: where prices are known, a compression at a mark has to pay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor.messages import check
+from praison_compressor.view.price import Balance, Costs
+from tests.helpers.compressing import SMALL, Model
+from tests.helpers.transcripts import session
+
+SONNET = Costs(cached=0.3e-6, written=3.75e-6, summary_input=3e-6, summary_output=15e-6)
+
+
+def priced(model: str, **options: Any) -> ContextCompressor:
+    """Return a static compressor with masks off, so that only the prices of `model` decide."""
+    given_ = {**vars(SMALL), "model": model, "tool_policies": {"*": "summarize"}, **options}
+    return ContextCompressor(CompressorConfig(**given_))
+
+
+def test_the_sum_is_one_line() -> None:
+    """A balance says what a compression costs now and saves at each later request."""
+    assert str(Balance(0.0214, 0.0042, None)) == (
+        "compressing now costs 0.021 $, saves 0.004 $ a turn"
+    )
+    assert str(Balance(-0.3, 0.0042, 3)) == "compressing now saves 0.300 $, saves 0.004 $ a turn"
+
+
+def test_a_compression_costs_its_summary_and_what_is_read_again() -> None:
+    """With a warm cache the new view is written again; with a cold one less is written."""
+    warm = SONNET.balance(freed=40_000, again=50_000, read=60_000, prose=750)
+    assert warm.cost == pytest.approx(60_000 * 3e-6 + 750 * 15e-6 + 50_000 * 3.45e-6)
+    assert warm.saving == pytest.approx(40_000 * 0.3e-6)
+    cold = Costs(0.3e-6, 3.75e-6, is_cold=True).balance(freed=40_000, again=50_000)
+    assert cold.cost == pytest.approx(-40_000 * 3.75e-6)
+    slow = Costs(0.3e-6, 3.75e-6, cold_share=1.0).balance(freed=40_000, again=0)
+    assert slow.saving == pytest.approx(40_000 * 3.75e-6)
+
+
+@given(st.integers(1, 10**6), st.integers(0, 10**6), st.integers(1, 10**5))
+def test_a_slower_session_pays_where_a_faster_one_does(freed: int, again: int, growth: int) -> None:
+    """The fewer tokens a request adds, the more requests a compression serves."""
+    fast = Costs(0.3e-6, 3.75e-6, growth=2 * growth).balance(freed, again)
+    slow = Costs(0.3e-6, 3.75e-6, growth=growth).balance(freed, again)
+    assert slow.pays >= fast.pays
+
+
+def test_the_rule_is_the_cheapest_schedule_of_a_steady_session() -> None:
+    """With steady growth no other size at which to compress costs 2 % less over many requests."""
+    low, growth, fixed = 40_000, 500, 0.05
+    costs = Costs(cached=0.3e-6, written=3.75e-6, growth=growth)
+
+    def bill(is_due: Any) -> float:
+        size, spent = low, 0.0
+        for _ in range(20_000):
+            size += growth
+            if is_due(size):
+                spent += fixed + low * (costs.written - costs.cached)
+                size = low
+            spent += size * costs.cached + growth * costs.written
+        return spent
+
+    def by_rule(size: int) -> bool:
+        found = costs.balance(size - low, low)
+        return Balance(found.cost + fixed, found.saving, found.requests).pays
+
+    best = min(bill(lambda size, at=at: size >= at) for at in range(42_000, 200_000, 2_000))
+    assert bill(by_rule) <= 1.02 * best
+
+
+def grown(ours: ContextCompressor, words: int) -> list[tuple[int, str]]:
+    """Return size and status of each request of a growing session of turns of `words` words."""
+    messages, found = session(2), []
+    for n in range(200):
+        messages = [
+            *messages,
+            {"role": "assistant", "content": f"Step {n} is done. " + "lorem " * words},
+            {"role": "user", "content": f"Go on with step {n + 1}."},
+        ]
+        result = ours.compress_sync(messages, session_id="s")
+        assert check(result.messages) == []
+        found.append((result.tokens_before, result.context_status))
+        if result.context_status != "full":
+            break
+    return found
+
+
+@pytest.mark.parametrize(("model", "waits"), [("claude-sonnet-4-5", True), ("unlisted-1", False)])
+def test_at_the_mark_a_session_that_grows_fast_waits_where_prices_are_known(
+    model: str, waits: bool
+) -> None:
+    """A compression that pays too late waits above the trigger; without prices the mark stands."""
+    sizes = grown(priced(model), 150)
+    above = [size for size, status in sizes if size > 3_600 and status == "full"]
+    assert bool(above) == waits
+    assert sizes[-1][1] == "summarized"
+    assert max(size for size, status in sizes if status == "full") <= 4_500
+
+
+def test_at_the_mark_a_slow_session_is_compressed() -> None:
+    """A compression that pays before the view is as large again is done at the trigger."""
+    sizes = grown(priced("claude-sonnet-4-5"), 3)
+    assert [size for size, status in sizes if size > 3_700 and status == "full"] == []
+
+
+def test_a_first_request_and_a_forced_one_are_compressed_at_once() -> None:
+    """Without a pace the mark stands; `force` and `target_tokens` ask for no price."""
+    ours = priced("claude-sonnet-4-5")
+    assert ours.compress_sync(session(30), session_id="s").context_status == "summarized"
+    ours = priced("claude-sonnet-4-5")
+    for turns in range(2, 7):
+        ours.compress_sync(session(turns), session_id="s")
+    assert ours.compress_sync(session(7), session_id="s", force=True).written
+
+
+def test_a_preview_shows_the_sum() -> None:
+    """`preview` has the balance of its plan; without a price or a plan there is none."""
+    ours = priced("claude-sonnet-4-5")
+    assert "compressing now" in str(ours.preview(session(30), force=True).balance)
+    assert ours.preview(session(2)).balance is None
+    assert priced("unlisted-1").preview(session(30), force=True).balance is None
+    config = CompressorConfig(model="claude-sonnet-4-5", context_window=6_000)
+    own = ContextCompressor(config, summarizer=Model())  # its price is unknown
+    assert own.preview(session(30), force=True).balance is None

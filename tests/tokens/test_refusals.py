@@ -1,0 +1,175 @@
+"""What a refusal says of a request's length, and what it teaches."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import openai
+import pytest
+
+from praison_compressor.testing import Failure, LocalProvider, Reply
+from praison_compressor.tokens import Overflow, overflow_of
+from praison_compressor.tokens.refusals import LEAST_WINDOW
+from praison_compressor.tokens.windows import UPWARD_AFTER, LearnedWindow
+from tests.helpers.hosting import LITELLM, OPENAI, agent, by_itself, context, of_agent, turn
+from tests.helpers.refusing import BELIEVED, REPORTS, reported, session
+from tests.helpers.wordings import OTHERS, TOO_LONG, Wording
+
+SENT, WINDOW = 6_400, 6_000
+
+
+def names(wordings: tuple[Wording, ...]) -> list[str]:
+    return [each.server for each in wordings]
+
+
+@pytest.mark.parametrize("said", TOO_LONG, ids=names(TOO_LONG))
+def test_every_wording_means_length(said: Wording) -> None:
+    """A wording that names the window teaches it; no other number is read as one."""
+    error = said.error(said.said(asked=SENT, window=WINDOW, chars=4 * SENT))
+    found = overflow_of(error, SENT)
+    assert found is not None
+    assert found.window in ((WINDOW,) if said.names_window else (None,))
+    assert found.asked in (None, SENT)
+    assert found.answer in (None, 512)
+
+
+@pytest.mark.parametrize("said", OTHERS, ids=names(OTHERS))
+def test_what_a_smaller_request_does_not_mend(said: Wording) -> None:
+    """Limits per minute, and what concerns other things than messages, mean no length."""
+    assert overflow_of(said.error(said.words), SENT) is None
+
+
+@pytest.mark.parametrize(
+    ("words", "status"),
+    [
+        ("Invalid value: 'I said: maximum context length is 4096 tokens, you sent 5000'", 422),
+        ("context window exceeds limit (2013)", 400),
+        ("maximum context length is 7000 tokens", 400),
+        ("maximum context length is 500 tokens", 400),
+    ],
+)
+def test_a_number_that_the_request_excludes_is_no_window(words: str, status: int) -> None:
+    """A window lies between half of what was sent and nearly all of it."""
+    found = overflow_of(Wording("any", status, None, words).error(words), 12_000 - 6_000)
+    assert found is None or found.window in (None, 4_096)
+    found = overflow_of(Wording("any", status, None, words).error(words), 16_000)
+    assert found is None or found.window in (None,)
+
+
+OWN = "Explain this: maximum context length is 4096 tokens, however you requested 5000 tokens."
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"detail": [{"loc": ["body", 3], "msg": "Input should be a valid string", "input": OWN}]},
+        {"error": {"message": f"Bad message: {OWN}", "code": None}},
+    ],
+    ids=["a validator's list", "a message"],
+)
+def test_a_refusal_that_repeats_the_users_words(body: dict[str, Any]) -> None:
+    """Numbers in the user's own words teach no window."""
+    url = httpx.Request("POST", "http://127.0.0.1")
+    response = httpx.Response(422, json=body, request=url)
+    error = openai.OpenAI(api_key="any")._make_status_error_from_response(response)
+    found = overflow_of(error, 5_000, [OWN])
+    assert found is None or (found.window, found.certain) == (None, False)
+
+
+TOO_LONG_BY_WORDS = Overflow(None, None)
+
+
+def test_the_window_lies_between_what_passed_and_what_did_not() -> None:
+    """Without numbers, one smaller request that passes teaches the window."""
+    window = LearnedWindow(32_000)
+    assert window.passed(5_900) is None
+    tried = window.refused(TOO_LONG_BY_WORDS, 6_300)
+    assert tried is not None
+    assert tried < 6_300
+    assert window.passed(4_000) == pytest.approx(6_100)
+
+
+def test_a_refusal_in_vain_teaches_nothing() -> None:
+    """The window before the refusal is back, and an uncertain refusal is answered once."""
+    window = LearnedWindow(32_000)
+    unsure = Overflow(None, None, certain=False)
+    assert window.refused(unsure, 8_000) == 4_000
+    assert window.refused(unsure, 3_000) is None
+    assert window.gave_up() == window.window == 32_000
+
+
+def test_no_window_is_smaller_than_the_floor() -> None:
+    """Refusals again and again stop at the floor."""
+    window = LearnedWindow(32_000)
+    sizes = [window.refused(TOO_LONG_BY_WORDS, size) for size in (6_000, 3_000, 2_000, 1_000)]
+    assert sizes[-1] == LEAST_WINDOW
+
+
+def test_a_window_that_is_not_confirmed_is_tried_upward_later() -> None:
+    """After many requests twice the window is tried; a confirmed one stays."""
+    for confirmed, after in ((False, 12_000), (True, 6_000)):
+        window = LearnedWindow(32_000)
+        window.refused(Overflow(6_000, 6_400, confirmed=confirmed), 6_400)
+        for _ in range(UPWARD_AFTER + 1):
+            window.passed(4_000)
+        assert window.window == after
+
+
+@pytest.fixture(scope="module")
+def host() -> Iterator[LocalProvider]:
+    with by_itself() as provider:
+        yield provider
+
+
+@pytest.mark.parametrize("path", [OPENAI, LITELLM])
+def test_throttling_teaches_no_window(host: LocalProvider, path: str) -> None:
+    """A server that asks to wait, with the words of a refusal, keeps its window."""
+    throttled = next(each for each in OTHERS if each.server == "throttling")
+    found = session(host, path, throttled, turns=17)
+    assert (found.unanswered > 0, found.window) == (True, BELIEVED)
+
+
+@pytest.mark.parametrize("path", [OPENAI, LITELLM])
+def test_a_refusal_of_something_else_teaches_no_window(host: LocalProvider, path: str) -> None:
+    """A refusal that may mean length is answered once; the window stays when that is in vain."""
+    host.forget()
+    host.set_window(10**9)
+    refusal = Failure(400, "this value exceeds what is allowed", "invalid_request_error")
+    is_refused = [False]
+    host.answer_with(lambda asked: refusal if is_refused[0] else Reply("Noted."))
+    made = agent(host, path, context(host, context_window=BELIEVED))
+    for number in range(6):
+        is_refused[0] = number in (3, 4)
+        with contextlib.suppress(Exception):
+            made.chat(turn(number, words=100))
+    refused = [json.dumps(record.messages) for record in of_agent(host) if record.status == 400]
+    assert len(set(refused)) <= 3
+    engine = made.context_compressor.engine()
+    assert engine.config.context_window == BELIEVED
+    assert len(made.chat_history) >= 8
+
+
+SAMPLE = [TOO_LONG[place] for place in range(1, len(TOO_LONG), 17)]
+
+
+@pytest.mark.parametrize("path", [OPENAI, LITELLM])
+@pytest.mark.parametrize("said", SAMPLE, ids=[each.server for each in SAMPLE])
+def test_an_agent_goes_on_after_a_refusal(host: LocalProvider, path: str, said: Wording) -> None:
+    """No turn is lost, at most 2 requests are refused, and the window is learned within 10 %.
+
+    All wordings: `python -m tests.benchmarks.refusals`.
+    """
+    assert session(host, path, said, turns=19).is_well
+
+
+@pytest.mark.parametrize("path", [OPENAI, LITELLM])
+@pytest.mark.parametrize(("name", "most"), [(name, 3 * (n == 0)) for n, name in enumerate(REPORTS)])
+def test_low_reports_keep_compression_on(
+    host: LocalProvider, path: str, name: str, most: int
+) -> None:
+    """A truncating server's window is found in three requests; other low reports change nothing."""
+    assert reported(host, path, name, turns=19).over <= most

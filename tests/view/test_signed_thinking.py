@@ -1,0 +1,128 @@
+"""Signed thinking is valid only behind the messages that it was written behind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any
+
+import httpx
+import pytest
+
+from praison_compressor import MemoryStore
+from praison_compressor.messages.thinking import signatures
+from praison_compressor.testing import Call, LocalProvider, Reply, Rules
+from tests.helpers.compressing import Model, compressor
+from tests.helpers.native import brings, result
+from tests.helpers.provider.anthropic import Anthropic
+
+Message = dict[str, Any]
+THINKING = {"type": "enabled", "budget_tokens": 1_024}
+
+
+@pytest.fixture
+def binding() -> Iterator[LocalProvider]:
+    """The API as accounts have it that were made since August 2026: thinking is bound."""
+    with LocalProvider(rules=Rules(bound_thinking=True), protocols=[Anthropic()]) as running:
+        yield running
+
+
+def post(provider: LocalProvider, messages: list[Message]) -> list[Message]:
+    body = {"model": "claude-fable-5-1", "max_tokens": 2_000, "messages": messages}
+    reply = httpx.post(
+        f"{provider.base_url}/messages", json={**body, "thinking": THINKING}, timeout=30
+    )
+    assert reply.status_code == 200, reply.text
+    return reply.json()["content"]  # type: ignore[no-any-return]
+
+
+def reads(calls: int) -> Any:
+    """A model that thinks, and reads so many files a turn."""
+
+    def answer(asked: Any) -> Reply:
+        steps = 0
+        for message in reversed(asked.messages):
+            if message["role"] == "user":
+                break
+            steps += message["role"] == "tool"
+        if steps >= calls:
+            return Reply("All is read.", thinking="Enough. " * 9)
+        return Reply("", (Call("read", {"path": f"{asked.number}.py"}),), thinking="Hm. " * 9)
+
+    return answer
+
+
+def play(
+    provider: LocalProvider, ours: Any, turns: int, words: int = 100, said: Any = None
+) -> list[Any]:
+    """Hold a conversation, in the list `said` if it is given; return each request's result."""
+    messages: list[Message] = [] if said is None else said
+    results = []
+    for turn in range(turns):
+        messages.append({"role": "user", "content": f"Read the files of part {turn}."})
+        while messages[-1]["role"] == "user":
+            found = ours.compress_sync(messages, session_id="s")
+            results.append(found)
+            content = post(provider, found.messages)
+            messages.append({"role": "assistant", "content": content})
+            ids = [block["id"] for block in content if block["type"] == "tool_use"]
+            if ids:
+                messages.append(brings(*(result(i, "lorem ipsum dolor " * words) for i in ids)))
+    return results
+
+
+def signed(messages: list[Message]) -> list[int]:
+    return [index for index, message in enumerate(messages) if signatures(message)]
+
+
+@pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
+@pytest.mark.parametrize("has_model", [True, False])
+def test_no_block_is_sent_behind_another_prefix(
+    options: Any, has_model: bool, binding: LocalProvider
+) -> None:
+    """Through several compressions, masks too: each is at the start of a turn, and the thinking
+    behind it is left out."""
+    binding.answer_with(reads(3))
+    ours = compressor(Model() if has_model else None, context_window=8_000, **options)
+    results = play(binding, ours, turns=12)
+    compressions = {(one.masked, *(s.run for s in one.segments)) for one in results}
+    assert len(compressions) >= 3
+    assert binding.refused == []
+    assert signed(results[-1].messages)  # of the turns since
+    grown = [two.messages[: len(one.messages)] == one.messages for one, two in pairwise(results)]
+    assert grown.count(False) == len(compressions) - 1  # the prefix stays between compressions
+
+
+def test_another_process_leaves_out_the_same_blocks(binding: LocalProvider) -> None:
+    """What is left out follows from the transcript and the ledger alone."""
+    binding.answer_with(reads(3))
+    store = MemoryStore()
+    ours = compressor(Model(), context_window=8_000, store=store)
+    said: list[Message] = []
+    last = play(binding, ours, turns=9, said=said)[-1]
+    other = compressor(None, context_window=8_000, store=store)
+    again = other.compress_sync(said[:-1], session_id="s")
+    assert again.messages == last.messages != said[:-1]
+    assert again.tokens_after == other.tokens.messages(again.messages)
+
+
+def test_a_running_loop_keeps_its_thinking() -> None:
+    """A loop that outgrows the window is compressed; the API demands its thinking all the same."""
+    with LocalProvider(reads(20), protocols=[Anthropic()]) as provider:
+        results = play(provider, compressor(Model()), turns=1)
+        assert provider.refused == []
+    view = results[-1].messages
+    assert results[-1].context_status != "full"
+    assert signed(view) == [n for n, m in enumerate(view) if m["role"] == "assistant"]
+
+
+def test_in_a_loop_only_a_nearly_full_window_is_compressed(binding: LocalProvider) -> None:
+    """A loop above the trigger is sent whole; the next turn begins with the compression."""
+    binding.answer_with(reads(6))
+    ours = compressor(Model(), context_window=8_000, output_reserve=1_000)
+    results = play(binding, ours, turns=6, words=110)
+    grown = [
+        two.segments != one.segments or two.masked != one.masked for one, two in pairwise(results)
+    ]
+    assert any(grown)
+    assert binding.refused == []
