@@ -315,7 +315,7 @@ class MessageArchive:
     def _with_each(
         self, asked: Sequence[str], linked: Mapping[int, Sequence[int]]
     ) -> dict[int, int]:
-        """Return the messages of these entries with any of the words; a bit stands for a word."""
+        """Return the entries' messages with any word: key -> bits of its words."""
         among = {key for keys in linked.values() for key in keys}
         ranges, query = [*_ranges(sorted(among))], text(_WITHIN[self.is_sqlite])
         found: dict[int, int] = {}

@@ -246,7 +246,7 @@ def record(
 ) -> None:
     """Replace the recorded transcript of a session.
 
-    `keeps_tail`: messages that were appended behind as many messages stay.
+    `keeps_tail`: messages that were appended after this transcript stay.
     """
     lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded or ()]
     body = None if recorded is None else archive.packer.pack(b"\n".join(lines))
