@@ -100,7 +100,7 @@ def paths_of(text: str) -> list[str]:
     """Return the keys that lead to each line of a JSON text.
 
     >>> paths_of('{"rows": [\\n{"id": 7,\\n"name": "x"}]}')
-    ['', 'rows[0]', 'rows[0]']
+    ['', 'rows', 'rows[0]']
     """
     lines = lines_of(text)
     begin = _BEGINS_JSON.search(text)
