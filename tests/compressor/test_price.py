@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor import CompressorConfig, ContextCompressor, Event
 from praison_compressor.messages import check
 from praison_compressor.view.price import Balance, Costs
 from tests.helpers.compressing import SMALL, Model
@@ -100,6 +100,14 @@ def test_at_the_mark_a_session_that_grows_fast_waits_where_prices_are_known(
     assert bool(above) == waits
     assert sizes[-1][1] == "summarized"
     assert max(size for size, status in sizes if status == "full") <= 4_500
+
+
+def test_a_wait_for_a_better_price_is_reported_once() -> None:
+    """While a compression waits until it pays, one event says so."""
+    events: list[Event] = []
+    ours = ContextCompressor(priced("claude-sonnet-4-5").config, on_event=events.append)
+    grown(ours, 150)
+    assert [e.data["reason"] for e in events if e.name == "skipped"] == ["price"]
 
 
 def test_at_the_mark_a_slow_session_is_compressed() -> None:
