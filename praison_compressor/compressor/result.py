@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,7 +9,7 @@ from typing import Any
 
 from ..events import Event
 from ..ledger.segments import Segment, Usage
-from ..ledger.tools import SCHEMAS
+from ..ledger.tools import api_of, schemas_for
 from ..messages import Message
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
@@ -70,8 +69,16 @@ class CompressResult:
 
     @property
     def recall_schemas(self) -> list[dict[str, Any]]:
-        """Return the recall tools' schemas for a chat request's `tools`."""
-        return [copy.deepcopy(schema) for schema in SCHEMAS] if self.recall_tools else []
+        """Return the recall tools as the request's `tools` describe them; [] without tools.
+
+        The form is that of the calls in `messages`: chat completions, Anthropic's Messages or
+        Responses. Where nothing was called yet, `recall_schemas_for` takes the API's name.
+        """
+        return self.recall_schemas_for(api_of(self.messages))
+
+    def recall_schemas_for(self, api: str) -> list[dict[str, Any]]:
+        """Return the recall tools in the form of "chat", "messages" or "responses"."""
+        return schemas_for(api) if self.recall_tools else []
 
     @property
     def tokens_saved(self) -> int:

@@ -5,11 +5,13 @@
 - `memory`: a store in this process's memory
 - `sql`: a store in SQLite or PostgreSQL
 - `references`: names of archived text, as s2.14:900-940
+- `layout`: a text's lines, long JSON by its members; what says nothing goes first
 - `passages`: the lines of a text that match a query
+- `matches`: what a search found: counted, quoted with call and results, listed by reference
 - `outlines`: a segment as one line for each stretch of work
-- `matches`: a search's list: passages with their role, call and results
-- `recall`: search and read a session's archive within a budget
-- `tools`: the agent's two recall functions
+- `fitting`: lists, messages and lines within a budget of tokens
+- `recall`: search and read a session's archive
+- `tools`: the agent's two recall functions, and their schemas for each API
 """
 
 from __future__ import annotations

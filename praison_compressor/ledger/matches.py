@@ -1,54 +1,174 @@
-"""A search's list: matching passages, each with its role, its call or its results. Pure."""
+"""A search's answer: the number of matches, passages of the best, references of the others. Pure.
+
+A call and its results are one document: they are counted and shown together.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from ..messages import Message, is_result, result_text, tool_calls_of
-from ..messages.display import call_in_words, in_words, one_line
-from .passages import WORTH, Passage, Term, lines_of, passages, wanted_in
-from .references import Reference
-from .words import words
+from ..messages import Message, result_text, tool_calls_of
+from ..messages.calls import AnsweredCall
+from ..messages.display import call_in_words, excerpt, in_words, one_line
+from ..quotes import read_calls
+from .layout import lines_of, paths_of
+from .passages import CONTEXT, WORTH, Passage, Term, passages, terms, wanted_in
+from .references import Reference, in_runs
+from .words import missing, words
 
-__all__ = ["Found", "ends_of", "listed"]
+__all__ = ["COUNTED", "Answer", "Around", "Found", "answer_of", "ends_of", "few_words"]
 
-A_MESSAGE = 3
-"""Most passages listed of one message."""
+COUNTED = 400
+"""Matching messages that are counted at most."""
+DETAILED = 24
+"""Messages whose passages are ranked; the others are listed by reference."""
+A_MESSAGE = 2
+"""Most passages shown of one message."""
+ALIKE_NAMED = 6
+"""References of older, similar messages at most."""
+WHOLE_CHARS, MOST_OF = 2_500, 0.5
+"""A message of at most that many characters is shown whole where a passage has that share of it."""
+LONE = 3
+"""Factor for the lines around a match where only one document matches."""
 ALIKE = 0.8
-"""Of two passages that share this part of their words only one is listed."""
-CALL_CHARS, RESULT_CHARS = 80, 160
+"""Of two passages that share this part of their words only one is shown."""
+CALL_CHARS, RESULT_CHARS, ROW_CHARS = 80, 160, 60
 SAVED_CHARS = 40
 """A cut that saves fewer characters costs more than it saves."""
+LACKING, NAME_CHARS = 6, 40
+"""Parts of a query that no message has, at most, and characters of each."""
 RESULTS = 3
 """Most results shown of a message with several calls."""
 
-Found = tuple[int, int, Message]
-"""Segment's number (from 1), place among its originals (from 0), and the message there."""
+
+@dataclass(frozen=True)
+class Found:
+    """An archived message that matches a query."""
+
+    segment: int
+    """From 1."""
+    ordinal: int
+    """The message's place among the segment's originals, from 0."""
+    message: Message
+    score: float
+    is_whole: bool
+    """Whether the message, with its call or results, has every name of the query."""
 
 
-def listed(
-    found: Sequence[Found],
-    wanted: Sequence[Term],
-    limit: int,
-    originals: Callable[[int], Sequence[Message]],
-) -> list[str]:
-    """Return at most `limit` matching passages, and the number of more.
+class Around:
+    """A run of a segment's messages, with the calls and results among them."""
 
-    `originals` returns the messages of a segment.
-    """
-    matches, older = _apart(_ranked(found, wanted))
-    shown = matches[:limit]
-    held = {n: originals(n) for n in {match.segment for match in shown}}
-    lines: list[str] = []
-    for match in shown:
-        lines += _shown(match, held[match.segment], wanted, lines)
+    def __init__(self, segment: int, start: int, messages: Sequence[Message]) -> None:
+        """Take the messages from ordinal `start` on."""
+        self.segment, self.start, self.messages = segment, start, messages
+        self._calls = read_calls(messages)
+
+    def where(self, at: int) -> Reference:
+        """Return the reference of a message by its place in the run."""
+        return Reference(self.segment, self.start + at + 1)
+
+    def calls_of(self, ordinal: int) -> list[AnsweredCall]:
+        """Return the calls, of other messages, that this message answers."""
+        at = ordinal - self.start
+        return [one for one in self._calls if one.answered_at == at != one.at]
+
+    def made_by(self, ordinal: int) -> list[AnsweredCall]:
+        """Return this message's calls that another message answers."""
+        at = ordinal - self.start
+        return [one for one in self._calls if one.at == at != one.answered_at >= 0]
+
+
+Near = Callable[[int, int], Around]
+"""Returns the messages around an ordinal of a segment."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a search found."""
+
+    count: str
+    """How many messages match."""
+    passages: list[str]
+    others: list[tuple[list[tuple[int, int]], str]]
+    """Matching messages that are not shown (segment and number, from 1), with a few words."""
+
+
+def answer_of(query: str, found: Sequence[Found], limit: int, near: Near) -> Answer:
+    """Return the best passages, at most `limit`, and all other matches by reference."""
+    wanted = terms(query)
+    shown = _Shown(near, wanted)
+    count = _count(query, found)
+    found = [each for each in found if each.score >= WORTH * found[0].score]
+    # What matches alone is what will be read next: it is shown with more lines around it.
+    context = CONTEXT * (LONE if _documents(found) == 1 else 1)
+    matches, older = _apart(_ranked(found[:DETAILED], wanted, context))
+    for match in matches[:limit]:
+        shown.add(match)
     if older:
-        lines.append(f"({len(older)} older, much like these: {older[0].where} …)")
-    if len(matches) > limit:
-        lines.append(f"({len(matches) - limit} more: ask more exactly)")
-    return lines
+        alike = in_runs((match.segment, match.ordinal + 1) for match in older)
+        more = " …" if len(alike) > ALIKE_NAMED else ""
+        shown.lines.append(
+            f"({len(older)} older, much like these: {', '.join(alike[:ALIKE_NAMED])}{more})"
+        )
+    seen = shown.places | {(match.segment, match.ordinal) for match in older}
+    rest = [each for each in found if (each.segment, each.ordinal) not in seen]
+    return Answer(count, shown.lines, _rows(rest, wanted))
+
+
+def _count(query: str, found: Sequence[Found]) -> str:
+    """Return how many documents match, those with the exact phrase apart."""
+    more = " or more" if len(found) >= COUNTED else ""
+    if not found[0].is_whole:
+        lacking = missing(query, [in_words(each.message) for each in found])
+        shown = ", ".join(excerpt(chunk, NAME_CHARS) for chunk in lacking[:LACKING])
+        none = f" (none has {shown})" if lacking else ""
+        return f"No archived message has all of it{none}; {_documents(found)}{more} have a part:"
+    several = len(query.split()) > 1
+    phrase = " ".join(query.casefold().split())
+    exact = [e for e in found if phrase in " ".join(in_words(e.message).casefold().split())]
+    number = _documents(found)
+    said = f"{number}{more} archived message{'s match' if number > 1 else ' matches'}"
+    return said + (f", {_documents(exact)} with these very words" if several and exact else "")
+
+
+def _documents(found: Sequence[Found]) -> int:
+    """Return the number of found messages, calls and their results counted once."""
+    by_segment: dict[int, list[Found]] = {}
+    for each in found:
+        by_segment.setdefault(each.segment, []).append(each)
+    answers = set()
+    for segment, held in by_segment.items():
+        held.sort(key=lambda each: each.ordinal)
+        calls = read_calls([each.message for each in held])
+        answers |= {(segment, c.answered_at) for c in calls if c.answered_at > c.at}
+    return len(found) - len(answers)
+
+
+def _rows(
+    found: Sequence[Found], wanted: Sequence[Term]
+) -> list[tuple[list[tuple[int, int]], str]]:
+    """Return rows of messages, each with a few words that they share."""
+    rows: dict[str, list[tuple[int, int]]] = {}
+    for each in found:
+        said = f"{each.message.get('role')}: {few_words(in_words(each.message), wanted)}"
+        rows.setdefault(said, []).append((each.segment, each.ordinal + 1))
+    return [(places, said) for said, places in rows.items()]
+
+
+def few_words(text: str, wanted: Sequence[Term]) -> str:
+    """Return the words around the first match of the heaviest term."""
+    folded = text.casefold()
+    places = [folded.find(term.text) for term in sorted(wanted, key=lambda term: -term.weight)]
+    at = next((place for place in places if place >= 0), 0)
+    start = max(text.rfind("\n", 0, at) + 1, at - ROW_CHARS // 3)
+    if start and text[start - 1] != "\n":
+        start = text.find(" ", start, at) + 1 or at
+    return ("…" if start else "") + excerpt(text[start : start + 4 * ROW_CHARS], ROW_CHARS)
+
+
+# -------------------------------------------------------------- passages
 
 
 @dataclass(frozen=True)
@@ -59,6 +179,7 @@ class _Match:
     ordinal: int
     passage: Passage
     lines: Sequence[str]
+    message: Message
 
     @property
     def age(self) -> tuple[int, int]:
@@ -77,42 +198,38 @@ class _Match:
         """The passage's lines."""
         return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
 
-
-def _shown(
-    match: _Match, originals: Sequence[Message], wanted: Sequence[Term], above: Sequence[str]
-) -> list[str]:
-    """Return a match as listed: reference, role, call, lines, results.
-
-    Lines that stand `above` are not repeated.
-    """
-    role, where = originals[match.ordinal].get("role"), match.where
-    if _stands(where, match.text, above):
-        return []
-    if _is_begun(where.of_message(match.ordinal + 1), above):
-        return [f"[{where}]\n{match.text}"]
-    of = f" (of {len(match.lines)} lines)" if where.line is not None else ""
-    called = _called(match.segment, originals, match.ordinal)
-    came = _results(match, originals, wanted, above)
-    return ["\n".join([f"[{where}]{of} {role}{called}", match.text, *came])]
+    @property
+    def path(self) -> str:
+        """The keys that lead to a passage of JSON, in words; "" elsewhere."""
+        path = paths_of(in_words(self.message))[self.passage.first - 1]
+        return f", in {path}" if path else ""
 
 
-def _ranked(found: Sequence[Found], wanted: Sequence[Term]) -> list[_Match]:
+def _ranked(found: Sequence[Found], wanted: Sequence[Term], context: int) -> list[_Match]:
     """Return the messages' passages, best first, then newest first."""
-    texts = [in_words(message) for _, _, message in found]
+    texts = [in_words(each.message) for each in found]
     held = [wanted_in(text, wanted) for text in texts]
     rarity = {
         term.text: 1 + math.log((1 + len(held)) / (1 + sum(term.text in each for each in held)))
         for term in wanted
     }
     matches = []
-    for (segment, ordinal, _), text in zip(found, texts, strict=True):
+    for each, text in zip(found, texts, strict=True):
         lines = lines_of(text)
-        best = passages(lines, wanted, A_MESSAGE, rarity)
-        matches += [_Match(segment, ordinal, passage, lines) for passage in best]
+        for passage in passages(lines, wanted, A_MESSAGE, rarity, context):
+            shown = _or_whole(passage, lines)
+            matches.append(_Match(each.segment, each.ordinal, shown, lines, each.message))
     least = WORTH * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
     matches.sort(key=lambda match: (match.passage.score, *match.age), reverse=True)
     return matches
+
+
+def _or_whole(passage: Passage, lines: Sequence[str]) -> Passage:
+    """Return the passage, or a short message whole if little is missing."""
+    chars, whole = sum(map(len, lines[passage.first - 1 : passage.last])), sum(map(len, lines))
+    is_most = whole <= WHOLE_CHARS and chars >= MOST_OF * whole
+    return Passage(1, len(lines), passage.score) if is_most else passage
 
 
 def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
@@ -140,57 +257,85 @@ def _are_alike(one: set[str], other: set[str]) -> bool:
     return len(one & other) >= ALIKE * min(len(one), len(other))
 
 
-def _called(segment: int, originals: Sequence[Message], ordinal: int) -> str:
-    """Return the call that a result answers, with its reference."""
-    id = originals[ordinal].get("tool_call_id") if is_result(originals[ordinal]) else None
-    for before in range(ordinal - 1, -1, -1) if id else ():
-        for call in tool_calls_of(originals[before]):
-            if call.id == id:
-                said = _shortened(f"{call.name}({call.arguments})", CALL_CHARS)
-                return f", of [s{segment}.{before + 1}] {said}"
-    return ""
+# -------------------------------------------------------------- a passage with its call or results
 
 
-def _stands(where: Reference, text: str, above: Sequence[str]) -> bool:
-    """Return whether this place is quoted above, alone or below its call."""
-    return any(each.startswith(f"[{where}]") or f"=> [{where}] {text}" in each for each in above)
+@dataclass
+class _Shown:
+    """The passages that an answer shows; what stands above is not repeated."""
 
+    near: Near
+    wanted: Sequence[Term]
+    lines: list[str] = field(default_factory=list)
+    places: set[tuple[int, int]] = field(default_factory=set)
+    """Segment and ordinal of each message that is shown."""
 
-def _is_begun(message: Reference, above: Sequence[str]) -> bool:
-    """Return whether lines of this message are quoted above."""
-    return any(each.startswith((f"[{message}]", f"[{message}:")) for each in above)
+    def add(self, match: _Match) -> None:
+        """Append a match: its reference, role, call, lines and results."""
+        where, place = match.where, (match.segment, match.ordinal)
+        if self._has(where, match.text):
+            return
+        if self._has_message(where):
+            self.lines.append(f"[{where}]{match.path}\n{match.text}")
+            return
+        around = self.near(match.segment, match.ordinal)
+        of = f" (of {len(match.lines)} lines)" if where.line is not None else ""
+        role = match.message.get("role")
+        head = f"[{where}]{of} {role}{self._called(around, match.ordinal)}{match.path}"
+        results = self._results(match, around)
+        self.places.add(place)
+        self.lines.append("\n".join([head, match.text, *results]))
 
+    def _called(self, around: Around, ordinal: int) -> str:
+        """Return the call that a result answers, with its reference."""
+        for one in around.calls_of(ordinal):
+            said = _shortened(f"{one.call.name}({one.call.arguments})", CALL_CHARS)
+            self.places.add((around.segment, around.start + one.at))
+            return f", of [{around.where(one.at)}] {said}"
+        return ""
 
-def _results(
-    match: _Match, originals: Sequence[Message], wanted: Sequence[Term], above: Sequence[str]
-) -> list[str]:
-    """Return a passage's call results: their matching lines, else their ends."""
-    calls = _calls_in(match, originals[match.ordinal], wanted)
-    shown_results = []
-    for after in range(match.ordinal + 1, len(originals)) if calls else ():
-        if not is_result(originals[after]):
-            break
-        where, text = Reference(match.segment, after + 1), in_words(originals[after])
-        if originals[after].get("tool_call_id") not in calls or _is_begun(where, above):
-            continue
+    def _results(self, match: _Match, around: Around) -> list[str]:
+        """Return the results of a passage's calls: their matching lines, else their ends."""
+        calls = _calls_in(match, self.wanted)
+        found = []
+        for one in around.made_by(match.ordinal):
+            where = around.where(one.answered_at)
+            if one.call.id not in calls or self._has_message(where):
+                continue
+            where, shown = self._result(match, where, around.messages[one.answered_at])
+            if not self._has(where, shown):
+                found.append(f"=> [{where}] {shown}")
+                self.places.add((around.segment, around.start + one.answered_at))
+        more = [f"=> {len(found) - RESULTS} more"] if len(found) > RESULTS else []
+        return found[:RESULTS] + more
+
+    def _result(self, match: _Match, where: Reference, result: Message) -> tuple[Reference, str]:
+        text = in_words(result)
         lines = lines_of(text)
-        found = next(iter(passages(lines, wanted, 1)), None)
+        found = next(iter(passages(lines, self.wanted, 1)), None)
         shown = _shortened(text, RESULT_CHARS)
         if len(text) > len(shown) and found and found.score >= WORTH * match.passage.score:
             where = where.lines(found.first, found.last)
             shown = "\n".join(lines[found.first - 1 : found.last])
-        if not _stands(where, shown, above):
-            shown_results.append(f"=> [{where}] {shown}")
-    more = [f"=> {len(shown_results) - RESULTS} more"] if len(shown_results) > RESULTS else []
-    return shown_results[:RESULTS] + more
+        return where, shown
+
+    def _has(self, where: Reference, text: str) -> bool:
+        """Return whether this place is shown, alone or below its call."""
+        heads = (f"[{where}]", f"=> [{where}] {text}")
+        return any(each.startswith(heads[0]) or heads[1] in each for each in self.lines)
+
+    def _has_message(self, where: Reference) -> bool:
+        """Return whether lines of this message are shown."""
+        message = f"[s{where.segment}.{where.message}"
+        return any(each.startswith((f"{message}]", f"{message}:")) for each in self.lines)
 
 
-def _calls_in(match: _Match, message: Message, wanted: Sequence[Term]) -> set[str]:
+def _calls_in(match: _Match, wanted: Sequence[Term]) -> set[str]:
     """Return the ids of a passage's calls, matching ones alone if any."""
-    said = result_text(message)
+    said = result_text(match.message)
     first = len(lines_of(said)) + 1 if said else 1
     found, holding = set(), set()
-    for call in tool_calls_of(message):
+    for call in tool_calls_of(match.message):
         text = call_in_words(call)
         last = first + len(lines_of(text)) - 1
         if first <= match.passage.last and last >= match.passage.first:

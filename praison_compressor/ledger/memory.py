@@ -281,6 +281,7 @@ class MemoryStore:
                 chosen = [self._required(namespace, session_id)]
         pool: dict[str, Message] = {}
         places: dict[str, HitPlace] = {}
+        runs: list[list[str]] = []
         for kept in chosen:
             standing = () if archived_only else kept.outline or ()
             found = [(m, "", 0) for m in standing if not isinstance(m, int)]
@@ -293,7 +294,8 @@ class MemoryStore:
             for message, entry_hash, ordinal in found:
                 name = content_digest(message)
                 pool[name], places[name] = message, (kept.session.id, entry_hash, ordinal)
-        return copy.deepcopy(hits(query, pool, limit, places.__getitem__))
+            runs += [[held.name for held in entry.originals] for entry in kept.session.entries]
+        return copy.deepcopy(hits(query, pool, limit, places.__getitem__, runs))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         """See `Store.claim`."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import zip_longest
 
 from ..messages import Message, ToolCall, is_result, result_text, steps, text_of, tool_calls_of
 from ..messages.calls import (
@@ -20,43 +21,80 @@ from ..messages.calls import (
 from ..messages.display import excerpt
 from ..quotes import telling_line
 from ..quotes.telling import is_bad
+from .layout import says_nothing
 
-__all__ = ["in_order", "outline"]
+__all__ = ["in_order", "in_pairs", "outline"]
 
 STEPS_A_LINE = 8
 """Steps of one line at most: an agent may work for hundreds without a word from the user."""
 SAID_CHARS = 110
+REPEATED = 3
+"""Messages from which on a line is common: it says nothing about one of them."""
+HEAD_LINES, HEAD_CHARS = 12, 2_000
+"""A message's beginning, in which its most telling line is looked for."""
 NAMED = 4
 """Files or arguments that a line names at most."""
 NAME_CHARS = 50
 COMMAND_CHARS = 300
 """Characters of a command line in which files are looked for."""
+_DIGITS = re.compile(r"\d+")
 _FILE = re.compile(r"(?<!\S)[\w./~@-]*[\w-]\.[a-z]\w{0,4}(?!\S)")
 
 
 def outline(
-    messages: Sequence[Message], references: Sequence[str], *, users: bool = True
+    messages: Sequence[Message],
+    references: Sequence[str],
+    *,
+    users: bool = True,
 ) -> list[str]:
-    """Return a line for each user's message and each stretch of work, with its reference.
+    """Return a row for each user's message and each stretch of work.
 
-    `references` are those of the messages, "" for one that leads nowhere; without `users` their
-    words are left out.
+    `references` are those of the messages, "" for a message without one. Without `users` the rows
+    of users' messages are left out.
     """
-    rows: list[tuple[list[str], str, int]] = []
+    common = _common_lines(messages)
+    rows: dict[str, list[list[str]]] = {}
+    last = ""
     for stretch in _stretches(messages):
         named = [references[index] for index in stretch if references[index]]
         if not named or (not users and messages[stretch.start].get("role") == "user"):
             continue
-        line, times = _line([messages[i] for i in stretch]), 1
-        if rows and rows[-1][1] == line:
-            before, _, times = rows.pop()
-            named, times = before + named, times + 1
-        rows.append((named, line, times))
-    return [_where(named) + f" {line}" + (f" ×{n}" if n > 1 else "") for named, line, n in rows]
+        line = _line([messages[i] for i in stretch], common)
+        if line == last:
+            rows[line][-1] += named
+        else:
+            rows.setdefault(line, []).append(named)
+        last = line
+    return list(_rows(rows, references))
+
+
+def _rows(rows: Mapping[str, Sequence[Sequence[str]]], references: Sequence[str]) -> Iterator[str]:
+    """Yield rows in order, lines that are repeated often in one."""
+    place = {reference: number for number, reference in enumerate(references)}
+    found = []
+    for line, runs in rows.items():
+        groups = [runs] if len(runs) >= REPEATED else [[run] for run in runs]
+        for group in groups:
+            where = ",".join(_where(run) for run in group[:REPEATED])
+            times = len(runs) if len(groups) == 1 and len(runs) > 1 else 1
+            found.append((place[group[0][0]], f"{where} {line}" + (f" ×{times}" * (times > 1))))
+    yield from (row for _, row in sorted(found))
 
 
 def _where(named: Sequence[str]) -> str:
     return named[0] + (f"-{named[-1].rpartition('.')[2]}" if len(named) > 1 else "")
+
+
+def in_pairs(rows: Sequence[str]) -> list[str]:
+    """Join an outline's rows in pairs, with a user's or the longer words."""
+    found = []
+    for first, second in zip_longest(rows[::2], rows[1::2], fillvalue=""):
+        from_, to = first.partition(" ")[0].split(",")[0], second.partition(" ")[0].split(",")[-1]
+        said = [row.partition(" ")[2] for row in (first, second)]
+        words = max(said, key=lambda each: (each.startswith("user"), len(each)))
+        last = to.rpartition("-")[2].rpartition(".")[2]
+        found.append(f"{from_.partition('-')[0]}-{last} {words}" if second else first)
+    return found
 
 
 def in_order(segment: int, messages: Sequence[Message]) -> list[str]:
@@ -81,15 +119,43 @@ def _stretches(messages: Sequence[Message]) -> Iterator[range]:
         yield range(start, len(messages))
 
 
-def _line(messages: Sequence[Message]) -> str:
-    """Return a stretch on one line: its tools, what they name, and its most telling words."""
+def _common_lines(messages: Sequence[Message]) -> frozenset[str]:
+    """Return the forms of lines that several messages have, except results."""
+    shapes = Counter(
+        shape
+        for message in messages
+        if not is_result(message)
+        for shape in {_shape(line) for line in _head(text_of(message))}
+    )
+    return frozenset(shape for shape, times in shapes.items() if times >= REPEATED)
+
+
+def _head(text: str) -> list[str]:
+    return [line for line in text[:HEAD_CHARS].split("\n") if line.strip()][:HEAD_LINES]
+
+
+def _shape(line: str) -> str:
+    return _DIGITS.sub("0", line.strip()[:SAID_CHARS])
+
+
+def _said(text: str, common: frozenset[str]) -> str:
+    """Return a message's first words that other messages do not have."""
+    lines = _head(text)
+    telling = [line for line in lines if _shape(line) not in common and not says_nothing(line)]
+    return excerpt(
+        "\n".join(telling) if len(telling) < len(lines) and telling else text, SAID_CHARS
+    )
+
+
+def _line(messages: Sequence[Message], common: frozenset[str]) -> str:
+    """Return a stretch's tools, what they name, and its telling words."""
     calls = [call for message in messages for call in tool_calls_of(message)]
     if not calls:
         said = messages[-1]
-        return f"{said.get('role')}: {excerpt(text_of(said), SAID_CHARS)}"
+        return f"{said.get('role')}: {_said(text_of(said), common)}"
     used = Counter(call.name for call in calls)
     tools = ", ".join(name + (f" ×{n}" if n > 1 else "") for name, n in used.items())
-    about, quoted = _named(calls), _quoted(messages, calls)
+    about, quoted = _named(calls), _quoted(messages, calls, common)
     text = f"{messages[0].get('role')}: {tools}" + (f" ({about})" if about else "")
     return f"{text}; {quoted}" if quoted else text
 
@@ -115,14 +181,15 @@ def _values(call: ToolCall) -> Iterator[str]:
     return (value for value in argument_values(arguments_of(call)) if value.strip())
 
 
-def _quoted(messages: Sequence[Message], calls: Sequence[ToolCall]) -> str:
+def _quoted(messages: Sequence[Message], calls: Sequence[ToolCall], common: frozenset[str]) -> str:
     """Return the newest run's words, else an error's, else the assistant's last words."""
     made = {call.id: call for call in calls}
     bad = ""
     for message in filter(is_result, reversed(messages)):
         call = made.get(str(message.get("tool_call_id") or ""), calls[-1])
         line = telling_line(call, result_text(message))
-        words = f'{call.name} -> "{excerpt(line, SAID_CHARS)}"' if line else ""
+        is_telling = line and not says_nothing(line)
+        words = f'{call.name} -> "{excerpt(line, SAID_CHARS)}"' if is_telling else ""
         if words and command_of(call) and kind_of(call) == ACTS:
             return words
         bad = bad or (words if is_bad(line) and kind_of(call) != LISTS else "")
@@ -130,4 +197,4 @@ def _quoted(messages: Sequence[Message], calls: Sequence[ToolCall]) -> str:
         return bad
     spoken = (m for m in reversed(messages) if m.get("role") == "assistant" and text_of(m).strip())
     last = next(spoken, None)
-    return f'said: "{excerpt(text_of(last), SAID_CHARS)}"' if last is not None else ""
+    return f'said: "{_said(text_of(last), common)}"' if last is not None else ""

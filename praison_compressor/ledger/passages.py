@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from .words import words
 
-__all__ = ["Passage", "Term", "lines_of", "passages", "terms", "wanted_in"]
+__all__ = ["Passage", "Term", "passages", "terms", "wanted_in"]
 
 PHRASE_WEIGHT = 6.0
 IDENTIFIER_WEIGHT = 4.0
@@ -26,11 +26,10 @@ WORTH = 0.6
 """Matches below this share of the best score are left out."""
 LONGEST = 6
 """Lines above which a passage takes in no more matches."""
-LONG_LINE, WRAPPED = 400, 200
-"""Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_]|^[~./\\]")
+_WORDS = re.compile(r"[^\W_]+")
 _EMPTY = re.compile(r"\s*(?:\d+\s*[→|:])?\s*")
 _EDGES = "\"'`()[]{}<>,;!?*"
 
@@ -43,9 +42,14 @@ class Term:
     """Without case."""
     weight: float
     parts: tuple[str, ...] = ()
-    """An identifier's words, which count where the whole is not found."""
+    """An identifier's words, which count where they stand side by side in another spelling."""
     written: str = ""
     """In the query's case: `initSession` is another name than `InitSession`."""
+
+    @property
+    def joined(self) -> str:
+        """The parts in order, between spaces."""
+        return f" {' '.join(self.parts)} "
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ def terms(query: str) -> list[Term]:
     found: dict[str, Term] = {}
     for chunk in filter(None, chunks):
         if _IDENTIFIER.search(chunk):
-            parts = tuple(dict.fromkeys(words(_CAMEL.sub(" ", chunk))))
+            parts = tuple(_WORDS.findall(_CAMEL.sub(" ", chunk).casefold()))
             found[chunk.casefold()] = Term(chunk.casefold(), IDENTIFIER_WEIGHT, parts, chunk)
         else:
             for word in words(chunk):
@@ -86,10 +90,12 @@ def passages(
     wanted: Sequence[Term],
     most: int,
     rarity: Mapping[str, float] | None = None,
+    context: int = CONTEXT,
 ) -> list[Passage]:
     """Return the best passages, best first, at most `most`.
 
-    `rarity` has a factor for a term's weight, by the term's text.
+    `rarity` has a factor for a term's weight, by the term's text. Lines around a match are shown
+    up to `context` characters.
     """
     rare = rarity or {}
     scored = [(_score(line, wanted, rare), number) for number, line in enumerate(lines)]
@@ -101,24 +107,26 @@ def passages(
     )
     taken: list[Passage] = []
     for score, number in ranked:
-        first, last = _around(number, lines)
+        first, last = _around(number, lines, context)
         beside = next((p for p in taken if first <= p.last + 1 and p.first <= last + 1), None)
         if beside is None and len(taken) < most:
             taken.append(Passage(first, last, score))
         elif beside is not None and beside.last - beside.first < LONGEST:
             wider = Passage(min(first, beside.first), max(last, beside.last), beside.score)
-            taken[taken.index(beside)] = wider
+            if sum(map(len, lines[wider.first - 1 : wider.last])) <= 2 * context:
+                taken[taken.index(beside)] = wider
     return taken
 
 
-def _around(number: int, lines: Sequence[str]) -> tuple[int, int]:
+def _around(number: int, lines: Sequence[str], context: int) -> tuple[int, int]:
     """Return the first and last line to show for a match.
 
     Long lines have fewer lines beside them. No empty line stands at an end.
     """
-    after = range(number + 1, min(len(lines), number + 1 + AFTER))
-    before = range(number - 1, max(-1, number - 1 - BEFORE), -1)
-    room, shown = CONTEXT - len(lines[number]), [number]
+    wide = context // CONTEXT
+    after = range(number + 1, min(len(lines), number + 1 + wide * AFTER))
+    before = range(number - 1, max(-1, number - 1 - wide * BEFORE), -1)
+    room, shown = context - len(lines[number]), [number]
     for beside in (*after, *before):
         room -= len(lines[beside])
         if room < 0:
@@ -126,20 +134,6 @@ def _around(number: int, lines: Sequence[str]) -> tuple[int, int]:
         if not _EMPTY.fullmatch(lines[beside]):
             shown.append(beside)
     return min(shown) + 1, max(shown) + 1
-
-
-def lines_of(text: str) -> list[str]:
-    """Return a text's lines as references count them, long ones wrapped."""
-    found: list[str] = []
-    for line in text.split("\n"):
-        start = 0
-        while len(line) - start > LONG_LINE:
-            least, most = start + WRAPPED // 2, start + WRAPPED
-            cut = max(line.rfind(mark, least, most) for mark in (" ", ",", ";")) + 1
-            found.append(line[start : cut or most])
-            start = cut or most
-        found.append(line[start:])
-    return found
 
 
 # -------------------------------------------------------------- scoring
@@ -152,10 +146,14 @@ def _score(line: str, wanted: Iterable[Term], rarity: Mapping[str, float]) -> fl
         weight = term.weight * rarity.get(term.text, 1.0)
         if _has(folded, term.text):
             total += weight if term.written in line else weight * OTHER_CASE
-        elif term.parts:
-            held = sum(_has(folded, part) for part in term.parts)
-            total += weight / 2 * held / len(term.parts) if held * 2 > len(term.parts) else 0.0
+        elif term.parts and all(part in folded for part in term.parts):
+            total += weight / 2 if term.joined in _joined(line) else 0.0
     return total
+
+
+def _joined(text: str) -> str:
+    """Return the words of a text in order, those of camelCase apart."""
+    return f" {' '.join(_WORDS.findall(_CAMEL.sub(' ', text).casefold()))} "
 
 
 def _has(folded: str, text: str) -> bool:

@@ -1,27 +1,27 @@
 """Recall: search and read one session's archive, word for word, within a budget.
 
-Each answer states its cost, and is never larger than its budget. A turn's answers together are
-bounded: an archive that is read whole again was compressed for nothing.
+Each answer states its cost, and is never larger than its budget. The answers of one turn share a
+budget too: an archive that is read whole again was compressed for nothing.
 """
 
 from __future__ import annotations
 
 import contextlib
 import difflib
-from collections.abc import Callable, Hashable, Sequence
+import re
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ..errors import LedgerError
-from ..messages import Message
+from ..messages import Message, text_of
 from ..messages.display import call_in_words, excerpt, in_words
-from ..messages.excerpts import ends
-from ..quotes import read_calls
-from .matches import ends_of, listed
-from .outlines import in_order, outline
-from .passages import lines_of, terms
+from .fitting import LEAST_CHARS, OPENS, Fitting
+from .matches import COUNTED, Around, Found, answer_of, ends_of, few_words
+from .outlines import in_order, in_pairs, outline
+from .passages import terms
 from .references import HOW, Reference, parse
-from .segments import DROPPED, Session, Store
-from .words import words
+from .segments import DROPPED, Entry, Session, Store
+from .words import hits, words
 
 __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 
@@ -33,24 +33,21 @@ TURN_TOKENS = 4_000
 """All answers of one turn together."""
 LEAST_TOKENS = 100
 """A smaller answer is of no use."""
-CANDIDATES = 6
-"""Messages searched for each listed passage."""
 PASSAGES = 3
 """Passages returned when `about` is given."""
 SHORT_TOKENS = 200
 """Messages up to this size are returned whole even when `about` is given."""
-LISTED = 12
-"""Segments listed in the overview."""
-AROUND = 12
-"""Lines returned before and after a named line."""
-NEAR = 32
-"""Messages before and after a named one among which its calls and results are looked for."""
+LISTED, OUTLINED = 12, 24
+"""Rows of the overview, and a segment's messages that it reads."""
+NEAR, NEAR_FOUND = 32, 12
+"""Messages before and after a named or a found one, among which calls and results are paired."""
+COMPARED = 5_000
+"""Words of the archive that are compared with those of a query that finds nothing."""
 BESIDE = 4
 """Calls above take one part in four of an answer at most, and so do results below."""
-
-_OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
 _NOTHING = "Nothing of this conversation has been archived."
 _QUOTED = 60  # characters
+_QUOTES = "\"'`“”"
 
 
 @dataclass
@@ -63,18 +60,22 @@ class Recall:
     """Returns the session whose archive is read, at each call."""
     count: Callable[[str], int]
     """Tokens of a text, as the agent's model counts them."""
-    turn: Callable[[], Hashable] = lambda: None
-    """Returns the agent's turn; a new turn has a new budget."""
+    turn: Callable[[], Hashable] | None = None
+    """Returns the agent's turn; a new turn has a new budget. None: one budget for all answers."""
     turn_tokens: int | None = TURN_TOKENS
     """None: no bound."""
     reading: Callable[[str], str] = lambda reference: f'{READ}("{reference}")'
     """Returns the call or command that reads on at a reference."""
     _spent: tuple[Hashable, int] = field(default=(None, 0), init=False)
 
+    @property
+    def _fitting(self) -> Fitting:
+        return Fitting(self.count, self.reading)
+
     # -------------------------------------------------------------- what the tools answer
 
     def search(self, query: str, limit: int = 3, budget: int = ANSWER_TOKENS) -> str:
-        """Return matching passages, best first, with their references."""
+        """Return the number of matches, the best passages, and the others by reference."""
         return self._within_turn(
             budget, lambda session, room: self._search(session, query, max(1, limit), room)
         )
@@ -82,73 +83,93 @@ class Recall:
     def read(self, reference: str = "", budget: int = ANSWER_TOKENS, about: str = "") -> str:
         """Return the text at a reference; "" lists the segments.
 
-        With `about`, long messages are cut to the passages that match, where there are any.
+        With `about`, long messages are cut to the passages that match.
         """
         return self._within_turn(
-            budget, lambda session, room: self._read(session, reference, about, room)
+            budget, lambda session, room: self._read(session, reference, about.strip(), room)
         )
 
     def _within_turn(self, budget: int, answer: Callable[[Session, int], str]) -> str:
         session = self.session()
         if not session.entries:
             return _NOTHING
-        turn = self.turn()
+        turn = self.turn() if self.turn else None
         spent = self._spent[1] if self._spent[0] == turn else 0
         room = max(LEAST_TOKENS, budget)
         if self.turn_tokens is not None:
             room = min(room, self.turn_tokens - spent)
             if room < LEAST_TOKENS:
+                again = " The next turn has it again." if self.turn else ""
                 return (
-                    f"(This turn's budget for the archive, {self.turn_tokens:,} tokens, is spent: "
-                    "go on with what you have read. The next turn has it again.)"
+                    f"(The budget for the archive, {self.turn_tokens:,} tokens, is spent: go on "
+                    f"with what you have read.{again})"
                 )
         text = answer(session, room - _FOOTER_TOKENS)
         size = self.count(text) + _FOOTER_TOKENS
         self._spent = turn, spent + size
-        left = "" if self.turn_tokens is None else f", {self.turn_tokens - spent - size:,} left"
-        return f"{text}\n({size} tokens{left} this turn)" if left else f"{text}\n({size} tokens)"
+        if self.turn_tokens is None:
+            return f"{text}\n({size} tokens)"
+        left = f"{self.turn_tokens - spent - size:,} left{' this turn' if self.turn else ''}"
+        return f"{text}\n({size} tokens, {left})"
 
     # -------------------------------------------------------------- searching
 
     def _search(self, session: Session, query: str, limit: int, room: int) -> str:
+        if not words(query):
+            return f'Nothing was asked: give a query, or {READ}("") for what is archived.'
+        query = query.strip().strip(_QUOTES)
         # Other messages stand in the view, the user's question among them.
-        hits = self.store().search(
-            session.namespace, query, session.id, CANDIDATES * limit, archived_only=True
+        archived = self.store().search(
+            session.namespace, query, session.id, COUNTED, archived_only=True
         )
         places = {e.hash: n for n, e in enumerate(session.entries, 1) if not e.forgotten}
-        found = [(places[h.entry], h.ordinal, h.message) for h in hits if h.entry in places]
-        lines = listed(found, terms(query), limit, lambda number: self._originals(session, number))
-        if not lines:
-            return self._nearest(session, query)
-        return self._fitted(lines, room, "(more passages than fit)")
+        found = [
+            Found(places[hit.entry], hit.ordinal, hit.message, hit.score, hit.is_whole)
+            for hit in archived
+            if hit.entry in places
+        ]
+        if not found:
+            return self._missing(session, query, room)
+        return self._fitting.found(answer_of(query, found, limit, self._near(session)), room)
 
-    def _nearest(self, session: Session, query: str) -> str:
-        """Return the answer for no match: the archive's most similar words."""
-        asked = words(query)
-        if not asked:
-            return f'Nothing was asked: give a query, or {READ}("") for what is archived.'
-        known = self._words(session)
-        near = [difflib.get_close_matches(word, known, n=2, cutoff=0.75) for word in asked[:8]]
-        held = list(dict.fromkeys(word for some in near for word in some))
+    def _near(self, session: Session) -> Callable[[int, int], Around]:
+        """Return a function that reads the messages around one of a segment."""
+
+        def near(segment: int, ordinal: int) -> Around:
+            start = max(0, ordinal - NEAR_FOUND)
+            wanted = slice(start, ordinal + NEAR_FOUND + 1)
+            entry = session.entries[segment - 1]
+            originals = self.store().originals(session, entry, wanted) or []
+            return Around(segment, start, originals[wanted])
+
+        return near
+
+    def _missing(self, session: Session, query: str, room: int) -> str:
+        """Say what the view has instead, or which similar words occur."""
         said = f"Nothing archived of this conversation matches {_quoted(query)}."
+        standing = self.store().search(session.namespace, query, session.id, 3)
+        if seen := [hit for hit in standing if not hit.entry and hit.is_whole]:
+            wanted = terms(query)
+            shown = "; ".join(
+                f"{each.message.get('role')}: {few_words(in_words(each.message), wanted)}"
+                for each in seen
+            )
+            return ends_of(f"{said} It is still in view: {shown}", room * 3)
+        held = _similar(query, self._words(session))
         if held:
             said += f" Words that do occur: {', '.join(held)}."
-        return said + f' {READ}("") lists what is archived.'
+        return said + f' Newer messages are in view. {READ}("") lists what is archived.'
 
     def _words(self, session: Session) -> list[str]:
         """Return distinct words of the newest segments."""
         found: dict[str, None] = {}
-        for number in range(len(session.entries), 0, -1):
-            for message in self._originals(session, number):
+        for entry in reversed(session.entries):
+            for message in self.store().originals(session, entry) or ():
                 if message != DROPPED:
                     found.update(dict.fromkeys(words(in_words(message))))
-            if len(found) > 20_000:
+            if len(found) > COMPARED:
                 break
         return list(found)
-
-    def _originals(self, session: Session, number: int) -> list[Message]:
-        """Return a segment's originals, none once forgotten; segments count from 1."""
-        return self.store().originals(session, session.entries[number - 1]) or []
 
     # -------------------------------------------------------------- reading
 
@@ -164,218 +185,188 @@ class Recall:
         originals = self.store().originals(session, entry, named.messages)
         if originals is None:
             return f"Segment s{named.segment} was forgotten."
-        if entry.segment.kind == "undo":
+        if entry.segment.kind in ("keep", "undo"):
             return f"Segment s{named.segment} takes others back, and holds no messages."
-        chosen = self._about(session, named, originals, about)
-        if chosen:
-            return self._fitted(chosen, room, "(more passages than fit)")
-        if named.message is None:
-            lines = outline(originals, in_order(named.segment, originals))
-            return self._outlined(lines, room)
-        if not 1 <= named.message <= len(originals):
+        if named.message is not None and not 1 <= named.message <= len(originals):
             return (
                 f"Segment s{named.segment} has the messages s{named.segment}.1 to "
                 f"s{named.segment}.{len(originals)}."
             )
-        return self._messages(named, originals, room, *self._beside(session, named, room))
+        remark = ""
+        if about and named.line is None:
+            remark, said = self._about(session, named, originals, about, room)
+            if said:
+                return said
+            room -= self.count(remark)
+        if named.message is None:
+            return self._outlined(originals, in_order(named.segment, originals), room)
+        if named.line is not None:
+            return self._fitting.lines(named, originals[named.message - 1], room)
+        return remark + self._messages(session, named, originals, room)
+
+    def _about(
+        self,
+        session: Session,
+        named: Reference,
+        originals: Sequence[Message],
+        about: str,
+        room: int,
+    ) -> tuple[str, str]:
+        """Return a remark where nothing matches, and the passages about something.
+
+        Without passages the messages are to be read whole: they are short.
+        """
+        last = min(named.messages.stop or len(originals), len(originals))
+        places = [n for n in range((named.message or 1) - 1, last) if originals[n] != DROPPED]
+        pool = {str(n): originals[n] for n in places}
+        run = list(pool)
+        held = hits(about, pool, max(1, len(pool)), lambda n: ("", "", int(n)), [run])
+        found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
+        is_short = sum(self.count(in_words(originals[n])) for n in places) <= SHORT_TOKENS
+        if found and not is_short:
+            answer = answer_of(about, found, PASSAGES, self._near(session))
+            return "", self._fitting.found(answer, room)
+        if found:
+            return "", ""
+        remark = _nothing_about(named, list(pool.values()), about)
+        return (remark + "\n", "") if is_short and named.message else ("", remark)
+
+    def _overview(self, session: Session, room: int) -> str:
+        """Return the newest segments, each with the beginning of its outline."""
+        older = '(older segments: read "s1", "s2" …)'
+        lines: list[str] = []
+        for run in _runs(session.entries):
+            if len(lines) == LISTED:
+                lines.append(older)
+                break
+            number, entry = run[-1]
+            if entry.segment.kind == "mask":
+                lines.append(_masks(run))
+                continue
+            originals = self.store().originals(session, entry, slice(OUTLINED))
+            if originals is None:
+                lines.append(f"s{number}: forgotten")
+                continue
+            first = originals[:OUTLINED]
+            rows = max(2, LISTED // len(session.entries))
+            begins = outline(first, in_order(number, first))[:rows]
+            lines.append("\n  ".join([f"s{number}: {len(originals)} messages", *begins]))
+        return self._fitting.rows(lines, room, older)
+
+    def _outlined(self, originals: Sequence[Message], references: Sequence[str], room: int) -> str:
+        """Return a segment's outline, its rows cut or joined until all fit."""
+        more = "(the rest does not fit: read the messages)"
+        rows, most = outline(originals, references), OUTLINE_CHARS
+        while True:
+            answer = self._fitting.rows([excerpt(row, most) for row in rows], room, more)
+            if not answer.endswith(more) or len(rows) == 1:
+                return answer
+            # A row cut below LEAST_CHARS says nothing: then rows share their line.
+            most, rows = LEAST_CHARS, rows if most > LEAST_CHARS else in_pairs(rows)
+
+    def _messages(
+        self, session: Session, named: Reference, originals: Sequence[Message], room: int
+    ) -> str:
+        """Return the named messages, each within its share of the budget.
+
+        The calls that named results answer stand above, the results of named calls below.
+        """
+        assert named.message is not None
+        last = min(named.messages.stop, len(originals))
+        above, below = self._beside(session, named, room)
+        ending = below + _neighbours(named, last, len(originals))
+        room -= self.count(OPENS + above) + self.count(ending) + _GO_ON_TOKENS
+        asked = [(named.of_message(n), originals[n - 1]) for n in range(named.message, last + 1)]
+        parts, shown = self._fitting.messages(asked, room)
+        if shown < len(asked):
+            more = self._fitting.reading(f"{asked[shown][0]}-{last}")
+            ending = f"\n(more: {more}){ending}"
+        elif len(asked) == 1 and (gap := _GAP.search(parts[0])):
+            rest = self._fitting.reading(f"{asked[0][0]}:{gap[1]}-")
+            ending = f"\n(go on: {rest}){ending}"
+        return "\n".join([OPENS + above, *parts]) + ending
 
     def _beside(self, session: Session, named: Reference, room: int) -> tuple[str, str]:
         """Return the calls that named results answer, and the results of named calls."""
-        if named.line is not None:
-            return "", ""
         first, last = named.messages.start, named.messages.stop
-        wanted = slice(max(0, first - NEAR), last + NEAR)
+        start = max(0, first - NEAR)
+        wanted = slice(start, last + NEAR)
         entry, found = session.entries[named.segment - 1], list[Message]()
         # A damaged message beside the named ones does not keep these from being read.
         with contextlib.suppress(LedgerError):
             found = (self.store().originals(session, entry, wanted) or [])[wanted]
-        places = range(first - wanted.start, last - wanted.start)
-        near = [named.of_message(wanted.start + place + 1) for place in range(len(found))]
-        above, below = _calls_above(found, near, places), _results_below(found, near, places)
-        return self._ends(above, room // BESIDE), self._ends(below, room // BESIDE)
-
-    def _ends(self, texts: Sequence[str], room: int) -> str:
-        """Return the ends of as many texts as fit, below each other."""
-        keep = max(map(len, texts), default=0)
-        while texts:
-            shown = "".join("\n" + ends(text, keep) for text in texts)
-            if self.count(shown) <= room:
-                return shown
-            keep, texts = (keep * 3 // 4, texts) if keep > LEAST_CHARS else (keep, texts[:-1])
-        return ""
-
-    def _about(
-        self, session: Session, named: Reference, originals: Sequence[Message], about: str
-    ) -> list[str]:
-        """Return the named messages' passages about something, none of short ones."""
-        last = min(named.messages.stop or len(originals), len(originals))
-        places = range((named.message or 1) - 1, last)
-        if not about.strip() or named.line is not None or self._is_short(originals, places):
-            return []
-        found = [
-            (named.segment, place, originals[place])
-            for place in places
-            if originals[place] != DROPPED
-        ]
-        return listed(found, terms(about), PASSAGES, lambda n: self._originals(session, n))
-
-    def _is_short(self, originals: Sequence[Message], places: Sequence[int]) -> bool:
-        size = 0
-        for place in places:
-            size += self.count(in_words(originals[place]))
-            if size > SHORT_TOKENS:
-                return False
-        return True
-
-    def _overview(self, session: Session, room: int) -> str:
-        """Return the newest segments, each with the first lines of its outline."""
-        older = '(older segments: read "s1", "s2" …)'
-        lines: list[str] = []
-        for number, entry in reversed([*enumerate(session.entries, 1)]):
-            if entry.segment.kind in ("mask", "keep", "undo"):
-                continue
-            if len(lines) == LISTED:
-                lines.append(older)
-                break
-            originals = self.store().originals(session, entry, slice(12))
-            if originals is None:
-                lines.append(f"s{number}: forgotten")
-                continue
-            first = originals[:12]
-            begins = outline(first, in_order(number, first))[:2]
-            lines.append("\n  ".join([f"s{number}: {len(originals)} messages", *begins]))
-        return self._fitted(lines, room, older)
-
-    def _messages(
-        self, named: Reference, originals: Sequence[Message], room: int, above: str, below: str
-    ) -> str:
-        """Return the named messages or lines in whole lines, between `above` and `below`."""
-        assert named.message is not None
-        last = min(named.messages.stop, len(originals))
-        ending = below + _neighbours(named, last, len(originals))
-        answer = _OPENS + above
-        room -= self.count(answer) + self.count(ending)
-        texts = {n: in_words(originals[n - 1]) for n in range(named.message, last + 1)}
-        each = self._share(list(texts.values()), room)
-        for number, text in texts.items():
-            where, lines = named.of_message(number), lines_of(text)
-            first, until = _wanted_lines(named, len(lines))
-            if originals[number - 1] == DROPPED:
-                gone = f"\n{where} is {DROPPED['content']}."
-                answer, room = answer + gone, room - self.count(gone)
-                continue
-            head = f"\n[{where}] {originals[number - 1].get('role')}"
-            if first > 1 or until < len(lines):
-                head += f", lines {first}-{until} of {len(lines)}"
-            left = min(room, each) - self.count(head)
-            left -= _CUT_TOKENS if self.count(text) > left else 0
-            body, shown_to = self._lines(lines, first, until, left)
-            if shown_to < until:
-                rest = self.reading(str(where.from_line(shown_to + 1)))
-                body += f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
-            size = self.count(head) + self.count(body)
-            if size > room and number > named.message:
-                more = self.reading(f"{where}-{last}")
-                return f"{answer}\n(more: {more})"
-            answer, room = f"{answer}{head}\n{body}", room - size
-        return answer + ending
-
-    def _share(self, texts: Sequence[str], room: int) -> int:
-        """Return the tokens that each message may take.
-
-        Long messages share what short ones leave. Where a share would be of no use, each message
-        may take the whole room.
-        """
-        sizes = sorted(self.count(text) + _HEAD_TOKENS for text in texts)
-        left = room
-        for number, size in enumerate(sizes):
-            share = left // (len(sizes) - number)
-            if size > share:
-                return share if share >= LEAST_TOKENS else room
-            left -= size
-        return room
-
-    def _lines(self, lines: Sequence[str], first: int, last: int, room: int) -> tuple[str, int]:
-        """Return the whole lines that fit, and the last one's number."""
-        size, taken = 0, first - 1
-        for number in range(first, last + 1):
-            size += self.count(lines[number - 1] + "\n")
-            if size > room:
-                break
-            taken = number
-        if taken >= first:
-            return "\n".join(lines[first - 1 : taken]), taken
-        # A single line above the budget: as much of its two ends as fits.
-        line, keep = lines[first - 1], len(lines[first - 1])
-        while keep > 40 and self.count(ends_of(line, keep)) > room:
-            keep = keep * 3 // 4
-        return ends_of(line, keep), first
-
-    def _outlined(self, lines: Sequence[str], room: int) -> str:
-        """Return the whole outline, its lines shortened until all fit."""
-        more = "(the rest does not fit: read the messages)"
-        for most in OUTLINE_CHARS:
-            shown = [excerpt(line, most) for line in lines]
-            answer = self._fitted(shown, room, more)
-            if not answer.endswith(more):
-                break
-        return answer
-
-    def _fitted(self, lines: Sequence[str], room: int, more: str) -> str:
-        """Return the lines that fit, and `more` if some do not."""
-        answer = _OPENS
-        room -= self.count(_OPENS) + self.count(more) + 2
-        for number, line in enumerate(lines):
-            left = room
-            room -= self.count(line) + 1
-            if room < 0:
-                begun = "" if number else f"\n{ends_of(line, 3 * left)}"
-                return f"{answer}{begun}\n{more}"
-            answer = f"{answer}\n{line}"
-        return answer
+        around = Around(named.segment, start, found)
+        places = range(first, min(last, start + len(found)))
+        above = _calls_above(around, places)
+        below = _results_below(around, places)
+        fitted = self._fitting.ends_of_all
+        return fitted(above, room // BESIDE), fitted(below, room // BESIDE)
 
 
-LEAST_CHARS = 80
-"""Characters of a call or a result beside a message; where these do not fit it is left out."""
-OUTLINE_CHARS = (1_000, 120, 80, 50, 30)
-"""Lengths to try for an outline's line, in characters."""
+OUTLINE_CHARS = 1_000
+"""Characters of an outline's row where all rows fit."""
+MASKS = 5
+"""Masked outputs that a row of the overview names."""
 _FOOTER_TOKENS = 14
-_HEAD_TOKENS = 12
-_CUT_TOKENS = 30
+_GO_ON_TOKENS = 24
+_GAP = re.compile(r"^\[… s\d+\.\d+:(\d+)-\d+ …\]$", re.M)
 
 
-def _calls_above(
-    messages: Sequence[Message], references: Sequence[Reference], places: range
-) -> list[str]:
-    """Return the calls, of other messages, that results at these places answer."""
+def _similar(query: str, known: Sequence[str]) -> list[str]:
+    """Return the known words that are most like those of a query."""
+    near = [difflib.get_close_matches(each, known, n=2, cutoff=0.75) for each in words(query)[:8]]
+    return list(dict.fromkeys(word for some in near for word in some))
+
+
+def _nothing_about(named: Reference, messages: Sequence[Message], about: str) -> str:
+    known = dict.fromkeys(word for each in messages for word in words(in_words(each)))
+    similar = _similar(about, list(known))
+    held = f" Words that do occur: {', '.join(similar)}." if similar else ""
+    return f"Nothing in {named} matches {_quoted(about)}.{held}"
+
+
+def _runs(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]]]:
+    """Yield the numbered entries, newest first, neighbouring masks together."""
+    run: list[tuple[int, Entry]] = []
+    for number, entry in reversed([*enumerate(entries, 1)]):
+        if entry.segment.kind in ("keep", "undo"):
+            continue
+        if run and not (entry.segment.kind == run[0][1].segment.kind == "mask"):
+            yield run[::-1]
+            run = []
+        run.append((number, entry))
+    if run:
+        yield run[::-1]
+
+
+def _masks(run: Sequence[tuple[int, Entry]]) -> str:
+    """Return a row for neighbouring masks: their references, and what the newest replace."""
+    first, last = run[0][0], run[-1][0]
+    named = f"s{first}" if first == last else f"s{first} to s{last}"
+    lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MASKS:])]
+    shown = [excerpt(line.removeprefix("[masked] "), 70) for line in lines]
+    return "\n  ".join([f"{named}: {len(run)} masked outputs, whole at s{last}.1 …", *shown])
+
+
+def _calls_above(around: Around, places: range) -> list[str]:
+    """Return the calls, of other messages, that results at these ordinals answer."""
     calls: dict[int, list[str]] = {}
-    for one in read_calls(messages):
-        if one.answered_at in places and one.at not in places:
-            text = call_in_words(one.call) if one.call.id else one.call.arguments
-            calls.setdefault(one.at, []).append(text)
+    for ordinal in places:
+        for one in around.calls_of(ordinal):
+            if around.start + one.at not in places:
+                text = call_in_words(one.call) if one.call.id else one.call.arguments
+                calls.setdefault(one.at, []).append(text)
     return [
-        "\n".join([f"[{references[at]}] {messages[at].get('role')}", *texts])
+        "\n".join([f"[{around.where(at)}] {around.messages[at].get('role')}", *texts])
         for at, texts in calls.items()
     ]
 
 
-def _results_below(
-    messages: Sequence[Message], references: Sequence[Reference], places: range
-) -> list[str]:
-    """Return the results, in other messages, of calls at these places."""
-    answered = [one.answered_at for one in read_calls(messages) if one.at in places]
-    outside = [at for at in dict.fromkeys(answered) if at >= 0 and at not in places]
-    return [f"=> [{references[at]}] {in_words(messages[at])}" for at in outside]
-
-
-def _wanted_lines(named: Reference, length: int) -> tuple[int, int]:
-    """Return the first and last line that a reference names."""
-    if named.line is None:
-        return 1, length
-    if named.around:
-        return max(1, named.line - AROUND), min(length, named.line + AROUND)
-    first = max(1, min(named.line, length))
-    return first, min(length, max(first, named.last_line or length))
+def _results_below(around: Around, places: range) -> list[str]:
+    """Return the results, in other messages, of calls at these ordinals."""
+    made = [one.answered_at for ordinal in places for one in around.made_by(ordinal)]
+    outside = [at for at in dict.fromkeys(made) if around.start + at not in places]
+    return [f"=> [{around.where(at)}] {in_words(around.messages[at])}" for at in outside]
 
 
 def _neighbours(named: Reference, last: int, length: int) -> str:

@@ -7,9 +7,10 @@ message. All count from 1.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-__all__ = ["HOW", "Reference", "parse"]
+__all__ = ["HOW", "Reference", "in_runs", "parse"]
 
 HOW = (
     'expected one like "s2" (a segment), "s2.14" (a message), "s2.14-20" (messages), '
@@ -71,6 +72,21 @@ class Reference:
     def lines(self, first: int, last: int) -> Reference:
         """Return the reference of lines of this message."""
         return replace(self, line=first, last_line=last, around=False, last_message=None)
+
+
+def in_runs(messages: Iterable[tuple[int, int]]) -> list[str]:
+    """Return references of (segment, message) pairs, neighbours as a range.
+
+    >>> in_runs([(2, 5), (1, 7), (2, 4), (2, 9)])
+    ['s2.9', 's2.4-5', 's1.7']
+    """
+    runs: list[list[int]] = []
+    for segment, number in sorted(set(messages)):
+        if runs and runs[-1][0] == segment and runs[-1][2] == number - 1:
+            runs[-1][2] = number
+        else:
+            runs.append([segment, number, number])
+    return [str(Reference(s, a, b if b > a else None)) for s, a, b in reversed(runs)]
 
 
 def parse(text: str) -> Reference | None:

@@ -1,19 +1,25 @@
-"""The two recall tools as functions for an agent, and as a request describes them to its model."""
+"""The two recall tools as functions for an agent, and as each provider's request describes them."""
 
 from __future__ import annotations
 
+import copy
 import logging
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
-from ..errors import CompressorError
+from ..errors import CompressorError, ConfigError
+from ..messages import Message, tool_calls_of
+from ..messages.responses import ITEM
+from ..messages.shapes import ITEMS
 from .recall import ANSWER_TOKENS, READ, SEARCH, TURN_TOKENS, Recall
 from .segments import Session, Store
 
-__all__ = ["SCHEMAS", "recall_tools"]
+__all__ = ["APIS", "SCHEMAS", "api_of", "recall_tools", "schemas_for"]
 
 MOST_TOKENS = 1_000
 """Most tokens of one answer: readers who asked for 2,000 needed few of these lines."""
+APIS = ("chat", "messages", "responses")
+"""OpenAI's chat completions, Anthropic's Messages, OpenAI's Responses."""
 
 logger = logging.getLogger(__name__)
 
@@ -23,7 +29,7 @@ def recall_tools(
     session: Callable[[], Session],
     count: Callable[[str], int],
     *,
-    turn: Callable[[], Hashable] = lambda: None,
+    turn: Callable[[], Hashable] | None = None,
     turn_tokens: int | None = TURN_TOKENS,
 ) -> list[Callable[..., str]]:
     """Return the two functions to give to an agent as tools.
@@ -42,6 +48,8 @@ def recall_tools(
         reference: str = "", about: str = "", tokens: int = 800, **invented: Any
     ) -> str:
         named, sought = str(reference or ""), str(about or "")
+        if sought.isdecimal():  # the budget in second place
+            sought, tokens = "", int(sought[:9])
         return _answered(lambda: recall.read(named, _room(tokens), sought))
 
     tools: list[Callable[..., str]] = [search_conversation_archive, read_conversation_archive]
@@ -52,52 +60,91 @@ def recall_tools(
 
 def _documented(function: dict[str, Any]) -> str:
     """Return the schema as a docstring, which hosts parse."""
-    parameters = function["parameters"]["properties"].items()
-    lines = "\n".join(f"    {name}: {each['description']}" for name, each in parameters)
+    described = {k: v["description"] for k, v in function["parameters"]["properties"].items()}
+    if "query" in described:
+        described["limit"] = "Passages at most (3)"  # read, but not worth its tokens in a schema
+    lines = "\n".join(f"    {name}: {said}" for name, said in described.items())
     return f"{function['description']}\n\nArgs:\n{lines}\n"
 
 
-def _schema(name: str, description: str, **parameters: tuple[str, str]) -> dict[str, Any]:
-    properties = {
-        key: {"type": kind, "description": said} for key, (kind, said) in parameters.items()
-    }
-    required = ["query"] if "query" in parameters else []
-    form = {"type": "object", "properties": properties, "required": required}
+# -------------------------------------------------------------- schemas
+
+
+def _schema(name: str, description: str, **parameters: str) -> dict[str, Any]:
+    properties = {key: {"type": "string", "description": said} for key, said in parameters.items()}
+    form: dict[str, Any] = {"type": "object", "properties": properties}
+    properties["tokens"] = {"type": "integer", "description": "Size of the answer (800)"}
+    if "query" in parameters:
+        form["required"] = ["query"]
     return {
         "type": "function",
         "function": {"name": name, "description": description, "parameters": form},
     }
 
 
-_LENGTH = "How long the answer may be (800, at most 1000); each later request carries it too."
 SCHEMAS = (
     _schema(
         SEARCH,
-        "Search earlier messages of this conversation that were summarized away. Use it before "
-        "repeating work, or when an exact detail (path, id, number, error, wording) is not in "
-        "view. Returns passages with references such as s2.14:900-904.",
-        query=("string", "An exact identifier or phrase finds best; of words, what has most."),
-        limit=("integer", "How many passages to list at most (3)."),
-        tokens=("integer", _LENGTH),
+        "Find a detail (path, id, number, error, wording) of earlier, summarized messages: counts "
+        "all matches, quotes the best, names each as s2.14",
+        query="Identifiers, an exact phrase, or a few telling words",
     ),
     _schema(
         READ,
-        "Read earlier messages of this conversation word for word: the lines that a search names, "
-        "or of messages what they say about something.",
-        reference=(
-            "string",
-            "s2.14 for a message, s2.14-20 for messages, s2.14:900-940 for lines of one, s2.14:922 "
-            "for the lines around one, s2 for a segment's outline; empty for all.",
-        ),
-        about=(
-            "string",
-            "What you look for in these messages, in words they may have: only those passages are "
-            "returned, at a third of the cost. Leave it out only where you need every line.",
-        ),
-        tokens=("integer", _LENGTH),
+        "Read earlier messages word for word",
+        reference="s2.14 a message, s2.14-20, s2.14:900-940 lines, s2 outline; empty: list",
+        about="Only passages with these words; cheaper",
     ),
 )
 """The tools as a chat request describes them to the model."""
+
+
+def schemas_for(api: str) -> list[dict[str, Any]]:
+    """Return the tools as a request's `tools` describe them.
+
+    Args:
+        api: one of `APIS`.
+
+    Raises:
+        ConfigError: no such API.
+    """
+    if api not in APIS:
+        raise ConfigError(f"api={api!r}: expected one of {', '.join(APIS)}")
+    return [_as_in(api, copy.deepcopy(schema)) for schema in SCHEMAS]
+
+
+def _as_in(api: str, schema: dict[str, Any]) -> dict[str, Any]:
+    function = schema["function"]
+    if api == "responses":
+        return {"type": "function", **function}
+    if api == "messages":
+        return {
+            "name": function["name"],
+            "description": function["description"],
+            "input_schema": function["parameters"],
+        }
+    return schema
+
+
+def api_of(messages: Iterable[Message]) -> str:
+    """Return the API whose form the calls have, "chat" without calls."""
+    for message in messages:
+        content = message.get("content")
+        blocks = content if isinstance(content, list) else []
+        if any(isinstance(each, dict) and each.get("type") in _BLOCKS for each in blocks):
+            return "messages"
+        calls = message.get("tool_calls") or ()
+        if ITEMS in message or ITEM in message or any(ITEM in call for call in calls):
+            return "responses"
+        if tool_calls_of(message) or message.get("role") == "tool":
+            return "chat"
+    return "chat"
+
+
+_BLOCKS = frozenset({"tool_use", "tool_result", "thinking", "redacted_thinking"})
+
+
+# -------------------------------------------------------------- arguments as models write them
 
 
 def _number(given: Any, otherwise: int) -> int:

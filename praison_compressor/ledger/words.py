@@ -1,6 +1,8 @@
 """Search by words: the same in memory, on SQLite and on PostgreSQL.
 
-The databases' tokenizers disagree (stemming, underscores, Chinese), so words are split here.
+The databases' tokenizers disagree (stemming, underscores, Chinese), so words are split here. What
+stands between two spaces of a query is one name: its words count only side by side and in order, so
+that `kestrel-9` finds no other 9. A call and its result are one document.
 """
 
 from __future__ import annotations
@@ -10,12 +12,13 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ConfigError
 from ..messages import Message, result_text, tool_calls_of
+from ..quotes import read_calls
 
 _LONGEST = 64
 # Scripts without spaces: each character is a word.
@@ -37,40 +40,154 @@ class Hit:
     message: Message
     snippet: str
     score: float
+    is_whole: bool = True
+    """Whether the message, with its calls or results, has every name of the query."""
 
 
 HitPlace = tuple[str, str, int]
 """Session, entry and ordinal of a hit."""
 
 
+LEAST_PREFIX = 4
+"""Letters from which on a word also finds longer ones."""
+_EVERYWHERE = frozenset(
+    "a an and are as at be but by can did do does for from had has have how i in is it its my not "
+    "of on or our so than that the their then there they this to was we were what when where "
+    "which who why will with would you your".split()
+)
+ASKED = 32
+"""Most words of a query that are searched for: models paste whole messages."""
+PARTNER = 0.5
+"""Share of a name's weight where only the message's call or result has the name."""
+
+
 def hits(
-    query: str, pool: Mapping[str, Message], limit: int, place: Callable[[str], HitPlace]
+    query: str,
+    pool: Mapping[str, Message],
+    limit: int,
+    place: Callable[[str], HitPlace],
+    runs: Iterable[Sequence[str]] = (),
 ) -> list[Hit]:
-    """Return the best messages of a pool; call `place` only for these.
+    """Return the best messages of a pool, which has them by digest.
+
+    `place` is called for these messages only. Where no document has all names of the query, those
+    with some names are returned. `runs` are digests of
+    neighbouring messages in order, among which calls meet their results.
 
     Raises:
         ConfigError: a limit below 1.
     """
     if limit < 1:
         raise ConfigError(f"limit={limit}: expected a whole number, 1 or more")
-    digests = list(pool)
-    texts = [readable(message) for message in pool.values()]
+    texts = {digest: readable(message) for digest, message in pool.items()}
+    wanted = names(query)
+    own = _held(wanted, texts)
+    if not own and (looser := names(_JOINTS.sub(" ", query))) != wanted:
+        wanted, own = looser, _held(looser, texts)
+    beside = _beside(own, pool, runs)
+    whole = {digest for digest in own if len(own[digest] | beside[digest]) == len(wanted)}
+    ranked = _ranked(query, own, beside, texts, list(whole or own))
     return [
-        Hit(*place(digests[n]), digests[n], pool[digests[n]], snippet(query, texts[n]), score)
-        for score, n in rank(query, texts)[:limit]
+        Hit(*place(name), name, pool[name], snippet(query, texts[name]), score, name in whole)
+        for score, name in ranked[:limit]
     ]
+
+
+_JOINTS = re.compile(r"[:=,;()|&]+")
+"""Where a name that occurs nowhere is taken apart: src/cart.py:118."""
+
+
+def names(query: str) -> list[str]:
+    """Return a query's distinct names, each as words behind a space.
+
+    A word of letters may go on: "price" is found in "prices", but "9" not in "90". Words that stand
+    everywhere are no names, unless nothing else was asked.
+    """
+    found = [name for chunk in query.split() if (name := _in_order(chunk)).strip()]
+    telling = [name for name in found if name.strip() not in _EVERYWHERE] or found
+    return list(dict.fromkeys(_open_ended(name) for name in telling[:ASKED]))
+
+
+def _open_ended(name: str) -> str:
+    last = name.split()[-1]
+    return name.rstrip() if goes_on(last) else name
+
+
+def goes_on(word: str) -> bool:
+    """Return whether a word of a query also finds longer words."""
+    return len(word) >= LEAST_PREFIX and word.isascii() and word.isalpha()
+
+
+def missing(query: str, texts: Sequence[str]) -> list[str]:
+    """Return the chunks of a query that no text has."""
+    ordered = [_in_order(text) for text in texts]
+    named = {chunk: names(chunk) for chunk in query.split()[:ASKED]}
+    return [
+        chunk for chunk, name in named.items() if name and not any(name[0] in t for t in ordered)
+    ]
+
+
+def _in_order(text: str) -> str:
+    """Return all words of a text in order, between spaces."""
+    spaced = _UNSPACED.sub(r" \g<0> ", _fold(text))
+    return f" {' '.join(word[:_LONGEST] for word in _WORD.findall(spaced))} "
+
+
+def _held(wanted: Sequence[str], texts: Mapping[str, str]) -> dict[str, frozenset[str]]:
+    """Return the wanted names that each text has; only texts with any."""
+    found = {}
+    for digest, text in texts.items():
+        ordered = _in_order(text)
+        if held := frozenset(name for name in wanted if name in ordered):
+            found[digest] = held
+    return found
+
+
+def _beside(
+    own: Mapping[str, frozenset[str]], pool: Mapping[str, Message], runs: Iterable[Sequence[str]]
+) -> dict[str, frozenset[str]]:
+    """Return the names that the call or the results of each message have."""
+    beside = dict.fromkeys(own, frozenset[str]())
+    for run in runs:
+        near = [digest for digest in run if digest in own]
+        for one in read_calls([pool[digest] for digest in near]):
+            if one.is_answered:
+                call, result = near[one.at], near[one.answered_at]
+                beside[call] |= own[result]
+                beside[result] |= own[call]
+    return beside
+
+
+def _ranked(
+    query: str,
+    own: Mapping[str, frozenset[str]],
+    beside: Mapping[str, frozenset[str]],
+    texts: Mapping[str, str],
+    chosen: Sequence[str],
+) -> list[tuple[float, str]]:
+    """Return scores and digests, best first, then later first.
+
+    A rare name counts more than a common one; the query as a phrase doubles the score.
+    """
+    holding = Counter(name for held in own.values() for name in held)
+    weight = {name: math.log(1 + len(texts) / times) for name, times in holding.items()}
+    phrase = " ".join(_fold(query).split())
+    found = []
+    for digest in chosen:
+        more = beside[digest] - own[digest]
+        score = sum(weight[name] for name in own[digest])
+        score += PARTNER * sum(weight[name] for name in more)
+        if len(holding) > 1 and phrase in " ".join(_fold(texts[digest]).split()):
+            score *= 2
+        found.append((score, digest))
+    order = {digest: number for number, digest in enumerate(texts)}
+    return sorted(found, key=lambda pair: (-pair[0], -order[pair[1]]))
 
 
 def words(text: str) -> list[str]:
     """Return a text's distinct words in order, without case and underscores."""
     spaced = _UNSPACED.sub(r" \g<0> ", _fold(text))
     return list(dict.fromkeys(word[:_LONGEST] for word in _WORD.findall(spaced)))
-
-
-def holds(text: str, wanted: Sequence[str], *, every: bool) -> bool:
-    """Return whether the text has every (or any) of these words."""
-    held = set(wanted).intersection(words(text))
-    return len(held) == len(wanted) if every else bool(held)
 
 
 def _fold(text: str) -> str:
@@ -101,31 +218,12 @@ def _strings(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def rank(query: str, texts: Sequence[str]) -> list[tuple[float, int]]:
-    """Return scores and indices of matching texts: best first, then later first.
-
-    A rare word counts more than a common one; the query as a phrase doubles the score.
-    """
-    wanted = words(query)
-    phrase = " ".join(_fold(query).split())
-    found = [set(wanted) & set(words(text)) for text in texts]
-    holding = Counter(word for each in found for word in each)
-    scores = []
-    for index, (each, text) in enumerate(zip(found, texts, strict=True)):
-        score = sum(math.log(1 + len(texts) / holding[word]) for word in each)
-        if len(wanted) > 1 and phrase in " ".join(_fold(text).split()):
-            score *= 2
-        if score:
-            scores.append((score, index))
-    return sorted(scores, key=lambda pair: (-pair[0], -pair[1]))
-
-
 def snippet(query: str, text: str, width: int = 240) -> str:
     """Return the text around the first match of the query."""
     flat = " ".join(text.split())
     folded = flat.casefold()
     places = [folded.find(" ".join(query.casefold().split()))]
-    places += [folded.find(word) for word in words(query)]
+    places += [folded.find(word) for word in query.casefold().split() + words(query)]
     at = next((place for place in places if place >= 0), 0)
     start = max(0, min(at - width // 3, len(flat) - width))
     cut = flat[start : start + width]

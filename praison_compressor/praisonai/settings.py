@@ -16,7 +16,7 @@ from typing import Any
 
 from praisonaiagents.config.feature_configs import DEFAULT_TOOL_OUTPUT_LIMIT
 
-from ..ledger.tools import SCHEMAS, recall_tools
+from ..ledger.tools import SCHEMAS, recall_tools, schemas_for
 from .options import NO_LIMIT, as_it_is
 
 log = logging.getLogger(__name__)
@@ -126,9 +126,8 @@ class RecallTools:
         own = {name_of(tool) for tool in has} - ours - {None}
         if not own <= names:
             return params
-        more = [each for each in SCHEMAS if each["function"]["name"] in ours - names]
-        if "input" in params:  # the Responses API writes a function without a level of its own
-            more = [{"type": "function", **each["function"]} for each in more]
+        described = schemas_for("responses" if "input" in params else "chat")
+        more = [each for each in described if name_of(each) in ours - names]
         return {**params, "tools": [*sent, *more]} if more else params
 
 

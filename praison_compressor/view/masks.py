@@ -13,7 +13,7 @@ from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
-from ..ledger.passages import lines_of
+from ..ledger.layout import lines_of
 from ..messages import (
     Message,
     ToolCall,

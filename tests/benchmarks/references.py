@@ -1,11 +1,12 @@
-"""Whether each reference in a view leads to the message whose words stand beside it.
+"""Read back every line of every view that has a reference, and compare the words beside it.
 
     python -m tests.benchmarks.references [--file CORPUS/visible.jsonl] [--rounds 4] [--share .25]
         [--tokens 100000]
 
-Each session grows in rounds, is compressed in each, without a model. Of the last view every
-`[s2.14]` is read back as a reader would, and all words beside it must stand in the answer. The same
-is asked of another message of the segment, as a control: a check that anything passes is none.
+Each session grows in rounds and is compressed in each, without a model. Every reference of a
+summary's quote, of an outline's row and of a masked output, in any view, is read back as a reader
+would, and all words beside it must stand in the answer. The same is asked of another message of the
+segment, as a control: a check that anything passes is none.
 """
 
 from __future__ import annotations
@@ -16,18 +17,23 @@ from pathlib import Path
 from typing import Any
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, MemoryStore
+from praison_compressor.messages import result_text
 from praison_compressor.view.frame import is_framed, unframe
 from tests.benchmarks.common import options, recorded, show
 from tests.helpers.transcripts import session
 
 Message = dict[str, Any]
 Row = tuple[str, int, int, int, str]
-ENTRY = re.compile(r"^- ((?:\[s\d+\.\d+\] )+)(.*(?:\n  .*)*)", re.M)
+ENTRY = re.compile(r"^- ((?:\[s\d+\.\d+\] )+|s\d+\.\d+(?:-\d+)? )(.*(?:\n  .*)*)", re.M)
+MASK = re.compile(r"^\[masked\] (.*); (s\d+\.\d+)$", re.M | re.S)
 LABEL = re.compile(
     r"\(newest of [\d,]+\)|\((?:no output|[\d,]+ lines?, [\d,]+ characters)\)|"
     r"no result was recorded|exit code -?\d+|in the user's role|in the result of |answering |"
     r"\(here: the newest call of the section Files\)|is_error: |^\d+\. |with a command|"
-    r"typed as a command|sent while the agent worked|result of the newest call: "
+    r"typed as a command|sent while the agent worked|result of the newest call: |"
+    # A label of a quote that was cut; the tools, times and counts of an outline's row or a mask.
+    r"[\d,]+ characters\)$|×\d+|, \d+ more\)|said: |^assistant: |"
+    r": \d[\d,]* lines?, [\d,]+ characters"
 )
 GAP = re.compile(r"\w*\s*(?:\[… [\d,]+ (?:of [\d,]+ characters|lines) …\]|…)\s*\w*")
 GENEROUS = 100_000
@@ -38,61 +44,65 @@ AWAY = 7
 
 def compressed(
     messages: Sequence[Message], rounds: int, share: float
-) -> tuple[ContextCompressor, list[Message]]:
-    """The compressor of a session that grew in rounds, and its last view."""
+) -> tuple[ContextCompressor, list[list[Message]]]:
+    """Return the compressor of a session that grew in rounds, and its view in each."""
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", recall=True), store=MemoryStore())
-    view: list[Message] = []
+    views: list[list[Message]] = []
     for number in range(1, rounds + 1):
         part = list(messages[: len(messages) * number // rounds])
         size = ours.tokens.messages(part)
         try:
-            view = ours.compress_sync(
+            result = ours.compress_sync(
                 part, session_id="s", target_tokens=int(share * size), force=True
-            ).messages
+            )
         except BudgetTooSmall:
             continue
-    return ours, view
+        views.append(result.messages)
+    return ours, views
 
 
 def cited(view: Sequence[Message]) -> list[tuple[str, str]]:
-    """Each reference in the summaries of a view, with the words that it stands beside."""
-    return [
-        found for message in filter(is_framed, view) for found in ENTRY.findall(unframe(message))
-    ]
+    """Return each reference in a view, with the words that it stands beside."""
+    found = []
+    for message in view:
+        if is_framed(message):
+            found += ENTRY.findall(unframe(message))
+        found += [(where, said) for said, where in MASK.findall(result_text(message))]
+    return found
 
 
 def leads_back(
     ours: ContextCompressor, references: str, beside: str, tokens: int = GENEROUS
 ) -> bool:
-    """Whether all words beside a reference stand in what a reader gets for it."""
+    """Return whether a reader of the reference gets all words beside it."""
     read = (ours.read(each, session_id="s", tokens=tokens) for each in references.split())
     return words(quoted(beside)) <= words("\n".join(read))
 
 
 def away(ours: ContextCompressor, references: str) -> str:
-    """References to other messages of the same segments."""
+    """Return references to other messages of the same segments."""
     entries = ours.store.open("default", "s").entries
     others = []
-    for segment, place in re.findall(r"s(\d+)\.(\d+)", references):
+    for segment, place in re.findall(r"s(\d+)\.(\d+)(?:-\d+)?", references):
         length = len(entries[int(segment) - 1].segment.run)
         others.append(f"[s{segment}.{(int(place) + AWAY - 1) % length + 1}]")
     return " ".join(others)
 
 
 def quoted(beside: str) -> str:
-    """The words beside a reference without labels, sizes and gaps; a gap may cut a word."""
+    """Return the words beside a reference, without labels, sizes and gaps."""
     return GAP.sub(" ", LABEL.sub(" ", beside))
 
 
 def words(text: str) -> set[str]:
-    """The words of a text, without the escapes of JSON."""
+    """Return the words of a text, without the escapes of JSON."""
     return set(re.findall(r"\w+", re.sub(r"\\+[nrt]", " ", text).casefold()))
 
 
 def row(name: str, messages: Sequence[Message], rounds: int, share: float, tokens: int) -> Row:
     """What became of one session's references."""
-    ours, view = compressed(messages, rounds, share)
-    found = list(cited(view))
+    ours, views = compressed(messages, rounds, share)
+    found = list(dict.fromkeys(pair for view in views for pair in cited(view)))
     wrong = [pair for pair in found if not leads_back(ours, *pair, tokens)]
     other = sum(leads_back(ours, away(ours, named), beside, tokens) for named, beside in found)
     first = f"{wrong[0][0]} {wrong[0][1][:60]}" if wrong else ""
@@ -109,7 +119,7 @@ def main() -> None:
     ]
     total = ("all", *(sum(each[n] for each in rows) for n in (1, 2, 3)), "")  # type: ignore[misc]
     columns = ("session", "references", "lead back", "another would", "the first that does not")
-    show("references in the last view", columns, [*rows, (), total])
+    show("references in the views", columns, [*rows, (), total])
 
 
 if __name__ == "__main__":

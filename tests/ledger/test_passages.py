@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor.ledger import Reference, parse
-from praison_compressor.ledger.outlines import in_order, outline
-from praison_compressor.ledger.passages import lines_of, passages, terms
+from praison_compressor.ledger.layout import lines_of
+from praison_compressor.ledger.outlines import in_order, in_pairs, outline
+from praison_compressor.ledger.passages import passages, terms
 from tests.helpers.transcripts import step
 
 # ---------------------------------------------------------------- references
@@ -79,6 +80,20 @@ def test_each_line_of_an_outline_leads_to_what_it_tells_of() -> None:
         assert told in lines[1]
     many = [message for n in range(40) for message in step(f"c{n}", "ok", path=f"src/p{n}.py")]
     assert len(outline(many, in_order(1, many))) == 5
+
+
+def test_a_row_quotes_what_other_messages_do_not_have() -> None:
+    """Lines that several messages have are left out of a row, and rows that repeat are one."""
+    talk = []
+    for n, found in enumerate(["the Marigold sank", "cargo: tea", "", "crew saved", "", ""]):
+        talk += [
+            {"role": "user", "content": "Next speaker WebSurfer"},
+            {"role": "assistant", "content": f"Page {n} was opened.\n% Total % Received\n{found}"},
+        ]
+    rows = outline(talk, in_order(1, talk))
+    assert rows[0] == "s1.1,s1.3,s1.5 user: Next speaker WebSurfer ×6"
+    assert rows[1:3] == ["s1.2 assistant: the Marigold sank", "s1.4 assistant: cargo: tea"]
+    assert in_pairs(rows)[0] == "s1.1-2 user: Next speaker WebSurfer ×6"
 
 
 # ---------------------------------------------------------------- passages

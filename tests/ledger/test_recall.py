@@ -14,14 +14,19 @@ import pytest
 
 from praison_compressor import (
     CompressorConfig,
+    ConfigError,
     ContextCompressor,
     MemoryStore,
     Store,
     StoreUnavailable,
+    TokenCounter,
 )
-from praison_compressor.ledger import Session, recall_tools
+from praison_compressor.ledger import READ, SEARCH, Session, recall_tools
 from praison_compressor.ledger.sql import SqlStore, open_store
+from praison_compressor.ledger.tools import api_of, schemas_for
 from praison_compressor.messages import content_digest
+from praison_compressor.messages.responses import to_messages
+from praison_compressor.view.frame import frame
 from tests.helpers.native import to_native
 from tests.helpers.stores import Execute
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
@@ -130,21 +135,23 @@ def test_a_store_that_is_away_is_an_answer(tmp_path: Path) -> None:
 
 
 def test_of_messages_that_do_not_fit_each_is_seen() -> None:
-    """A range above the budget shows each message, long ones cut with a way to read on."""
+    """A range fills its budget with both ends of each long message, and names what is left out."""
     long = [f"line {n} of a long output, END-{n}" for n in range(400)]
     said = [
         {"role": "user", "content": "A short word FIRST-1."},
         {"role": "assistant", "content": "\n".join(long)},
         {"role": "user", "content": "A short word THIRD-3."},
-        {"role": "assistant", "content": "\n".join(reversed(long))},
+        {"role": "assistant", "content": "\n".join(f"and {line}" for line in reversed(long))},
     ]
     _, read = holding(said)
     answer = read("s1.1-4")
-    assert count(answer) <= 800
-    for seen in ("FIRST-1", "END-0", "THIRD-3", "END-399"):
+    assert 700 < count(answer) <= 800
+    for seen in ("FIRST-1", "END-0\n", "END-399\n", "THIRD-3"):
         assert seen in answer
-    reference = re.findall(r'go on: read_conversation_archive\("(s1\.2:\d+-)"', answer)[0]
-    assert f"line {int(reference.split(':')[1][:-1]) - 1} of" in read(reference)
+    assert answer.count("END-0\n") == answer.count("END-399\n") == 2
+    first, last = re.findall(r"\[… s1\.2:(\d+)-(\d+) …\]", answer)[0]
+    assert f"END-{int(first) - 2}\n" in answer
+    assert f"END-{int(first) - 1}\n" in read(f"s1.2:{first}-{last}")
 
 
 def test_of_passages_much_alike_the_newest_is_shown() -> None:
@@ -159,7 +166,7 @@ def test_of_passages_much_alike_the_newest_is_shown() -> None:
 
     answer = holding(reading(8001), reading(8002), reading(8003))[0]("settings of the gateway")
     assert ("port = 8003" in answer, "port = 8001" in answer) == (True, False)
-    assert "(2 older, much like these: s2.2 …)" in answer
+    assert "(2 older, much like these: s2.2, s1.2)" in answer
 
 
 def test_segments_are_listed_and_outlined() -> None:
@@ -171,13 +178,15 @@ def test_segments_are_listed_and_outlined() -> None:
 
 
 def test_a_long_outline_is_shown_to_its_end() -> None:
-    """A long outline has shorter lines, so that its end fits."""
-    turns = [{"role": "user", "content": f"Now part {n}: " + "word " * 30} for n in range(60)]
+    """In a long outline neighbours share a row, no row is useless, and its end fits."""
+    turns = [{"role": "user", "content": f"Now part {n}: " + "word " * 30} for n in range(600)]
+    _, read = holding(turns[:60])
+    assert "s1.59-60 user: Now part 58" in read("s1")
     _, read = holding(turns)
-    assert "s1.60 user: Now" in read("s1")
+    rows = read("s1").splitlines()[1:-1]
+    assert rows[-1].startswith("s1.577-600 user: Now part ")
+    assert min(map(len, rows)) >= 70
     assert count(read("s1")) <= 800
-    _, read = holding(turns * 10)
-    assert "\n(the rest does not fit: read the messages)\n" in read("s1")
 
 
 def test_a_call_is_found_with_its_result() -> None:
@@ -214,7 +223,7 @@ def test_a_line_with_less_of_what_was_asked_does_not_widen_a_passage() -> None:
     lines = [f"gauge {n}: reading {n * 37}" for n in range(40)]
     lines[20] = "gauge 20: reading of the north pier"
     search, _ = holding([{"role": "user", "content": "Look."}, *step("c1", "\n".join(lines))])
-    assert "[s1.3:20-24] (of 40 lines)" in search("gauge reading north pier")
+    assert "[s1.3:18-30] (of 40 lines)" in search("gauge reading north pier")
 
 
 def test_reading_about_something_gives_those_passages_alone() -> None:
@@ -225,10 +234,13 @@ def test_reading_about_something_gives_those_passages_alone() -> None:
     _, read = holding(first, talk(3, "beta"))
     for reference in ("s1.1-5", "s1.3", "s1"):
         answer = read(reference, about="pier gauge")
-        assert "[s1.3:150-154] (of 300 lines) tool, of [s1.2]" in answer
-        assert count(answer) < 100
-    assert "0: filler" in read("s1.5", about="pier gauge")
-    assert read("s2.1-3", about="number1") == read("s2.1-3")
+        assert "[s1.3:148-160] (of 300 lines) tool, of [s1.2]" in answer
+        assert count(answer) < 200
+    assert "Nothing in s1.5 matches 'pier guage'" in read("s1.5", about="pier guage")
+    assert "Words that do occur: page" in read("s1.5", about="pagre")
+    assert "matches 'zebra'.\n[Quoted" in read("s2.1", about="zebra")
+    assert "beta number0" in read("s2.1", about="zebra")
+    assert read("s2.1-3", about="number0") == read("s2.1-3")
     assert read("s1.3:7-9", about="pier gauge") == read("s1.3:7-9")
 
 
@@ -246,14 +258,14 @@ def test_a_name_in_the_letters_asked_for_comes_first() -> None:
 
 def test_nothing_is_said_twice_in_an_answer() -> None:
     """An answer repeats no result, names a message once and trims empty lines."""
-    gap = "\n  3→\n" + "\n".join(f"  {n}→filler" for n in range(4, 20)) + "\n"
-    page = f"  1→\n  2→the gauge of the pier{gap}  20→the gauge of the pier again\n  21→\n"
+    gap = "\n  3→\n" + "\n".join(f"  {n}→filler" for n in range(4, 40)) + "\n"
+    page = f"  1→\n  2→the gauge of the pier{gap}  40→the gauge of the pier again\n  41→\n"
     search, _ = holding([{"role": "user", "content": "Look."}, *step("c1", page, path="gauge.md")])
     found = search("the gauge of the pier")
-    assert "[s1.3:19-20] (of 22 lines) tool, of [s1.2]" in found
-    assert "[s1.3:2-5]\n  2→the gauge of the pier\n" in found
-    assert found.count("20→the gauge") == 1
-    assert not re.search(r"^\s*(1|21)→$", found, re.M)
+    assert "[s1.3:37-40] (of 42 lines) tool, of [s1.2]" in found
+    assert "[s1.3:2-11]\n  2→the gauge of the pier\n" in found
+    assert found.count("40→the gauge") == 1
+    assert not re.search(r"^\s*(1|41)→$", found, re.M)
 
 
 def test_nothing_that_matches_is_left_out_as_said_already() -> None:
@@ -274,7 +286,7 @@ def test_no_answer_exceeds_what_was_asked_for() -> None:
     """No answer is larger than its budget or 1,000 tokens, and each states its cost."""
     long = [{"role": "tool", "tool_call_id": "c", "content": "needle " + "漢字 word " * 3_000}]
     search, read = holding(talk(200, "needle"), long)
-    endless = "nowhere " * 3_000
+    endless = "nowhere " * 3_000 + "x" * 30_000
     for tokens in (100, 300, 1_000, 10**9):
         asked = (search("needle", 60, tokens), *(read(r, "", tokens) for r in ("s1", "s2.1", "")))
         for answer in (*asked, search(endless, 5, tokens), read(endless, "needle", tokens)):
@@ -294,8 +306,8 @@ def test_a_turn_may_read_so_much_and_the_next_again() -> None:
     )
     first, second = search("needle", 60), read("s1")
     assert (" left this turn" in first, " left this turn" in second) == (True, True)
-    read("s1")
-    assert "is spent: go on with what you have read" in read("s1")
+    spent = [read("s1") for _ in range(20)][-1]
+    assert "is spent: go on with what you have read" in spent
     turn[0] = "second"
     assert "needle number" in read("s1.1")
 
@@ -304,10 +316,10 @@ def test_a_long_message_is_read_to_its_end_or_by_its_lines() -> None:
     """Cut answers end with a whole line and the next reference; together they are the message."""
     text = "\n".join(f"line {n}" for n in range(1, 2_000))
     _, read = holding([{"role": "user", "content": text}])
-    pieces, reference = [], "s1.1"
+    pieces, reference = [], "s1.1:1-"
     while reference:
         answer = read(reference)
-        body = answer.split("] user", 1)[1].partition("\n")[2].rpartition("\n(")[0]
+        body = answer.split("] user, lines", 1)[1].partition("\n")[2].rpartition("\n(")[0]
         piece, _, rest = body.partition("\n(cut at line ")
         pieces.append(piece)
         reference = "".join(re.findall(r'go on: read_conversation_archive\("(.*)"\)', rest))
@@ -317,6 +329,7 @@ def test_a_long_message_is_read_to_its_end_or_by_its_lines() -> None:
     assert "\nline 940\n(" in read("s1.1:900-940")
     assert "line 922" in read("s1.1:922")
     assert "lines 910-934 of 1999" in read("s1.1:922")
+    assert "lines 1987-1999 of 1999" in read("s1.1:99999")
 
 
 @pytest.mark.parametrize(
@@ -375,6 +388,127 @@ def test_tools_explain_themselves() -> None:
         assert parameters
         assert all(f"{name}: " in document for name in parameters)
         assert all(p.annotation in ("str", "int") for p in parameters.values())
+
+
+# ---------------------------------------------------------------- counted, paired, in view
+
+
+def test_an_answer_says_how_many_match_and_lists_them() -> None:
+    """All matches are counted; those that are not quoted stand by reference and a few words."""
+    said = [{"role": "user", "content": f"Ship {n}: the crate is sealed."} for n in range(40)]
+    search, _ = holding(said, talk(8, "alpha"))
+    answer = search("crate sealed")
+    assert "\n40 archived messages match\n" in answer
+    assert "(23 older, much like these: s1.17-39)" in answer
+    assert "s1.16 user: Ship 15: the crate is sealed.\n" in answer
+    assert "\ns1.1-10\n" in answer
+    assert "40 archived messages match" in search("crate sealed", 3, 200)
+    scattered = [{"role": "user", "content": f"No {n}. " + "crate! " * (n % 2)} for n in range(99)]
+    assert re.search(r"s1\.\d+ and \d+ more\n", holding(scattered)[0]("crate", 3, 100))
+    for query in ("Ship 7:", '"Ship 7:"'):
+        assert "\n1 archived message matches, 1 with these very words\n" in search(query)
+    assert "Nothing archived of this conversation matches 'barge'" in search("barge")
+    answer = search("sealed barge")
+    assert "No archived message has all of it (none has barge); 40 have a part:" in answer
+
+
+def test_call_and_result_are_one_document(store: Store) -> None:
+    """Words of a call and words of its result find both, and count once."""
+    rows = [f"row {n} of the timetable" for n in range(30)]
+    said = [{"role": "user", "content": "Look."}]
+    for day in range(10, 16):
+        rows[3] = f"departs 2024-05-{day} at 07:{day}"
+        said += step(f"c{day}", "\n".join(rows), path=f"HAT{day}")
+    committed(store, "s", said)
+    search, read = tools(store)
+    answer = search("HAT13 2024-05-13")
+    assert "\n1 archived message matches\n" in answer
+    assert "departs 2024-05-13 at 07:13" in answer
+    assert "2024-05-12" not in answer
+    assert re.search(r"of \[s1\.8\] read_file\(.*HAT13", answer)
+    assert "No archived message has all of it" in search("HAT12 2024-05-13")
+    assert "HAT13" in read("s1.9")
+    assert "=> [s1.9]" in read("s1.8")
+
+
+@pytest.mark.parametrize(
+    ("query", "other"),
+    [
+        ("kestrel-9", "9 outputs of the kestrel"),
+        ("google.com/finance", "finance.yahoo.com google metadata"),
+        ("ORD-4102", "ORD-41023 and 4102 ORD"),
+    ],
+)
+def test_half_a_name_is_no_match(store: Store, query: str, other: str) -> None:
+    """What stands between two spaces of a query is found side by side or not at all."""
+    committed(store, "s", [{"role": "user", "content": other}])
+    assert store.search(NAMESPACE, query, "s") == store.search(NAMESPACE, query) == []
+    exact = {"role": "user", "content": f"It is {query}, as said."}
+    committed(store, "s", [exact])
+    assert [hit.message for hit in store.search(NAMESPACE, query, "s")] == [exact]
+    assert [hit.message for hit in store.search(NAMESPACE, query)] == [exact]
+
+
+def test_a_search_says_what_is_still_in_view(store: Store) -> None:
+    """Words that only the view has are not sought in vain."""
+    run, newest = talk(6, "alpha"), {"role": "user", "content": "Mind the magenta heron."}
+    session = store.open(NAMESPACE, "s")
+    store.commit(session, [(segment(run), run)], (0, newest))
+    search, _ = tools(store)
+    assert "It is still in view: user: Mind the magenta heron." in search("magenta heron")
+
+
+def test_masks_are_listed(store: Store) -> None:
+    """`read("")` names neighbouring masked outputs in one row, with what the newest replace."""
+    committed(store, "s", talk(4, "alpha"))
+    session = store.open(NAMESPACE, "s")
+    for n in range(8):
+        run = [{"role": "tool", "tool_call_id": f"c{n}", "content": f"output {n} " * 40}]
+        mask = segment(run, f"[masked] bash make {n}: 1 line; s{n + 2}.1", kind="mask")
+        session = store.commit(session, [(mask, run)])
+    _, read = tools(store)
+    assert "s2 to s9: 8 masked outputs, whole at s9.1 …\n  bash make 7: 1 line; s9.1" in read()
+    assert "s1: 4 messages" in read()
+
+
+def test_an_answer_keeps_to_its_tokens() -> None:
+    """A budget in second place counts as one, and "left" names a turn only where one is known."""
+    _, read = holding(talk(60, "alpha"))
+    assert count(read("s1.1-60", tokens=200)) <= 200
+    assert count(read("s1.1-60", "200")) <= 200
+    store = MemoryStore()
+    committed(store, "s", talk(4))
+    search, _ = tools(store, turn_tokens=500)
+    assert re.search(r"\(\d+ tokens, \d+ left\)$", search("hello"))
+
+
+def test_what_says_nothing_goes_first() -> None:
+    """Progress, frames and passed tests leave a range before a word of the rest does."""
+    meter = [f"downloading {n}% [####    ]" for n in range(100)]
+    passed = [f"tests/test_a.py::test_{n} PASSED" for n in range(200)]
+    loud = ["E  assert 41 == 42", "1 failed, 200 passed in 3.1 s"]
+    output = "\n".join([*meter, "Total: 14 files", *passed[:100], loud[0], *passed[100:], loud[1]])
+    long = "\n".join(f"row {n}: {n * 37}" for n in range(400))
+    _, read = holding([{"role": "user", "content": "Go."}, *step("a", output), *step("b", long)])
+    for reference in ("s1.1-5", "s1.3"):
+        answer = read(reference)
+        assert all(line in answer for line in ("Total: 14 files", *loud))
+        assert "PASSED" not in answer
+        assert "[… s1.3:1-100 …]" in answer
+
+
+def test_a_value_of_json_stands_by_its_key() -> None:
+    """A long line of JSON is read by members, and a passage names the keys that lead to it."""
+    items = [{"sku": f"HAT{n}", "price": n + 0.5, "note": "woollen " * 12} for n in range(40)]
+    text = json.dumps({"shop": {"items": items}})
+    search, read = holding([{"role": "user", "content": "Go."}, *step("a", text)])
+    found = search("HAT17")
+    assert '{"sku": "HAT17", "price": 17.5' in found
+    assert "in shop.items" in found
+    assert "HAT30" not in found
+    line = re.findall(r"\[s1\.3:(\d+)-", found)[0]
+    assert f"lines {line}-{line} of" in read(f"s1.3:{line}-{line}")
+    assert "in shop.items" in read(f"s1.3:{line}-{line}")
 
 
 # ---------------------------------------------------------------- masked outputs
@@ -446,3 +580,40 @@ def test_who_has_no_recall_tool_is_not_told_of_it_by_older_summaries(
         assert having.compress_sync(sent, session_id="s").messages == told.messages
         assert without.compress_sync(sent, session_id="s").messages == view.messages
         assert without.verbatim(sent, session_id="s") == messages
+
+
+# ---------------------------------------------------------------- schemas
+
+
+@pytest.mark.parametrize(
+    ("api", "first"),
+    [
+        ("chat", {"type", "function"}),
+        ("messages", {"name", "description", "input_schema"}),
+        ("responses", {"type", "name", "description", "parameters"}),
+    ],
+)
+def test_schemas_have_the_form_of_each_api(api: str, first: set[str]) -> None:
+    """Each API gets the tools in its form, and the caller may change them."""
+    found = schemas_for(api)
+    assert [set(each) for each in found] == [first, first]
+    assert all(name in str(found) for name in (SEARCH, READ))
+    found[0].clear()
+    assert schemas_for(api)[0]
+
+
+def test_schemas_follow_the_form_of_the_list() -> None:
+    """The calls in a list decide; a list without calls is one of chat messages."""
+    call = {"type": "function_call", "id": "i", "call_id": "c", "name": "f", "arguments": "{}"}
+    items = [{"role": "user", "content": "Go."}, call]
+    lists = [outputs(2), to_native(outputs(2)), to_messages(None, items), outputs(2)[:1]]
+    assert [api_of(each) for each in lists] == ["chat", "messages", "responses", "chat"]
+    with pytest.raises(ConfigError, match="expected one of chat, messages, responses"):
+        schemas_for("other")
+
+
+def test_schemas_and_frame_take_at_most_300_tokens() -> None:
+    """What recall adds to every request stays small."""
+    tokens = TokenCounter("gpt-4o")
+    framed = frame("", count=5, method="model", reference="s99", recall=True)
+    assert tokens.tools(schemas_for("chat")) + tokens.text(framed) <= 300

@@ -8,7 +8,9 @@ import hmac
 import json
 import secrets
 import zlib
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Row, Table, delete, insert, select, text
@@ -17,7 +19,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
 from ..segments import EVERY, FORGOTTEN, Entry, Segment, Usage
-from ..words import readable, words
+from ..words import goes_on, readable, words
 from .schema import links, messages
 
 
@@ -277,34 +279,80 @@ class MessageArchive:
         if rows:
             self.execute(text(_INDEXING[self.is_sqlite, remove]), rows)
 
-    def holding(
-        self, namespace: str, asked: Sequence[str], among: Collection[int] | None, *, every: bool
-    ) -> list[int]:
-        """Return keys of messages with all or any words, newest first.
+    def candidates(
+        self,
+        namespace: str,
+        asked: Sequence[str],
+        linked: Mapping[int, Sequence[int]] | None,
+    ) -> Iterator[dict[int, Message]]:
+        """Yield messages with all words, then with any, the newest of many.
 
-        `among` limits the search to these keys. Without an index every key in reach is returned.
+        `linked` limits the search to the messages of these entries; words of neighbours count as a
+        message's own, because a call and its result are one document. Without an index all messages
+        in reach are yielded once.
         """
         if self.packer.encrypts:
-            everything = select(messages.c.key).where(messages.c.namespace == namespace)
-            return list(self.execute(everything).scalars() if among is None else among)
-        # Words are letters and digits only, so a quote cannot end early.
-        if self.is_sqlite:
-            query = (" AND " if every else " OR ").join(f'"{word}"' for word in asked)
+            every = select(messages.c.key).where(messages.c.namespace == namespace)
+            within = None if linked is None else [key for keys in linked.values() for key in keys]
+            yield self.get(self.execute(every).scalars() if within is None else within)
+        elif linked is None:
+            for link in _LINKS[self.is_sqlite]:
+                values = {"namespace": namespace, "query": link.join(map(self._quoted, asked))}
+                query = text(_FINDING[self.is_sqlite])
+                yield self.get(self.execute(query, {**values, "limit": _RANKED}).scalars())
         else:
-            query = (" & " if every else " | ").join(f"'{word}'" for word in asked)
-        values = {"namespace": namespace, "query": query, "limit": _RANKED}
-        if among is not None:
-            values["limit"] = _NO_LIMIT  # a range of keys holds other sessions' messages too
-        found: set[int] = set()
-        for first, last in [(0, _NO_LIMIT)] if among is None else _ranges(sorted(among)):
-            statement = text(_FINDING[self.is_sqlite])
-            within = self.execute(statement, {**values, "first": first, "last": last})
-            found.update(within.scalars())
-        return sorted(found if among is None else found.intersection(among), reverse=True)[:_RANKED]
+            held = self._with_each(asked, linked)
+            near = sorted(_near(held, linked, 2 ** len(asked) - 1), reverse=True)
+            yield self.get(near[:_RANKED])
+            most = sorted(held, key=lambda key: (-held[key].bit_count(), -key))
+            yield self.get(most[:_IN_PART])
+
+    def _quoted(self, word: str) -> str:
+        # Words are letters and digits only, so a quote cannot end early.
+        quote, more = ('"', "*") if self.is_sqlite else ("'", ":*")
+        return f"{quote}{word}{quote}{more if goes_on(word) else ''}"
+
+    def _with_each(
+        self, asked: Sequence[str], linked: Mapping[int, Sequence[int]]
+    ) -> dict[int, int]:
+        """Return the entries' messages with any word: key -> bits of its words."""
+        among = {key for keys in linked.values() for key in keys}
+        ranges, query = [*_ranges(sorted(among))], text(_WITHIN[self.is_sqlite])
+        found: dict[int, int] = {}
+        for place, word in enumerate(asked):
+            for first, last in ranges:
+                values = {"query": self._quoted(word), "first": first, "last": last}
+                for key in self.execute(query, values).scalars():
+                    if key in among:
+                        found[key] = found.get(key, 0) | 1 << place
+        return found
+
+
+NEAR = 8
+"""Messages before and after a message among which its call or its results are looked for."""
+
+
+def _near(
+    held: Mapping[int, int], linked: Mapping[int, Sequence[int]], all_words: int
+) -> Iterator[int]:
+    """Yield the messages that have all words together with their neighbours."""
+    if reduce(or_, held.values(), 0) != all_words:
+        return
+    for keys in linked.values():
+        places = [place for place, key in enumerate(keys) if key in held]
+        words = [held[keys[place]] for place in places]
+        first = last = 0
+        for place in places:
+            while places[first] < place - NEAR:
+                first += 1
+            while last < len(places) and places[last] <= place + NEAR:
+                last += 1
+            if reduce(or_, words[first:last]) == all_words:
+                yield keys[place]
 
 
 _RANKED = 400  # candidates of a search that are read and ranked
-_NO_LIMIT = 2**62
+_IN_PART = 100  # ... where none has all words
 _GAP = 500
 
 # By whether the database is SQLite, and whether words are removed.
@@ -319,14 +367,19 @@ _INDEXING = {
 }
 _FOUND = (
     "SELECT m.key FROM compressor_search f {join} JOIN compressor_messages m ON m.key = f.{key} "
-    "WHERE m.namespace = :namespace AND {matches} "
-    "AND f.{key} BETWEEN :first AND :last ORDER BY m.key DESC LIMIT :limit"
+    "WHERE m.namespace = :namespace AND {matches} ORDER BY m.key DESC LIMIT :limit"
 )
-_FINDING = {
+_LINKS = {True: (" AND ", " OR "), False: (" & ", " | ")}
+_IN_RANGE = (
+    "SELECT {key} FROM compressor_search f WHERE {matches} AND {key} BETWEEN :first AND :last"
+)
+_BY_DIALECT = {
     # CROSS: else SQLite's planner may begin with the messages and ask FTS5 once for each.
-    True: _FOUND.format(join="CROSS", key="rowid", matches="f.compressor_search MATCH :query"),
-    False: _FOUND.format(join="", key="message_key", matches="f.words @@ CAST(:query AS tsquery)"),
+    True: {"join": "CROSS", "key": "rowid", "matches": "f.compressor_search MATCH :query"},
+    False: {"join": "", "key": "message_key", "matches": "f.words @@ CAST(:query AS tsquery)"},
 }
+_FINDING = {is_sqlite: _FOUND.format(**each) for is_sqlite, each in _BY_DIALECT.items()}
+_WITHIN = {is_sqlite: _IN_RANGE.format(**each) for is_sqlite, each in _BY_DIALECT.items()}
 
 
 def _ranges(keys: Sequence[int]) -> Iterator[tuple[int, int]]:

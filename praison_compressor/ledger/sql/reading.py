@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from ..segments import (
     Session,
     laid_out,
 )
-from ..words import Hit, HitPlace, hits, holds, readable, words
+from ..words import ASKED, Hit, HitPlace, hits, names, words
 from .archive import MessageArchive, dump, load, unsealed
 from .schema import entries, links, sessions, tails
 
@@ -246,7 +246,7 @@ def record(
 ) -> None:
     """Replace the recorded transcript of a session.
 
-    `keeps_tail`: messages that were appended behind as many messages stay.
+    `keeps_tail`: messages that were appended after this transcript stay.
     """
     lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded or ()]
     body = None if recorded is None else archive.packer.pack(b"\n".join(lines))
@@ -352,9 +352,6 @@ def _whole(
 
 
 # ---------------------------------------------------------------- searching
-_ASKED = 100  # words of a query that are searched for: models paste whole messages
-
-
 def search(
     archive: MessageArchive,
     namespace: str,
@@ -369,43 +366,63 @@ def search(
     Raises:
         SessionNotFound: no such session in this namespace.
     """
-    wanted = words(query)[:_ASKED]
+    wanted = words(" ".join(names(query)))[:ASKED]
     if not wanted:
         return []
-    row, scope, among = None, None, None
+    row, linked, known = None, None, dict[int, HitPlace]()
     if session_id is not None:
         row = require(archive, namespace, session_id)
-        scope = [entry.key for entry in chain(archive, namespace, row.head)]
-        among = {key for keys in archive.linked(scope).values() for key in keys}
-    pool: dict[str, Message] = {}
-    places: dict[str, int | str] = {}  # an archived message's key, or the name of a session
-    for every in (True, False):  # messages with any of the words only where none has all
-        found = archive.get(archive.holding(namespace, wanted, among, every=every))
-        everything: list[tuple[int | str, Message]] = [*sorted(found.items())]
-        if not archived_only:
-            everything += [
-                (session.id, message)
-                for session, recorded in outlines(
-                    archive, namespace=namespace, session_key=row and row.key
-                )
-                for message in literals(recorded)
-                if holds(readable(message), wanted, every=every)
-            ]
-        for place, message in everything:
-            digest = content_digest(message)
-            pool.setdefault(digest, message)
-            places.setdefault(digest, place)
-        if pool:
-            break
+        scope = chain(archive, namespace, row.head)
+        linked = archive.linked(entry.key for entry in scope)
+        known = _places_in(archive, scope, linked)
+    standing = {} if archived_only else _standing(archive, namespace, row)
+    pool = {digest: message for digest, (_, message) in standing.items()}
+    keys: dict[str, int] = {}
 
     def place_of(digest: str) -> HitPlace:
-        place = places[digest]
-        return _place_of(archive, place, scope) if isinstance(place, int) else (place, "", 0)
+        if digest not in keys:
+            return standing[digest][0], "", 0
+        return known[keys[digest]] if known else _place_of(archive, keys[digest])
 
-    return hits(query, pool, limit, place_of)
+    found: list[Hit] = []
+    for some in archive.candidates(namespace, wanted, linked):  # any word only where none has all
+        named = {}
+        for key, message in sorted(some.items()):
+            named[key] = content_digest(message)
+            pool[named[key]], keys[named[key]] = message, key
+        runs = [[named[key] for key in run if key in named] for run in (linked or {}).values()]
+        found = hits(query, pool, limit, place_of, runs)
+        if found and found[0].is_whole:
+            break
+    return found
 
 
-def _place_of(archive: MessageArchive, key: int, scope: list[int] | None) -> HitPlace:
+def _standing(
+    archive: MessageArchive, namespace: str, row: Row[Any] | None
+) -> dict[str, tuple[str, Message]]:
+    """Return messages of recorded transcripts that no segment holds, with their session."""
+    found = {}
+    for session, recorded in outlines(archive, namespace=namespace, session_key=row and row.key):
+        for message in literals(recorded):
+            found[content_digest(message)] = session.id, message
+    return found
+
+
+def _places_in(
+    archive: MessageArchive, scope: Sequence[Row[Any]], linked: Mapping[int, Sequence[int]]
+) -> dict[int, HitPlace]:
+    """Return session, hash and ordinal of each message's newest entry in a chain."""
+    committers = {entry.session_key for entry in scope}
+    query = select(sessions.c.key, sessions.c.id).where(sessions.c.key.in_(committers))
+    ids = {row.key: row.id for row in archive.execute(query)}
+    found: dict[int, HitPlace] = {}
+    for entry in scope:
+        places = reversed([*enumerate(linked[entry.key])])
+        found |= {key: (ids[entry.session_key], entry.hash, at) for at, key in places}
+    return found
+
+
+def _place_of(archive: MessageArchive, key: int) -> HitPlace:
     """Return session, hash and ordinal of a message's newest entry."""
     query = (
         select(sessions.c.id, entries.c.hash, links.c.ordinal)
@@ -415,7 +432,5 @@ def _place_of(archive: MessageArchive, key: int, scope: list[int] | None) -> Hit
         .order_by(entries.c.key.desc(), links.c.ordinal)
         .limit(1)
     )
-    if scope is not None:
-        query = query.where(entries.c.key.in_(scope))
     session_id, entry_hash, ordinal = archive.execute(query).one()
     return session_id, entry_hash, ordinal

@@ -1,0 +1,198 @@
+"""Texts within a budget of tokens: lists, found passages, messages of a range, lines of one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ..messages import Message
+from ..messages.display import in_words
+from ..messages.excerpts import ends
+from .layout import condensed, lines_of, paths_of, quiet, within
+from .matches import Answer, ends_of
+from .references import Reference, in_runs
+from .segments import DROPPED
+
+__all__ = ["LEAST_CHARS", "OPENS", "Fitting"]
+
+OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
+"""The first line of every answer that quotes."""
+LEAST_SHARE = 80
+"""Tokens of a message in a range, where fewer messages are shown instead."""
+LEAST_LISTED = 30
+"""Tokens for the references of matches that have no row."""
+LEAST_CHARS = 80
+"""Characters of a call or a result beside a message; where these do not fit it is left out."""
+REFILLS = 3
+"""Times that messages of a range share what was left of the budget."""
+AROUND = 12
+"""Lines returned before and after a named line."""
+ROWS = 6
+"""Matches at most that are listed with a few words."""
+OTHERS = 3
+"""One part in three of an answer at most lists matches by reference."""
+
+_HEAD_TOKENS = 12
+_GAP_TOKENS = 14
+_CUT_TOKENS = 30
+_HEADER_CHARS = 20  # a longer line that a message before has too is a repeated header
+
+
+@dataclass(frozen=True)
+class Fitting:
+    """Lays out texts within a budget."""
+
+    count: Callable[[str], int]
+    """Tokens of a text."""
+    reading: Callable[[str], str]
+    """Returns the call or command that reads on at a reference."""
+
+    # -------------------------------------------------------------- lists
+
+    def rows(self, lines: Sequence[str], room: int, more: str, first: str = "") -> str:
+        """Return the lines that fit below `first`, and `more` if some do not."""
+        answer = f"{OPENS}\n{first}" if first else OPENS
+        room -= self.count(answer) + self.count(more) + 2
+        for number, line in enumerate(lines):
+            left = room
+            room -= self.count(line) + 1
+            if room < 0:
+                begun = "" if number else f"\n{self._both_ends(line, left)}"
+                return f"{answer}{begun}\n{more}"
+            answer = f"{answer}\n{line}"
+        return answer
+
+    def _both_ends(self, line: str, room: int) -> str:
+        keep = len(line)
+        while keep > 40 and self.count(ends_of(line, keep)) > room:
+            keep = keep * 3 // 4
+        return ends_of(line, keep)
+
+    def ends_of_all(self, texts: Sequence[str], room: int) -> str:
+        """Return the ends of the texts that fit, below each other."""
+        keep = max(map(len, texts), default=0)
+        while texts:
+            shown = "".join("\n" + ends(text, keep) for text in texts)
+            if self.count(shown) <= room:
+                return shown
+            keep, texts = (keep * 3 // 4, texts) if keep > LEAST_CHARS else (keep, texts[:-1])
+        return ""
+
+    # -------------------------------------------------------------- what a search found
+
+    def found(self, answer: Answer, room: int) -> str:
+        """Return passages and other matches, the number of matches first."""
+        others = list(self._others(answer, room // OTHERS))
+        room -= sum(self.count(line) + 1 for line in others)
+        shown = self.rows(answer.passages, room, "(more passages than fit)", answer.count)
+        return "\n".join([shown, *others])
+
+    def _others(self, answer: Answer, room: int) -> Iterator[str]:
+        """Yield rows of other matches while they fit, then references alone."""
+        rows = [f"{', '.join(in_runs(places))} {said}" for places, said in answer.others[:ROWS]]
+        if rows:
+            yield "Also:"
+        described = within(rows, room - LEAST_LISTED, self.count)
+        yield from rows[:described]
+        room -= sum(self.count(row) + 1 for row in rows[:described])
+        named = in_runs(place for places, _ in answer.others[described:] for place in places)
+        shown = list(named)
+        while shown and self.count(", ".join(shown)) > room:
+            shown = shown[: len(shown) * 3 // 4]
+        if named:
+            more = f" and {len(named) - len(shown)} more" if len(shown) < len(named) else ""
+            yield ", ".join(shown) + more
+
+    # -------------------------------------------------------------- messages and lines
+
+    def messages(
+        self, named: Sequence[tuple[Reference, Message]], room: int
+    ) -> tuple[list[str], int]:
+        """Return the first messages that fit, filled evenly, and their number."""
+        texts = [lines_of(in_words(message)) for _, message in named]
+        share, shown = self._share(texts, room)
+        chosen = [(*each, lines) for each, lines in zip(named, texts, strict=True)][:shown]
+        parts = self._parts(chosen, share)
+        for _ in range(REFILLS):
+            share += max(0, room - sum(self.count(part) + 1 for part in parts)) // shown
+            wider = self._parts(chosen, share)
+            if sum(self.count(part) + 1 for part in wider) > room:
+                break
+            parts = wider
+        return parts, shown
+
+    def _share(self, texts: Sequence[Sequence[str]], room: int) -> tuple[int, int]:
+        """Return the tokens of each message, and how many messages are shown.
+
+        Long messages share what short ones leave.
+        """
+        shown = max(1, min(len(texts), room // LEAST_SHARE))
+        sizes = []
+        for lines in texts[:shown]:
+            size = self.count("\n".join(lines))
+            if size > room // shown:
+                loud = "\n".join(lines[n] for n in quiet(lines))
+                size = min(size, self.count(loud) + _GAP_TOKENS)
+            sizes.append(size + _HEAD_TOKENS)
+        left = room
+        for number, size in enumerate(sorted(sizes)):
+            share = left // (shown - number)
+            if size > share:
+                return share, shown
+            left -= size
+        return room, shown
+
+    def _parts(
+        self, chosen: Sequence[tuple[Reference, Message, Sequence[str]]], share: int
+    ) -> list[str]:
+        """Return each message within its share, repeated lines left out first."""
+        parts, seen = [], set[str]()
+        for where, message, lines in chosen:
+            parts.append(self._message(where, message, lines, share, seen))
+            seen.update(line.strip() for line in lines if len(line) > _HEADER_CHARS)
+        return parts
+
+    def _message(
+        self, where: Reference, message: Message, lines: Sequence[str], room: int, seen: set[str]
+    ) -> str:
+        """Return a message within a budget, with marks for missing lines."""
+        if message == DROPPED:
+            return f"{where} is {DROPPED['content']}."
+        head = f"[{where}] {message.get('role')}"
+        body = condensed(
+            *(lines, room - self.count(head) - 2, self.count),
+            lambda first, last: f"[… {where.lines(first, last)} …]",
+            seen,
+        )
+        return f"{head}\n{body}"
+
+    def lines(self, named: Reference, message: Message, room: int) -> str:
+        """Return the named lines that fit, exactly, and how to read on."""
+        assert named.message is not None
+        where = named.of_message(named.message)
+        if message == DROPPED:
+            return f"{where} is {DROPPED['content']}."
+        lines = lines_of(in_words(message))
+        first, last = _wanted_lines(named, len(lines))
+        head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}"
+        if path := paths_of(in_words(message))[first - 1]:
+            head += f", in {path}"
+        room -= self.count(OPENS + head) + _CUT_TOKENS
+        shown_to = first - 1 + within(lines[first - 1 : last], room, self.count)
+        body = "\n".join(lines[first - 1 : shown_to])
+        if shown_to < first:
+            # A single line above the budget: as much of its two ends as fits.
+            body, shown_to = self._both_ends(lines[first - 1], room), first
+        if shown_to < last:
+            rest = self.reading(str(where.from_line(shown_to + 1)))
+            body += f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
+        return f"{OPENS}{head}\n{body}"
+
+
+def _wanted_lines(named: Reference, length: int) -> tuple[int, int]:
+    """Return the first and last line that a reference names."""
+    assert named.line is not None
+    first = max(1, min(named.line, length))
+    if named.around:
+        return max(1, first - AROUND), min(length, first + AROUND)
+    return first, min(length, max(first, named.last_line or length))

@@ -1,0 +1,244 @@
+"""A text's lines as references count them, long JSON broken at its members; condensed texts. Pure.
+
+Every line is a slice of its text: a line that was wrapped ends without a line break.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import accumulate, pairwise
+
+from ..quotes.telling import is_bad
+
+__all__ = ["condensed", "lines_of", "paths_of", "quiet", "says_nothing", "within"]
+
+LONG_LINE, WRAPPED = 400, 200
+"""Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
+PACKED = 120
+"""Members of an object or array share a line of at most this many characters."""
+PATH_KEYS = 4
+"""Keys of a path that are shown: the first and the last ones."""
+
+_TOKEN = re.compile(
+    r"""\"(?:[^"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^\s"'{}\[\],:]+|.""", re.DOTALL
+)
+_BEGINS_JSON = re.compile(r"[{\[](?=\s*[\"'{\[\d-])")
+_OPENING, _CLOSING = frozenset("{["), frozenset("}]")
+
+
+def lines_of(text: str) -> list[str]:
+    """Return a text's lines, long ones wrapped, JSON at its members."""
+    found: list[str] = []
+    for line in text.split("\n"):
+        pieces = _members(line) if len(line) > LONG_LINE else [line]
+        for piece in pieces:
+            found += _wrapped(piece) if len(piece) > LONG_LINE else [piece]
+    return found
+
+
+def _wrapped(line: str) -> Iterator[str]:
+    """Yield a line's pieces, each ended by a break, space or comma."""
+    start = 0
+    while len(line) - start > WRAPPED * 2:
+        least, most = start + WRAPPED // 2, start + WRAPPED
+        escaped = line.rfind("\\n", least, most) + 2
+        cut = max(line.rfind(mark, least, most) for mark in (" ", ",", ";")) + 1
+        end = escaped if escaped > 1 else cut or most
+        yield line[start:end]
+        start = end
+    yield line[start:]
+
+
+def _members(line: str) -> list[str]:
+    """Return a long line of JSON in pieces that end with a member."""
+    begin = _BEGINS_JSON.search(line)
+    if begin is None:
+        return [line]
+    ends = [0, *_breaks(line, begin.start()), len(line)]
+    pieces: list[str] = []
+    for start, end in pairwise(ends):
+        piece = line[start:end]
+        if pieces and len(pieces[-1]) + len(piece) <= PACKED and not _is_item(pieces[-1], piece):
+            pieces[-1] += piece
+        elif piece:
+            pieces.append(piece)
+    return pieces
+
+
+def _is_item(before: str, piece: str) -> bool:
+    """Return whether a piece begins a container, or the one before opened one."""
+    return piece[:1] in _OPENING or before.rstrip()[-1:] in _OPENING
+
+
+def _breaks(line: str, begin: int) -> Iterator[int]:
+    """Yield where members end whose container does not fit a line."""
+    tokens = [found for found in _TOKEN.finditer(line, begin) if not found[0].isspace()]
+    ends: dict[int, int] = {}
+    open_at: list[int] = []
+    for token in tokens:
+        if token[0] in _OPENING:
+            open_at.append(token.start())
+        elif token[0] in _CLOSING and open_at:
+            ends[open_at.pop()] = token.end()
+    inside: list[bool] = []
+    before = ""
+    for token in tokens:
+        if token[0] in _OPENING:
+            size = ends.get(token.start(), len(line)) - token.start()
+            inside.append(size > WRAPPED)
+        elif token[0] in _CLOSING and inside:
+            inside.pop()
+        # The first member of an array's item stays beside the item's bracket.
+        is_end = token[0] == "," or (token[0] in _OPENING and before not in ("[", ","))
+        if is_end and inside and inside[-1]:
+            yield token.end() + (line[token.end() : token.end() + 1] == " ")
+        before = token[0]
+
+
+def paths_of(text: str) -> list[str]:
+    """Return the keys that lead to each line of a JSON text.
+
+    >>> paths_of('{"rows": [\\n{"id": 7,\\n"name": "x"}]}')
+    ['', 'rows', 'rows[0]']
+    """
+    lines = lines_of(text)
+    begin = _BEGINS_JSON.search(text)
+    is_json = begin is not None and (text[: begin.start()].strip() == "" or len(lines) > 1)
+    if begin is None or not is_json or "\n" in text[: begin.start()].strip():
+        return [""] * len(lines)
+    starts, at = [], 0
+    for line in lines:
+        starts.append(at)
+        at += len(line)
+        at += text.startswith("\n", at)
+    found, waiting = [""] * len(lines), iter(enumerate(starts))
+    number, start = next(waiting)
+    for place, path in _places(text, begin.start()):
+        while start <= place:
+            found[number] = path
+            number, start = next(waiting, (number, len(text) + 1))
+    return found
+
+
+def _places(text: str, begin: int) -> Iterator[tuple[int, str]]:
+    """Yield each token's place with the path of the container around it."""
+    stack: list[list[str | int]] = []  # the key or the number of the member that is being read
+    last = ""
+    for token in _TOKEN.finditer(text, begin):
+        value = token[0]
+        if value.isspace():
+            continue
+        yield token.start(), _path(stack[:-1])
+        if value in _OPENING:
+            stack.append([0] if value == "[" else [""])
+        elif value in _CLOSING and stack:
+            stack.pop()
+        elif value == "," and stack and isinstance(stack[-1][0], int):
+            stack[-1][0] += 1
+        elif value == ":" and stack and isinstance(stack[-1][0], str):
+            stack[-1][0] = last
+        last = value.strip("\"'")
+
+
+def _path(stack: Sequence[Sequence[str | int]]) -> str:
+    keys = [f"[{key[0]}]" if isinstance(key[0], int) else f".{key[0]}" for key in stack]
+    if len(keys) > PATH_KEYS:
+        keys = [keys[0], ".…", *keys[2 - PATH_KEYS :]]
+    return "".join(keys).lstrip(".")
+
+
+# -------------------------------------------------------------- condensed
+
+_NOTHING = re.compile(
+    r"[\W_]*$|.{0,80}?\b\d{1,3}(?:\.\d+)?%\s*(?:[|\[█▏#=(]|$)|.*[█▓░━╸─═]{3}|.*(?:={6}|-{6}|#{6})"
+    r"|\s*% Total\s+% Received|\s*Dload\s+Upload|(?:\s*[\d.]+[kMG]?){6,}(?:\s+[\d:-]+){3}"
+    r"|.* (?:PASSED|SKIPPED|XFAIL)\b|\s*(?:--- PASS|=== RUN|ok \d+\b|[✓✔√]\s)"
+    r"|(?:Collecting|Downloading|Requirement already satisfied|Preparing metadata|Using cached|"
+    r"Get:\d+|Unpacking|Selecting previously|Preparing to unpack|Setting up)\b",
+)
+"""Lines that say nothing: frames, progress meters, passed tests, what an installer goes through."""
+_HEAD_CHARS = 200
+
+
+def says_nothing(line: str) -> bool:
+    """Return whether a line is a frame, progress, a passed test, or empty."""
+    return _NOTHING.match(line[:_HEAD_CHARS]) is not None
+
+
+def within(lines: Sequence[str], room: int, count: Callable[[str], int]) -> int:
+    """Return how many of the first lines fit."""
+    sizes = accumulate(count(line + "\n") for line in lines)
+    return next((n for n, size in enumerate(sizes) if size > room), len(lines))
+
+
+def condensed(
+    lines: Sequence[str],
+    room: int,
+    count: Callable[[str], int],
+    gap: Callable[[int, int], str],
+    seen: Collection[str] = (),
+) -> str:
+    """Return the lines within a budget of tokens, gaps marked by `gap(first, last)`.
+
+    Lines that say nothing and repeated lines (those in `seen` too) go first, then the middle.
+    Errors of the middle stay.
+    """
+    if count("\n".join(lines)) <= room:
+        return "\n".join(lines)
+    kept = quiet(lines, seen)
+    mark = count(gap(len(lines), len(lines))) + 1
+    sizes = {n: count(lines[n] + "\n") for n in kept}
+    if sum(sizes.values()) + mark * _gaps(kept, len(lines)) > room:
+        kept = _edges(kept, sizes, lines, room, mark)
+    return "\n".join(_with_gaps(kept, lines, gap))
+
+
+def quiet(lines: Sequence[str], seen: Collection[str] = ()) -> list[int]:
+    """Return the lines that say something, with short gaps between them."""
+    known = set(seen)
+    loud = []
+    for number, line in enumerate(lines):
+        if not says_nothing(line) and line.strip() not in known:
+            loud.append(number)
+            known.add(line.strip())
+    kept: list[int] = []
+    for number in loud:
+        before = kept[-1] if kept else -1
+        kept += range(before + 1, number + 1) if number - before <= 3 else [number]
+    return kept
+
+
+def _gaps(kept: Sequence[int], length: int) -> int:
+    numbers = [-1, *kept, length]
+    return sum(after - before > 1 for before, after in pairwise(numbers))
+
+
+def _edges(
+    kept: Sequence[int], sizes: dict[int, int], lines: Sequence[str], room: int, mark: int
+) -> list[int]:
+    """Return the first and the last lines that fit, and errors between them."""
+    chosen: set[int] = set()
+    bad = [number for number in kept if is_bad(lines[number])][:20]
+    shares = ((bad, room // 4), (kept, room // 2), (kept[::-1], room))
+    for numbers, most in shares:
+        for number in numbers:
+            if number in chosen:
+                continue
+            trial = sorted({*chosen, number})
+            if sum(sizes[n] for n in trial) + mark * _gaps(trial, len(lines)) > most:
+                break
+            chosen.add(number)
+    return sorted(chosen)
+
+
+def _with_gaps(
+    kept: Sequence[int], lines: Sequence[str], gap: Callable[[int, int], str]
+) -> Iterator[str]:
+    before = -1
+    for number in [*kept, len(lines)]:
+        if number - before > 1:
+            yield gap(before + 2, number)
+        if number < len(lines):
+            yield lines[number]
+        before = number
