@@ -1,6 +1,7 @@
 """The view, as a pure function of transcript and ledger: nothing here calls a model or writes.
 
 - `budget`: what a view may take: limit, trigger, target and their shares
+- `price`: `Costs`, `Balance`: what a compression costs now, and what later requests save
 - `view`: `View`, a transcript laid along its segments by digest and position
 - `masks`: old tool outputs as one line each, large results as their first and last lines; messages
   cut in their middle as the last resort
