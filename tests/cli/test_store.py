@@ -82,6 +82,7 @@ def test_what_search_names_is_read_by_its_reference(run: Run, view: Path, tmp_pa
     found = run("search", "FACT-3").out
     by_tool = ours.recall_tools(SESSION)[0]("FACT-3", limit=10)
     assert found.startswith(f"{SESSION}\n{by_tool.rpartition('(')[0]}")
+    assert re.findall(r"FACT-\d+", found) == ["FACT-3"]  # no part of another name
     (where, *_) = re.findall(r"^\[(s\d+\.\d+:\d+-\d+)\]", found, re.M)
     message = where.partition(":")[0]
     assert run("search", "FACT-3", "--json").json[0]["reference"] == message
