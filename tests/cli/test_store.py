@@ -128,6 +128,8 @@ def test_a_list_of_segments_is_short(run: Run, file: Path) -> None:
     assert run(*given, "--window", "8k", "--force").code == 0
     summaries = run("show", SESSION, "--summaries", "--json").json
     assert {row["kind"] for row in summaries} == {"summary"}
+    assert run(*given, "--window", "8k", "--force", "--keep", len(transcript()) - 9).code == 0
+    assert re.search(r"s\d+ +keep +user", run("show", SESSION).out)
     live = run("show", SESSION, "--live", "--json").json
     assert all(row["in_view"] for row in live)
     assert len(live) < len(run("show", SESSION, "--json").json)
