@@ -288,7 +288,7 @@ def _collected(store: Store, namespace: str, session_id: str) -> Life:
         title=session.id,
         note="",
         cards=tuple(card for card in cards if card.segment.kind == "summary"),
-        masks=tuple(card for card in cards if card.segment.kind != "summary"),
+        masks=tuple(card for card in cards if card.segment.kind in ("mask", "excerpt")),
         epochs=tuple(epochs),
         forgotten=sum(entry.forgotten for entry in session.entries),
         usage=sum((entry.segment.usage for entry in session.entries), Usage()),

@@ -234,7 +234,7 @@ def _row(run: Sequence[tuple[int, Entry, bool]], kind: str) -> tuple[str | int |
     messages = sum(len(segment.run) for segment in segments)
     before = sum(segment.source_tokens for segment in segments)
     after = sum(segment.tokens for segment in segments)
-    by = entry.segment.model or entry.segment.method
+    by = "user" if kind in ("keep", "undo") else entry.segment.model or entry.segment.method
     return name, kind, by, messages, before, after, excerpt(text, 60)
 
 

@@ -82,6 +82,7 @@ def test_what_search_names_is_read_by_its_reference(run: Run, view: Path, tmp_pa
     found = run("search", "FACT-3").out
     by_tool = ours.recall_tools(SESSION)[0]("FACT-3", limit=10)
     assert found.startswith(f"{SESSION}\n{by_tool.rpartition('(')[0]}")
+    assert re.findall(r"FACT-\d+", found) == ["FACT-3"]  # no part of another name
     (where, *_) = re.findall(r"^\[(s\d+\.\d+:\d+-\d+)\]", found, re.M)
     message = where.partition(":")[0]
     assert run("search", "FACT-3", "--json").json[0]["reference"] == message
@@ -127,6 +128,8 @@ def test_a_list_of_segments_is_short(run: Run, file: Path) -> None:
     assert run(*given, "--window", "8k", "--force").code == 0
     summaries = run("show", SESSION, "--summaries", "--json").json
     assert {row["kind"] for row in summaries} == {"summary"}
+    assert run(*given, "--window", "8k", "--force", "--keep", len(transcript()) - 9).code == 0
+    assert re.search(r"s\d+ +keep +user", run("show", SESSION).out)
     live = run("show", SESSION, "--live", "--json").json
     assert all(row["in_view"] for row in live)
     assert len(live) < len(run("show", SESSION, "--json").json)
