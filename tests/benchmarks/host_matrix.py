@@ -59,7 +59,7 @@ def cell(
     """Return the values of `COLUMNS` for one agent."""
     given = {"parallel": work.parallel, "arguments": hosting.numbered, "answer": "Noted. " * 12}
     settings = LONG if compaction is None else {**LONG, "context_compaction": compaction == "on"}
-    with hosting.by_itself(Worker(work.rounds, **given), WINDOW) as provider:
+    with hosting.by_itself(Worker(work.rounds, **given), WINDOW, hosting.LEDGERS) as provider:
         if not ours:
             uninstall()
         made = hosting.agent(

@@ -130,7 +130,7 @@ def ran(kind: tuple[str, str, str], kills: int) -> tuple[object, ...]:
     start, calls = time.perf_counter(), []
     for count in (0, kills):
         worker = Worker(1, arguments=numbered(), answer=_answer)
-        with hosting.by_itself(worker, WINDOW) as provider:
+        with hosting.by_itself(worker, WINDOW, hosting.LEDGERS) as provider:
             life = live(provider, kind, count, 2 * kills)
             calls.append(len(provider.for_model("aux")))
             found = (life.twice, *lost(provider, life), doubled(provider), len(provider.refused))

@@ -71,7 +71,7 @@ def answer(asked: Asked) -> str:
 
 def figures(turn: Turn, prompts: Sequence[str], window: int) -> tuple[int, list[float], int, int]:
     """Return the summarizer's calls, prefix shares, faulty requests and input tokens."""
-    with hosting.by_itself(Worker(answer=answer), window) as provider:
+    with hosting.by_itself(Worker(answer=answer), window, hosting.LEDGERS) as provider:
         ours = hosting.context(provider, context_window=window)
         made = hosting.agent(provider, hosting.OPENAI, ours)
         for number, prompt in enumerate(prompts):

@@ -359,7 +359,7 @@ def recalled(sent: Sequence[Any]) -> str:
 
 def ran(name: str) -> tuple[object, ...]:
     """Return the values of `COLUMNS` for one surface."""
-    with hosting.by_itself(answer) as provider:
+    with hosting.by_itself(answer, facts=hosting.LEDGERS) as provider:
         run = Run(provider, WINDOWS.get(name, hosting.WINDOW))
         try:
             SURFACES[name](run)

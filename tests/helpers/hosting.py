@@ -26,6 +26,8 @@ OPENAI, LITELLM = "openai client", "litellm"
 RESPONSES, ANTHROPIC = "litellm responses", "litellm anthropic"
 PATHS = (OPENAI, LITELLM)
 EVERY_PATH = (*PATHS, RESPONSES, ANTHROPIC)
+LEDGERS = r"L-\d+"
+"""Facts in the words of `turn`."""
 WORDS = "the parser reads each line and the writer keeps its order "
 
 
@@ -64,7 +66,7 @@ def at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvi
 
 @contextmanager
 def by_itself(
-    answer: Any = None, window: int | None = None, facts: Any = r"L-\d+"
+    answer: Any = None, window: int | None = None, facts: Any = None
 ) -> Iterator[LocalProvider]:
     """Run the host in a folder and with a provider of its own, for a benchmark.
 
