@@ -7,6 +7,7 @@ import os
 import re
 import runpy
 import subprocess
+import sys
 import textwrap
 from pathlib import Path
 from typing import Any
