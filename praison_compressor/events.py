@@ -16,9 +16,9 @@ class Event:
     messages, seconds, model, reason). One "committed" or "abandoned" follows each "started"; one
     "model_answered", with its cost or its `error`, follows each "model_called". The `reason` of
     "skipped" is "cooldown" (that model rests after a failure), "no gain" (a due compression would
-    free less than `min_gain_ratio`), "fixed part" (messages that cannot be dropped exceed the
-    trigger) or "veto" (a hook refused). "no gain" and "veto" are emitted once until the next
-    compression, "fixed part" once.
+    free less than `min_gain_ratio`), "price" (it costs more than it saves yet), "fixed part"
+    (messages that cannot be dropped exceed the trigger) or "veto" (a hook refused). "fixed part" is
+    emitted once, "no gain", "price" and "veto" once until the next compression.
     """
 
     name: str

@@ -49,13 +49,16 @@ def costs_of(request: Request) -> Costs | None:
     if main.input is None:
         return None
     cached = main.input if main.cached is None else main.cached
-    written = main.input if main.written is None else main.written
+    written = main.written_1h if config.cache_ttl == "1h" else main.written
+    written = main.input if written is None else written
+    if request.pace is not None and not request.pace.is_cached:
+        cached = written = main.input
     summary = Prices(0.0, None, None, None, 0.0)
     if request.has_model:
         summary = prices_of(request.model or config.auxiliary_model)
     if summary.input is None or summary.output is None:
         return None
-    growth, cold = request.pace or (None, 0.0)
+    growth, cold, _ = request.pace or (None, 0.0, True)
     is_cold = request.cold_trigger is not None
     return Costs(cached, written, summary.input, summary.output, growth, is_cold, cold)
 

@@ -47,7 +47,7 @@ MOST_CONFLICTS = 8
 SOFT_RATIO = 0.85
 """Share of the trigger; the background prepares a summary above it."""
 
-FIXED, NO_GAIN, VETO = "fixed part", "no gain", "veto"
+FIXED, NO_GAIN, PRICE, VETO = "fixed part", "no gain", "price", "veto"
 """Reasons of a skipped compression."""
 
 SHORTENED_SHARE = 0.75
@@ -122,11 +122,18 @@ class Pipeline:
                 "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
                 *(name, fixed, budget.trigger),
             )
-        is_unmet = plan is None and not is_stuck and is_due(view, budget)
-        # Log again only after another compression.
-        if is_unmet and self._skip(request, view, NO_GAIN, view.session.tip):
-            logger.info("session %s: compressing it now would free too little", name)
+        if plan is None and not is_stuck and is_due(view, budget):
+            self._log_unmet(request, view)
         return plan
+
+    def _log_unmet(self, request: Request, view: View) -> None:
+        """Emit and log once, until another compression, why a due plan is missing."""
+        if not self.sessions.is_first(request.key, "unmet", view.session.tip):
+            return
+        waits = self.projector.plan(replace(request, pace=None), view) is not None
+        self._skip(request, view, PRICE if waits else NO_GAIN, view.session.tip)
+        why = "costs more than it saves yet" if waits else "would free too little"
+        logger.info("session %s: compressing it now %s", request.key[1], why)
 
     def _sent(self, request: Request, view: View, plan: Plan | None = None) -> CompressResult:
         """Return the result of a view as it is now, or with a plan's texts without a model.

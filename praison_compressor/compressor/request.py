@@ -59,6 +59,8 @@ class Pace(NamedTuple):
     """Tokens that a request adds."""
     cold_share: float
     """Share of requests that found the provider's cache cold."""
+    is_cached: bool = True
+    """False once the provider's reports show that no cache serves the session."""
 
 
 @dataclass(frozen=True)

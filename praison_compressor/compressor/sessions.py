@@ -85,7 +85,8 @@ class Memory:
         """Return the pace of the session, or None before it shows."""
         if self.requests < LEAST_REQUESTS or not self.growth:
             return None
-        return Pace(self.growth, self.cold_requests / self.requests)
+        is_cached = self.bill.requests < LEAST_REQUESTS or self.bill.usage.cached > 0
+        return Pace(self.growth, self.cold_requests / self.requests, is_cached)
 
     def begun(self, now: float, *, is_cold: bool) -> None:
         """Record the time of a request."""

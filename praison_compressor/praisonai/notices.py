@@ -178,4 +178,6 @@ def _words(event: Event) -> str:
         return f"{size}: a hook refused it"
     if data["reason"] == "no gain":
         return f"{size}: it would free too little"
+    if data["reason"] == "price":
+        return f"{size}: it costs more than it saves yet"
     return f"{size}: what cannot be dropped takes more than {short(data['trigger'])}"

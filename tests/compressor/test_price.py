@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor import CompressorConfig, ContextCompressor, Event
 from praison_compressor.messages import check
 from praison_compressor.view.price import Balance, Costs
 from tests.helpers.compressing import SMALL, Model
@@ -32,12 +33,14 @@ def test_the_sum_is_one_line() -> None:
 
 
 def test_a_compression_costs_its_summary_and_what_is_read_again() -> None:
-    """With a warm cache the new view is written again; with a cold one less is written."""
+    """With a warm cache the new view is written again; with a cold one the mark decides."""
     warm = SONNET.balance(freed=40_000, again=50_000, read=60_000, prose=750)
     assert warm.cost == pytest.approx(60_000 * 3e-6 + 750 * 15e-6 + 50_000 * 3.45e-6)
     assert warm.saving == pytest.approx(40_000 * 0.3e-6)
     cold = Costs(0.3e-6, 3.75e-6, is_cold=True).balance(freed=40_000, again=50_000)
     assert cold.cost == pytest.approx(-40_000 * 3.75e-6)
+    dear = replace(SONNET, growth=9_000.0, is_cold=True).balance(4_000, 9_000, 60_000, 750)
+    assert (dear.cost > 0, dear.pays) == (True, True)
     slow = Costs(0.3e-6, 3.75e-6, cold_share=1.0).balance(freed=40_000, again=0)
     assert slow.saving == pytest.approx(40_000 * 3.75e-6)
 
@@ -100,6 +103,30 @@ def test_at_the_mark_a_session_that_grows_fast_waits_where_prices_are_known(
     assert bool(above) == waits
     assert sizes[-1][1] == "summarized"
     assert max(size for size, status in sizes if status == "full") <= 4_500
+
+
+def test_without_a_cache_a_request_saves_at_the_full_price() -> None:
+    """Once the provider's reports show no cached input, a compression at the mark pays."""
+    ours, messages, sizes = priced("claude-sonnet-4-5"), session(2), []
+    for n in range(40):
+        more = ({"role": "assistant", "content": f"Step {n}. " + "lorem " * 150},
+                {"role": "user", "content": f"Go on with step {n + 1}."})  # fmt: skip
+        messages = [*messages, *more]
+        result = ours.compress_sync(messages, session_id="s")
+        ours.record_usage(
+            {"prompt_tokens": result.tokens_after, "completion_tokens": 9}, session_id="s"
+        )
+        sizes.append((result.tokens_after, result.context_status))
+    assert max(size for size, _ in sizes) <= 3_700
+    assert sizes[-1][1] == "summarized"
+
+
+def test_a_wait_for_a_better_price_is_reported_once() -> None:
+    """While a compression waits until it pays, one event says so."""
+    events: list[Event] = []
+    ours = ContextCompressor(priced("claude-sonnet-4-5").config, on_event=events.append)
+    grown(ours, 150)
+    assert [e.data["reason"] for e in events if e.name == "skipped"] == ["price"]
 
 
 def test_at_the_mark_a_slow_session_is_compressed() -> None:
