@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -149,6 +152,16 @@ def test_a_line_of_json_is_read_in_pieces() -> None:
     [piece] = found("item1234", text)
     assert '"item1234": {"price": 1234.50}' in piece
     assert len(piece) < 1_500
+
+
+def test_no_line_of_json_ends_between_a_key_and_its_value() -> None:
+    """Members stay whole, in JSON as in a Python dictionary, behind a prefix and when cut off."""
+    items = [{"sku": f"HAT{n}", "sizes": {"head": n, "brim": n + 0.5}} for n in range(60)]
+    for text in (json.dumps({"a": items}), repr(items), f"-> f({json.dumps(items)})"[:-40]):
+        lines = lines_of(text)
+        assert "".join(lines) == text
+        whole = [line for line in lines if re.search(r"HAT\d+.*head.*brim\W+\d", line)]
+        assert len(whole) >= 58
 
 
 @given(st.text())
