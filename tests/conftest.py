@@ -12,14 +12,14 @@ from hypothesis import HealthCheck, settings
 # litellm fetches its price map while it is imported; without a network its retry thread can
 # deadlock with that import. Tests must run without one, so this comes before any import of it.
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-# The ledger of whoever runs the tests is none of theirs.
+# Tests never use the ledger of the person who runs them.
 os.environ.pop("PRAISON_COMPRESSOR_STORE", None)
 
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from tests.helpers import host_faults
 from tests.helpers.provider import strict_provider
 
-# What these helpers assert is told in full too; pytest can only do that before anyone imports them.
+# pytest explains these helpers' assertions only if asked before their import.
 pytest.register_assert_rewrite("tests.helpers.stores")
 
 # Time is no property of ours: a busy machine must not turn a promise red.
@@ -34,7 +34,7 @@ settings.load_profile("anywhere")
 
 @pytest.fixture
 def provider() -> Iterator[LocalProvider]:
-    """A strict local provider on a free loopback port, stopped after the test."""
+    """Run a strict local provider on a free loopback port."""
     with strict_provider() as running:
         yield running
 
@@ -43,7 +43,7 @@ def provider() -> Iterator[LocalProvider]:
 def host(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, provider: LocalProvider
 ) -> Iterator[LocalProvider]:
-    """The strict provider as the host's, and our installation."""
+    """Give the host the strict provider and our installation."""
     from tests.helpers.hosting import at_home
 
     with at_home(monkeypatch, tmp_path, provider) as running:

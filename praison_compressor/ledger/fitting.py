@@ -69,7 +69,7 @@ class Fitting:
         return ends_of(line, keep)
 
     def ends_of_all(self, texts: Sequence[str], room: int) -> str:
-        """Return the ends of as many texts as fit, below each other."""
+        """Return the ends of the texts that fit, below each other."""
         keep = max(map(len, texts), default=0)
         while texts:
             shown = "".join("\n" + ends(text, keep) for text in texts)
@@ -108,7 +108,7 @@ class Fitting:
     def messages(
         self, named: Sequence[tuple[Reference, Message]], room: int
     ) -> tuple[list[str], int]:
-        """Return the first messages that fit, filled evenly up to the budget, and their number."""
+        """Return the first messages that fit, filled evenly, and their number."""
         texts = [lines_of(in_words(message)) for _, message in named]
         share, shown = self._share(texts, room)
         chosen = [(*each, lines) for each, lines in zip(named, texts, strict=True)][:shown]
@@ -122,7 +122,7 @@ class Fitting:
         return parts, shown
 
     def _share(self, texts: Sequence[Sequence[str]], room: int) -> tuple[int, int]:
-        """Return the tokens that each message may take, and how many messages are shown.
+        """Return the tokens of each message, and how many messages are shown.
 
         Long messages share what short ones leave.
         """
@@ -145,7 +145,7 @@ class Fitting:
     def _parts(
         self, chosen: Sequence[tuple[Reference, Message, Sequence[str]]], share: int
     ) -> list[str]:
-        """Return the messages within a share each; lines that repeat are left out first."""
+        """Return each message within its share, repeated lines left out first."""
         parts, seen = [], set[str]()
         for where, message, lines in chosen:
             parts.append(self._message(where, message, lines, share, seen))
@@ -155,7 +155,7 @@ class Fitting:
     def _message(
         self, where: Reference, message: Message, lines: Sequence[str], room: int, seen: set[str]
     ) -> str:
-        """Return a message within a budget; marks name the lines that are left out."""
+        """Return a message within a budget, with marks for missing lines."""
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
         head = f"[{where}] {message.get('role')}"
@@ -167,7 +167,7 @@ class Fitting:
         return f"{head}\n{body}"
 
     def lines(self, named: Reference, message: Message, room: int) -> str:
-        """Return the named lines exactly, as many as fit, and how to read on."""
+        """Return the named lines that fit, exactly, and how to read on."""
         assert named.message is not None
         where = named.of_message(named.message)
         if message == DROPPED:

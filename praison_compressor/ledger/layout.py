@@ -28,7 +28,7 @@ _OPENING, _CLOSING = frozenset("{["), frozenset("}]")
 
 
 def lines_of(text: str) -> list[str]:
-    """Return a text's lines, long ones wrapped; long JSON is wrapped at its members."""
+    """Return a text's lines, long ones wrapped, JSON at its members."""
     found: list[str] = []
     for line in text.split("\n"):
         pieces = _members(line) if len(line) > LONG_LINE else [line]
@@ -38,7 +38,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def _wrapped(line: str) -> Iterator[str]:
-    """Yield pieces of a line, each ending behind an escaped line break, a space or a comma."""
+    """Yield a line's pieces, each ended by a break, space or comma."""
     start = 0
     while len(line) - start > WRAPPED * 2:
         least, most = start + WRAPPED // 2, start + WRAPPED
@@ -51,7 +51,7 @@ def _wrapped(line: str) -> Iterator[str]:
 
 
 def _members(line: str) -> list[str]:
-    """Return a long line of JSON in pieces, one for each member too large to share a line."""
+    """Return a long line of JSON in pieces that end with a member."""
     begin = _BEGINS_JSON.search(line)
     if begin is None:
         return [line]
@@ -72,7 +72,7 @@ def _is_item(before: str, piece: str) -> bool:
 
 
 def _breaks(line: str, begin: int) -> Iterator[int]:
-    """Yield the ends of members of containers that do not fit on a line."""
+    """Yield where members end whose container does not fit a line."""
     tokens = [found for found in _TOKEN.finditer(line, begin) if not found[0].isspace()]
     ends: dict[int, int] = {}
     open_at: list[int] = []
@@ -97,10 +97,10 @@ def _breaks(line: str, begin: int) -> Iterator[int]:
 
 
 def paths_of(text: str) -> list[str]:
-    """Return for each line of a JSON text the keys that lead to the line; "" elsewhere.
+    """Return the keys that lead to each line of a JSON text.
 
     >>> paths_of('{"rows": [\\n{"id": 7,\\n"name": "x"}]}')
-    ['', 'rows[0]', 'rows[0]']
+    ['', 'rows', 'rows[0]']
     """
     lines = lines_of(text)
     begin = _BEGINS_JSON.search(text)
@@ -162,7 +162,7 @@ _HEAD_CHARS = 200
 
 
 def says_nothing(line: str) -> bool:
-    """Return whether a line is a frame, a progress meter, a passed test, or empty."""
+    """Return whether a line is a frame, progress, a passed test, or empty."""
     return _NOTHING.match(line[:_HEAD_CHARS]) is not None
 
 
@@ -195,7 +195,7 @@ def condensed(
 
 
 def quiet(lines: Sequence[str], seen: Collection[str] = ()) -> list[int]:
-    """Return the lines that say something; a gap of one or two lines is none."""
+    """Return the lines that say something, with short gaps between them."""
     known = set(seen)
     loud = []
     for number, line in enumerate(lines):

@@ -24,7 +24,7 @@ COUNTED = 400
 """Matching messages that are counted at most."""
 DETAILED = 24
 """Messages whose passages are ranked; the others are listed by reference."""
-A_MESSAGE = 3
+A_MESSAGE = 2
 """Most passages shown of one message."""
 ALIKE_NAMED = 6
 """References of older, similar messages at most."""
@@ -149,7 +149,7 @@ def _documents(found: Sequence[Found]) -> int:
 def _rows(
     found: Sequence[Found], wanted: Sequence[Term]
 ) -> list[tuple[list[tuple[int, int]], str]]:
-    """Return messages with a few words; those with the same words share a row."""
+    """Return rows of messages, each with a few words that they share."""
     rows: dict[str, list[tuple[int, int]]] = {}
     for each in found:
         said = f"{each.message.get('role')}: {few_words(in_words(each.message), wanted)}"
@@ -226,7 +226,7 @@ def _ranked(found: Sequence[Found], wanted: Sequence[Term], context: int) -> lis
 
 
 def _or_whole(passage: Passage, lines: Sequence[str]) -> Passage:
-    """Return a passage, or the whole of a short message that it is most of."""
+    """Return the passage, or a short message whole if little is missing."""
     chars, whole = sum(map(len, lines[passage.first - 1 : passage.last])), sum(map(len, lines))
     is_most = whole <= WHOLE_CHARS and chars >= MOST_OF * whole
     return Passage(1, len(lines), passage.score) if is_most else passage

@@ -47,10 +47,10 @@ def outline(
     *,
     users: bool = True,
 ) -> list[str]:
-    """Return a line for each user's message and each stretch of work, with its reference.
+    """Return a row for each user's message and each stretch of work.
 
-    `references` are those of the messages, "" for one that leads nowhere; without `users` their
-    words are left out.
+    `references` are those of the messages, "" for a message without one. Without `users` the rows
+    of users' messages are left out.
     """
     common = _common_lines(messages)
     rows: dict[str, list[list[str]]] = {}
@@ -69,7 +69,7 @@ def outline(
 
 
 def _rows(rows: Mapping[str, Sequence[Sequence[str]]], references: Sequence[str]) -> Iterator[str]:
-    """Yield rows in order; a line that stands REPEATED times or more is one row."""
+    """Yield rows in order, lines that are repeated often in one."""
     place = {reference: number for number, reference in enumerate(references)}
     found = []
     for line, runs in rows.items():
@@ -86,7 +86,7 @@ def _where(named: Sequence[str]) -> str:
 
 
 def in_pairs(rows: Sequence[str]) -> list[str]:
-    """Return an outline's rows, each pair on one: the words of a user's row, else of the longer."""
+    """Join an outline's rows in pairs, with a user's or the longer words."""
     found = []
     for first, second in zip_longest(rows[::2], rows[1::2], fillvalue=""):
         from_, to = first.partition(" ")[0].split(",")[0], second.partition(" ")[0].split(",")[-1]
@@ -120,7 +120,7 @@ def _stretches(messages: Sequence[Message]) -> Iterator[range]:
 
 
 def _common_lines(messages: Sequence[Message]) -> frozenset[str]:
-    """Return the forms of lines that several messages of the run have, results left out."""
+    """Return the forms of lines that several messages have, except results."""
     shapes = Counter(
         shape
         for message in messages
@@ -139,7 +139,7 @@ def _shape(line: str) -> str:
 
 
 def _said(text: str, common: frozenset[str]) -> str:
-    """Return a message's first words, without lines that other messages have or say nothing."""
+    """Return a message's first words that other messages do not have."""
     lines = _head(text)
     telling = [line for line in lines if _shape(line) not in common and not says_nothing(line)]
     return excerpt(
@@ -148,7 +148,7 @@ def _said(text: str, common: frozenset[str]) -> str:
 
 
 def _line(messages: Sequence[Message], common: frozenset[str]) -> str:
-    """Return a stretch on one line: its tools, what they name, and its most telling words."""
+    """Return a stretch's tools, what they name, and its telling words."""
     calls = [call for message in messages for call in tool_calls_of(message)]
     if not calls:
         said = messages[-1]

@@ -145,7 +145,7 @@ class Recall:
         return near
 
     def _missing(self, session: Session, query: str, room: int) -> str:
-        """Return the answer for no match: where the view has it, and similar words."""
+        """Say what the view has instead, or which similar words occur."""
         said = f"Nothing archived of this conversation matches {_quoted(query)}."
         standing = self.store().search(session.namespace, query, session.id, 3)
         if seen := [hit for hit in standing if not hit.entry and hit.is_whole]:
@@ -232,7 +232,7 @@ class Recall:
         return (remark + "\n", "") if is_short and named.message else ("", remark)
 
     def _overview(self, session: Session, room: int) -> str:
-        """Return the newest segments: masked outputs in one row, of others the outline's begin."""
+        """Return the newest segments, each with the beginning of its outline."""
         older = '(older segments: read "s1", "s2" …)'
         lines: list[str] = []
         for run in _runs(session.entries):
@@ -254,7 +254,7 @@ class Recall:
         return self._fitting.rows(lines, room, older)
 
     def _outlined(self, originals: Sequence[Message], references: Sequence[str], room: int) -> str:
-        """Return a segment's outline; rows are cut, then share a line, until all fit."""
+        """Return a segment's outline, its rows cut or joined until all fit."""
         more = "(the rest does not fit: read the messages)"
         rows, most = outline(originals, references), OUTLINE_CHARS
         while True:
@@ -267,7 +267,7 @@ class Recall:
     def _messages(
         self, session: Session, named: Reference, originals: Sequence[Message], room: int
     ) -> str:
-        """Return the named messages, each as far as its share of the budget goes.
+        """Return the named messages, each within its share of the budget.
 
         The calls that named results answer stand above, the results of named calls below.
         """

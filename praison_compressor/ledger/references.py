@@ -75,7 +75,7 @@ class Reference:
 
 
 def in_runs(messages: Iterable[tuple[int, int]]) -> list[str]:
-    """Return references of messages (segment and number, each from 1), neighbours as a range.
+    """Return references of (segment, message) pairs, neighbours as a range.
 
     >>> in_runs([(2, 5), (1, 7), (2, 4), (2, 9)])
     ['s2.9', 's2.4-5', 's1.7']

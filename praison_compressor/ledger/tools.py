@@ -127,7 +127,7 @@ def _as_in(api: str, schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def api_of(messages: Iterable[Message]) -> str:
-    """Return the API whose form the messages' calls and results have; "chat" without any."""
+    """Return the API whose form the calls have, "chat" without calls."""
     for message in messages:
         content = message.get("content")
         blocks = content if isinstance(content, list) else []

@@ -68,9 +68,10 @@ def hits(
     place: Callable[[str], HitPlace],
     runs: Iterable[Sequence[str]] = (),
 ) -> list[Hit]:
-    """Return the best messages of a pool, by digest; call `place` only for these.
+    """Return the best messages of a pool, which has them by digest.
 
-    Messages with some names only are returned where no document has all. `runs` are digests of
+    `place` is called for these messages only. Where no document has all names of the query, those
+    with some names are returned. `runs` are digests of
     neighbouring messages in order, among which calls meet their results.
 
     Raises:
@@ -97,7 +98,7 @@ _JOINTS = re.compile(r"[:=,;()|&]+")
 
 
 def names(query: str) -> list[str]:
-    """Return the distinct names of a query, each as its words behind a space.
+    """Return a query's distinct names, each as words behind a space.
 
     A word of letters may go on: "price" is found in "prices", but "9" not in "90". Words that stand
     everywhere are no names, unless nothing else was asked.

@@ -17,7 +17,7 @@ class Balance:
     saving: float
     """Each later request costs that much less."""
     requests: float | None
-    """Later requests that count, by the session's pace; None: the pace is unknown."""
+    """Later requests that count, by the session's pace; None: unknown, or the cache is cold."""
 
     @property
     def pays(self) -> bool:
@@ -61,4 +61,7 @@ class Costs:
         # With steady growth the cheapest moment is where the tokens freed have cost, since the view
         # was that small, what freeing them costs: half of the requests that it takes to grow back.
         requests = freed / self.growth / 2 if self.growth else None
+        # With a cold cache the mark decides: what is put off is done later, warm, for more money
+        # (tests/benchmarks/price).
+        requests = None if self.is_cold else requests
         return Balance(cost, freed * price, requests)

@@ -42,7 +42,7 @@ class Outcome:
 
 
 def commit_for_ever(url: str, seed: int, report: Connection) -> None:
-    """A writer: commits of 1 to 3 segments to a few sessions, each reported when it is done."""
+    """Commit 1 to 3 segments to a few sessions; report each tip."""
     chance = random.Random(seed)
     store = open_store(url)
     while True:
@@ -58,7 +58,7 @@ def commit_for_ever(url: str, seed: int, report: Connection) -> None:
 
 
 def compress_for_ever(url: str, seed: int, report: Connection) -> None:
-    """A writer: a growing conversation through the compressor, with static summaries."""
+    """Compress a growing conversation without a model; report each epoch."""
     flights.LEASE_SECONDS = 0.2  # a killed writer's lease is not what is measured
     config = CompressorConfig(
         context_window=3_000, namespace=NAMESPACE, protect_last_n_tokens=500, store_url=url
@@ -91,7 +91,7 @@ def crash(url: str, kills: int, seed: int = 0, *, every: int = 1) -> Outcome:
 
 
 def _killed(url: str, number: int, chance: random.Random) -> set[str]:
-    """Start a writer, kill it at some point of its second commit or later; what it reported."""
+    """Start a writer, kill it after its first commit; return its reports."""
     receiving, sending = multiprocessing.Pipe(duplex=False)
     context = multiprocessing.get_context("fork")
     target = compress_for_ever if number % 4 == 3 else commit_for_ever

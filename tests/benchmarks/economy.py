@@ -15,7 +15,6 @@ from __future__ import annotations
 import functools
 import itertools
 import random
-import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -27,22 +26,19 @@ from tests.benchmarks.common import options, show, words
 from tests.helpers.compressing import requests_of
 from tests.helpers.transcripts import step
 
-FACT = re.compile(r"FACT-\d{4}")
 SUMMARY = "The work went on as planned; the parser, its tests and the report are in order. " * 12
 
 
 @dataclass
 class Account:
-    """What one way of keeping a conversation short did over the session."""
+    """The sums of one way over the session."""
 
     name: str
     counter: TokenCounter
     calls: int = 0
     auxiliary: int = 0
     removed: int = 0
-    """Tokens of messages that summaries stand for at the end."""
-    seen: set[str] = field(default_factory=set)
-    """Planted facts that its summarizer was ever shown."""
+    """Tokens of the messages that summaries replace at the end."""
     requests: list[list[Message]] = field(default_factory=list)
     note: str = ""
 
@@ -50,20 +46,18 @@ class Account:
         """Return the auxiliary model's summary."""
         self.calls += 1
         self.auxiliary += self.counter.messages(messages)
-        for message in messages:
-            self.seen.update(FACT.findall(text_of(message)))
         said = " ".join(text_of(message) for message in messages[1:]).split()
         some = " ".join(said[len(said) // 2 :][:12])  # else it is no summary of anything
         return f"{SUMMARY}{self.calls} {some}"
 
     def kept(self) -> float:
-        """Of each request's tokens those with which the next one begins, the mean share."""
+        """Return the mean share of a request with which the next one begins."""
         pairs = itertools.pairwise(self.requests)
         shares = [self._tokens(a[: _common(a, b)]) / self._tokens(a) for a, b in pairs]
         return sum(shares) / len(shares)
 
     def uncached(self) -> int:
-        """Tokens of all requests that were not the beginning of the one before."""
+        """Count the tokens that were not in the request before."""
         pairs = itertools.pairwise([[], *self.requests])
         return sum(self._tokens(b[_common(a, b) :]) for a, b in pairs)
 
@@ -77,13 +71,13 @@ def _common(a: Sequence[Message], b: Sequence[Message]) -> int:
 
 
 def session(turns: int, output_words: int) -> list[Message]:
-    """A question with a planted fact, a call, its result, an answer, and so on."""
+    """Return turns of a question, a call, its result, an answer."""
     chance = random.Random(7)
     messages: list[Message] = [{"role": "system", "content": "You are a coding agent. " * 40}]
     for turn in range(turns):
         output = words(chance, chance.randint(output_words // 2, output_words * 3 // 2))
         messages += [
-            {"role": "user", "content": f"{words(chance, 25)} FACT-{turn:04d}"},
+            {"role": "user", "content": f"{words(chance, 25)} turn {turn}"},
             *step(f"call_{turn}", output, path=f"src/f{turn}.py"),
             {"role": "assistant", "content": words(chance, 40)},
         ]
@@ -156,13 +150,12 @@ def row(account: Account) -> list[object]:
         *(account.name, account.calls, account.auxiliary),
         f"{account.auxiliary / removed:.2f}" if removed else "-",
         f"{account.kept():.1%}",
-        *(account.uncached(), account.uncached() + account.auxiliary),
-        *(len(account.seen), account.note),
+        *(account.uncached(), account.uncached() + account.auxiliary, account.note),
     ]
 
 
 def accounts(messages: list[Message], window: int) -> Iterator[Account]:
-    """Every way over the session, one after the other."""
+    """Yield every way over the session."""
     run = functools.partial(measured, messages=messages, window=window)
     no_masks = functools.partial(ours, tool_policies={"*": "summarize"})
     mine = run("ours", ours)
@@ -181,10 +174,7 @@ def main() -> None:
         f"{given.turns} turns, {tokens:,} tokens, {2 * given.turns} requests, "
         f"window {given.window:,}; every message must be sent uncached once: {tokens:,}"
     )
-    columns = (
-        *("", "calls", "aux. input", "/ removed", "prefix", "uncached", "in all"),
-        *("facts", "note"),
-    )
+    columns = ("", "calls", "aux. input", "/ removed", "prefix", "uncached", "in all", "note")
     show(title, columns, map(row, accounts(messages, given.window)))
 
 

@@ -237,8 +237,8 @@ def masked(messages: list[Message], budget: int) -> list[Message]:
 def plain(messages: list[Message], summary: str, budget: int) -> list[Message]:
     """Return system, task, the model's summary as it wrote it, and the newest messages."""
     head, steps = _parts(messages)
-    told = {"role": "user", "content": f"Summary of the conversation so far:\n{summary}"}
-    head = [*head, told]
+    said = {"role": "user", "content": f"Summary of the conversation so far:\n{summary}"}
+    head = [*head, said]
     return [*head, *_newest(steps, budget - TOKENS.messages(head))]
 
 

@@ -23,7 +23,6 @@ import logging
 import os
 import re
 import shutil
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -31,6 +30,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
+
+from tests.helpers.processes import python
 
 ROOT = Path(__file__).parents[2]
 WINDOW = 5_000
@@ -270,17 +271,9 @@ def outcome(copy: Copy) -> tuple[str, str]:
     """Make the copy and let a process work on it; return a word and its detail."""
     with tempfile.TemporaryDirectory() as folder:
         make(copy, Path(folder))
-        path = os.pathsep.join([folder, str(ROOT)])
-        more = {"PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1"}
-        done = subprocess.run(
-            [sys.executable, "-W", "ignore", "-m", "tests.benchmarks.host_copies", "drive"],
-            env={**os.environ, **more, "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=600,  # what hangs ends; the machine may be busy
-        )
+        more = {"PYTHONPATH": os.pathsep.join([folder, str(ROOT)]), "PYTHONDONTWRITEBYTECODE": "1"}
+        command = ("-m", "tests.benchmarks.host_copies", "drive")
+        done = python(*command, folder=folder, environment={**os.environ, **more})
     try:
         seen = json.loads(done.stdout.splitlines()[-1])
     except (IndexError, ValueError):

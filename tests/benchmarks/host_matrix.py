@@ -7,10 +7,8 @@
 agent out. Each cell is two agents: ours, and one with the host's own `summarize`, which knows the
 same window and reserve. Columns: the agent's requests; turns answered; requests refused; over the
 window; calls without their result and results without their call; the mean and the least share of a
-request's non-system bytes with which the next one begins; the summarizer's calls. Left out of the
-shares: a request after a compression, and a turn's first one without the tool loop of the turn
-before, which the host does not send again. A `+` marks turns that the host began again and again
-until let through.
+request's non-system bytes with which the next one begins, compressions left out; the summarizer's
+calls. A `+` marks turns that the host began again and again until let through.
 """
 
 from __future__ import annotations
@@ -61,7 +59,6 @@ def cell(
     """Return the values of `COLUMNS` for one agent."""
     given = {"parallel": work.parallel, "arguments": hosting.numbered, "answer": "Noted. " * 12}
     settings = LONG if compaction is None else {**LONG, "context_compaction": compaction == "on"}
-    compressed_before: list[int] = []
     with hosting.by_itself(Worker(work.rounds, **given), WINDOW) as provider:
         if not ours:
             uninstall()
@@ -72,17 +69,18 @@ def cell(
             tools=[hosting.look_up] if work.rounds else None,
             execution=ExecutionConfig(**settings),
         )
-        if ours:
-            made.context_compressor.subscribe(
-                lambda event: (
-                    compressed_before.append(len(provider.requests))
-                    if event.name == "committed"
-                    else None
-                )
-            )
         with _ended_at(provider, MOST):
             answers = _answers(made, mode, work.turns)
-        return _figures(provider, f"{answers}/{work.turns}", compressed_before)
+        sent = of_agent(provider)
+        shares = [100 * share for share in hosting.prefix_shares([r for r in sent if r.messages])]
+        return (
+            f"{len(sent)}{'+' if len(sent) >= MOST else ''}",
+            f"{answers}/{work.turns}",
+            *faults(sent),
+            f"{statistics.mean(shares):.1f}" if shares else "-",
+            f"{min(shares):.1f}" if shares else "-",
+            len(provider.for_model("aux")),
+        )
 
 
 def _hosts_own() -> dict[str, Any]:
@@ -95,7 +93,7 @@ def _hosts_own() -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _ended_at(provider: LocalProvider, most: int) -> Iterator[None]:
-    """Let everything fit after so many requests: the host alone begins a refused turn again."""
+    """Let everything fit after `most` requests: the host alone repeats a refused turn."""
     done = threading.Event()
 
     def watch() -> None:
@@ -120,28 +118,6 @@ def _answers(made: Agent, mode: str, turns: int) -> int:
             (said,) = MODES[mode](made, [hosting.turn(number)])
             answered += bool(said and said.strip())
     return answered
-
-
-def _figures(
-    provider: LocalProvider, answers: str, compressed_before: list[int]
-) -> tuple[object, ...]:
-    sent = of_agent(provider)
-    shares = [
-        100 * hosting.reused(before, after)
-        for before, after in itertools.pairwise(sent)
-        if before.messages
-        and after.messages  # none where what was sent is no request at all
-        and not any(before.number <= count < after.number for count in compressed_before)
-        and not hosting.is_dropped(before, after)
-    ]
-    return (
-        f"{len(sent)}{'+' if len(sent) >= MOST else ''}",
-        answers,
-        *faults(sent),
-        f"{statistics.mean(shares):.1f}" if shares else "-",
-        f"{min(shares):.1f}" if shares else "-",
-        len(provider.for_model("aux")),
-    )
 
 
 def rows(given: Any) -> Iterator[tuple[str, ...]]:

@@ -37,21 +37,21 @@ class Run:
         self.made: list[Agent] = []
 
     def agent(self, name: str = "Ada", *, asks: bool = True, **more: object) -> Agent:
-        """An agent with a tool, which is compressed unless it does not ask."""
+        """Return an agent with a tool; `asks`: compressed."""
         given = {"name": name, "tools": [look_up], "execution": LONG, **more}
         wanted = hosting.context(self.host) if asks else None
         self.made.append(hosting.agent(self.host, OPENAI, wanted, **given))
         return self.made[-1]
 
     def talks(self, made: Agent) -> None:
-        """The agent talks past its window, then works past it."""
+        """Let the agent talk past its window, then work past it."""
         self.host.answer_with(Worker(0, answer="Noted. " * 12))
         for n in range(TURNS):
             made.chat(turn(n))
         self.works(made)
 
     def works(self, made: Agent) -> None:
-        """The agent calls its tool past its window, in one turn."""
+        """Let the agent call its tool past its window, in one turn."""
         self.host.answer_with(WORKS)
         made.chat(turn(99))
 
@@ -60,7 +60,7 @@ class Run:
 
 
 def talks_with(**options: object) -> Callable[[Run], None]:
-    """An agent by itself, with one more of the host's parts."""
+    """Return the talk of an agent with one more of the host's parts."""
     return lambda run: run.talks(run.agent(**options))
 
 

@@ -32,7 +32,7 @@ PEERS = (
 
 
 def conversation(number: int, turns: int = 38) -> list[Message]:
-    """30 facts by the user, 30 at the ends of tool results, two in the first exchange."""
+    """Plant 30 facts by the user, 30 at ends of tool results, two in the first exchange."""
     messages: list[Message] = []
     for t in range(turns):
         planted = f" Remember FACT-USER-{number}-{t}." if t < 30 else ""
@@ -55,43 +55,43 @@ def _filler(seed: int) -> str:
 
 
 def transcript() -> list[Message]:
-    """The setting of the published figures."""
+    """Return the transcript of the published figures."""
     system = {"role": "system", "content": "You are a research agent."}
     return [system, *conversation(1), {"role": "user", "content": "Go on."}]
 
 
 async def oracle(messages: list[Message]) -> str:
-    """Echoes every planted fact that it is shown, and nothing else."""
+    """Echo every planted fact of the request."""
     shown = "\n".join(text_of(message) for message in messages)
     return "## Done\n" + "\n".join(sorted(set(FACT.findall(shown))))
 
 
 async def down(messages: list[Message]) -> str:
-    """A model that does not answer."""
+    """Fail as a model that is down."""
     raise SummarizerUnavailable("down", kind="network")
 
 
 def compressor(summarizer: Any) -> ContextCompressor:
-    """Ours, in that setting."""
+    """Return our compressor in that setting."""
     config = CompressorConfig(model="gpt-4o", context_window=8_000, protect_last_n_tokens=2_000)
     return ContextCompressor(config, summarizer=summarizer)
 
 
 def facts_in(messages: list[Message], kind: str, number: int = 1) -> int:
-    """How many planted facts of that kind the messages still hold."""
+    """Count the planted facts of a kind that the messages hold."""
     text = "\n".join(text_of(message) for message in messages)
     return len({f for f in FACT.findall(text) if f.startswith(f"FACT-{kind}-{number}-")})
 
 
 def kept(messages: list[Message], number: int = 1) -> tuple[str, str, str]:
-    """First exchange, user facts and tool-result ends, each of those planted."""
+    """Return the kept facts of first exchange, user and tool-result ends."""
     counts = [(kind, of) for kind, of in (("FIRST", 2), ("USER", 30), ("TOOL", 30))]
     first, user, tool = (f"{facts_in(messages, kind, number)}/{of}" for kind, of in counts)
     return first, user, tool
 
 
 def rounds(summarizer: Any) -> tuple[list[Message], list[Message]]:
-    """The view after a first round, and after a second one of the same session."""
+    """Return the views after a first and a second round of one session."""
     ours = compressor(summarizer)
     once = transcript()
     first = ours.compress_sync(once).messages

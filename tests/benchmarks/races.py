@@ -30,7 +30,7 @@ TURNS = 4
 
 @dataclass(frozen=True)
 class Race:
-    """What came of a race."""
+    """The outcome of a race."""
 
     calls: int
     segments: int
@@ -67,7 +67,7 @@ def race(url: str, processes: int, sessions: int, directory: Path) -> Race:
 
 
 def _converse(url: str, calls: str, number: int, sessions: int) -> dict[str, str]:
-    """Send every conversation, turn by turn; each last view."""
+    """Send every conversation, turn by turn; return each last view."""
     compressor = ContextCompressor(
         CompressorConfig(context_window=5_000, protect_last_n_tokens=800, namespace=NAMESPACE),
         summarizer=_model(Path(calls)),
@@ -94,7 +94,7 @@ def _conversation(name: str, turns: int) -> list[Message]:
 
 def _model(calls: Path) -> Callable[..., Any]:
     async def model(messages: Sequence[Message]) -> str:
-        # One write of a few bytes at the end of a file: whole, whoever else writes.
+        # One write of a few bytes at the end of a file is whole beside other writers.
         with calls.open("a") as log:
             log.write(f"{os.getpid()} {len(messages)}\n")
         await asyncio.sleep(0.05)

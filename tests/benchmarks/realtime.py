@@ -30,7 +30,7 @@ CHATTY = "All right, go on, I am listening to every word of it as ever. " * 3
 
 
 def chatty(items: list[Kept]) -> Reply:
-    """The test's model with answers of an ordinary length."""
+    """Answer as the tests' model, at an ordinary length."""
     reply = model(items)
     return [("say", CHATTY)] if reply == [("say", "All right, go on.")] else reply
 
@@ -91,7 +91,7 @@ class Books:
 
 
 async def converse(turns: int, marks: dict[str, int]) -> Run:
-    """The script, once."""
+    """Run the script once."""
     run = Run()
 
     def stamp(event: Event) -> None:
@@ -110,8 +110,8 @@ async def converse(turns: int, marks: dict[str, int]) -> Run:
                 fact = f"fact-{number} is {value_of(f'fact-{number}')}"
                 run.known += (await caller.turn(f"What is fact-{number}")) == fact
             await agent.settled()
-            told = await books.read()
-            run.bills, run.refusals = told["bills"], told["refusals"]
+            seen = await books.read()
+            run.bills, run.refusals = seen["bills"], seen["refusals"]
             kept = {*archived(agent), *agent.items}
             run.lost = len({i for i in caller.seen if not i.startswith("mem_")} - kept)
             run.folds = len(agent.store.open("default", agent.session_id).entries)
@@ -119,7 +119,7 @@ async def converse(turns: int, marks: dict[str, int]) -> Run:
 
 
 def quantile(values: list[float], share: float) -> float:
-    """Milliseconds."""
+    """Return a quantile in milliseconds."""
     ordered = sorted(values)
     return 1000 * ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
@@ -131,7 +131,7 @@ COLUMNS = (
 
 
 def row(memory: str, runs: list[Run]) -> tuple[object, ...]:
-    """The last run's figures, and the times of all."""
+    """Return the last run's figures, and the times of all."""
     run = runs[-1]
     lows = [after for before, after in itertools.pairwise(run.sizes) if after < before]
     bills = run.bills[:-PLANTED]
@@ -143,7 +143,7 @@ def row(memory: str, runs: list[Run]) -> tuple[object, ...]:
 
 
 async def runs(turns: int, count: int) -> tuple[list[Run], list[Run]]:
-    """Off and on, alternately, so that the machine's moods meet both."""
+    """Run with the memory off and on, in turns, so that the machine is as busy for both."""
     off, on = [], []
     for _ in range(count):
         off.append(await converse(turns, {}))

@@ -74,13 +74,13 @@ def cited(view: Sequence[Message]) -> list[tuple[str, str]]:
 def leads_back(
     ours: ContextCompressor, references: str, beside: str, tokens: int = GENEROUS
 ) -> bool:
-    """Whether all words beside a reference stand in what a reader gets for it."""
+    """Return whether a reader of the reference gets all words beside it."""
     read = (ours.read(each, session_id="s", tokens=tokens) for each in references.split())
     return words(quoted(beside)) <= words("\n".join(read))
 
 
 def away(ours: ContextCompressor, references: str) -> str:
-    """References to other messages of the same segments."""
+    """Return references to other messages of the same segments."""
     entries = ours.store.open("default", "s").entries
     others = []
     for segment, place in re.findall(r"s(\d+)\.(\d+)(?:-\d+)?", references):
@@ -90,12 +90,12 @@ def away(ours: ContextCompressor, references: str) -> str:
 
 
 def quoted(beside: str) -> str:
-    """The words beside a reference without labels, sizes and gaps; a gap may cut a word."""
+    """Return the words beside a reference, without labels, sizes and gaps."""
     return GAP.sub(" ", LABEL.sub(" ", beside))
 
 
 def words(text: str) -> set[str]:
-    """The words of a text, without the escapes of JSON."""
+    """Return the words of a text, without the escapes of JSON."""
     return set(re.findall(r"\w+", re.sub(r"\\+[nrt]", " ", text).casefold()))
 
 

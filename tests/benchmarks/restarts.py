@@ -26,7 +26,7 @@ from praison_compressor.messages import text_of
 from praison_compressor.testing import Asked, LocalProvider, Worker
 from tests.benchmarks.common import hush, options, show
 from tests.helpers import hosting
-from tests.helpers.restarting import KEPT, SESSION, Numbered, Running, program
+from tests.helpers.restarting import KEPT, SESSION, Running, numbered, program
 from tests.helpers.talks import archived
 
 WINDOW = 12_000
@@ -129,7 +129,7 @@ def ran(kind: tuple[str, str, str], kills: int) -> tuple[object, ...]:
     """Return the values of `COLUMNS` for one kind of program."""
     start, calls = time.perf_counter(), []
     for count in (0, kills):
-        worker = Worker(1, arguments=Numbered(), answer=_answer)
+        worker = Worker(1, arguments=numbered(), answer=_answer)
         with hosting.by_itself(worker, WINDOW) as provider:
             life = live(provider, kind, count, 2 * kills)
             calls.append(len(provider.for_model("aux")))

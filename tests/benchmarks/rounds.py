@@ -37,7 +37,7 @@ ROUNDS = 9
 
 
 def planted_files() -> dict[str, str]:
-    """Path -> the last thing done to it, all in round 1."""
+    """Map each path to its last change, all in round 1."""
     return {
         f"src/{action}/module_{number:02d}.py": action
         for action in ACTIONS
@@ -58,7 +58,7 @@ def _touch(path: str, action: str) -> list[Message]:
 
 
 def session(rounds: int) -> list[Message]:
-    """The whole session up to that round; each round ends with a user message."""
+    """Return the session up to a round; each round ends with a user message."""
     messages: list[Message] = [{"role": "system", "content": "You are a coding agent."}]
     messages.append({"role": "user", "content": "Port the billing service to the new framework."})
     for text in CONSTRAINTS:
@@ -77,7 +77,7 @@ def session(rounds: int) -> list[Message]:
 
 
 def score(view: list[Message]) -> tuple[int, int]:
-    """How many constraints and files of round 1 the view still holds."""
+    """Count the constraints and files of round 1 in the view."""
     text = "\n".join(text_of(message) for message in view)
     flat = " ".join(text.split())
     constraints = sum(words in flat for words in CONSTRAINTS)
@@ -94,12 +94,12 @@ def _names(line: str, path: str) -> bool:
 
 
 async def oracle(messages: list[Message]) -> str:
-    """A model that writes prose and keeps no list: what is certain is the audit's to add."""
+    """Write prose that lists nothing."""
     return "## Done\nThe port goes on as planned; the steps so far need no change."
 
 
 def play(model_in: Callable[[int], Any]) -> tuple[list[CompressResult], ContextCompressor]:
-    """Nine rounds; `model_in(round)` is the summarizer of that round, None for static."""
+    """Play nine rounds; `model_in(round)` is the round's summarizer, None for static."""
     answering: list[Any] = [None]
 
     async def model(messages: list[Message]) -> str:
@@ -129,7 +129,7 @@ SETTINGS: dict[str, Callable[[int], Any]] = {
 
 
 def rows() -> Iterator[tuple[object, ...]]:
-    """Every round of every setting."""
+    """Yield every round of every setting."""
     for name, model_in in SETTINGS.items():
         for number, result in enumerate(play(model_in)[0], 1):
             constraints, files = score(result.messages)

@@ -35,7 +35,7 @@ COMMON = "the file test error function return value module build and run with co
 
 
 def conversation(number: int, start: int = 0, count: int = MESSAGES) -> list[Message]:
-    """Messages of a size and vocabulary like an agent's, no two alike."""
+    """Return messages of an agent's size and vocabulary, no two alike."""
     texts = _texts()
     return [
         {
@@ -48,7 +48,7 @@ def conversation(number: int, start: int = 0, count: int = MESSAGES) -> list[Mes
 
 
 def tail(number: int) -> list[Message]:
-    """What stands behind the last segment."""
+    """Return the messages behind the last segment."""
     return conversation(number, MESSAGES, TAIL)
 
 
@@ -64,7 +64,7 @@ def _texts() -> list[str]:
 
 
 def fill(url: str, sessions: int) -> int:
-    """Commit so many sessions; the bytes of their transcripts."""
+    """Commit sessions; return the bytes of their transcripts."""
     store, size = open_store(url), 0
     for number in range(sessions):
         messages = conversation(number)
@@ -89,7 +89,7 @@ class Probe:
         self._store.check()
 
     def once(self) -> None:
-        """Every operation on one session that this process has not read."""
+        """Time every operation on one session that this process has not read."""
         number = self._chance.randrange(self.sessions)
         store, name = self._store, f"s{number}"
         session = self._timed("open", lambda: store.open(NAMESPACE, name))
@@ -114,7 +114,7 @@ class Probe:
 
 
 def size_of(url: str) -> int:
-    """Bytes that the store takes on the disk."""
+    """Return the bytes that the store takes on the disk."""
     parsed = parse(url)
     if parsed.get_backend_name() == "sqlite":
         file = Path(str(parsed.database))
@@ -128,7 +128,7 @@ def size_of(url: str) -> int:
 
 
 def growth(new_url: Callable[[], str], sizes: tuple[int, int]) -> Iterator[tuple[object, ...]]:
-    """The times at both sizes, taken in turns so that the machine is as busy for both."""
+    """Yield the times at both sizes, taken in turns: the machine is as busy for both."""
     urls = [new_url() for _ in sizes]
     filled = [fill(url, size) for url, size in zip(urls, sizes, strict=True)]
     stored = size_of(urls[1]) / filled[1]

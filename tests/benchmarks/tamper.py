@@ -30,7 +30,7 @@ COLUMNS = {
 
 
 def fill(store: SqlStore) -> None:
-    """Two sessions, one a fork of the other, and what stands beside their segments."""
+    """Commit two sessions, one a fork of the other."""
     session = committed(store, "s", talk(8, "alpha"), talk(8, "beta"))
     store.keep(session, (*talk(2, "head"), 0, 1, *talk(4, "tail")))
     fork = store.open(NAMESPACE, "f", "s")
@@ -39,7 +39,7 @@ def fill(store: SqlStore) -> None:
 
 
 def tamper(url: str, every: int) -> tuple[Counter[str], list[str]]:
-    """How many bits were flipped in each part, and which of them `verify` did not name."""
+    """Flip bits; count them by part, and list those that `verify` did not name."""
     store, engine = open_store(url), create_engine(parse(url))
     fill(store)
     chance = random.Random(1)
@@ -73,7 +73,7 @@ def _write(engine: Engine, table: str, column: str, key: int, value: Any) -> Non
 
 
 def flipped(value: Any, place: int, chance: random.Random) -> Any:
-    """The value with one bit of one byte changed; text stays text."""
+    """Return the value with one bit of one byte changed; text stays text."""
     if isinstance(value, str):
         return (
             value[:place] + chr(ord(value[place]) ^ 1 << chance.randrange(5)) + value[place + 1 :]

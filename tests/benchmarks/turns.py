@@ -1,6 +1,7 @@
 """Replay recorded coding sessions as turns of a real agent, without and with `keep_tool_steps`.
 
     python -m tests.benchmarks.turns --corpus FILE [--least 10000] [--path P] [--window 128000]
+    python -m tests.benchmarks.turns --script [--path P]
 
 Each recorded session of at least `--least` tokens with calls in two turns or more is replayed:
 model and tool return what was recorded. Columns: the share of earlier turns' results (of 200
@@ -8,7 +9,8 @@ characters or more) that a turn's first request holds word for word; calls that 
 turn's call, and for how many of them the request holds the earlier result; input tokens, uncached
 ones, calls of the summarizer, refused requests, the price at three lists. "fitting" sessions never
 reach the trigger, "longer" ones do; "short questions" is a conversation of independent questions
-with one large result each.
+with one large result each. `--script` is ten turns of eight calls, each of which needs a reading of
+the turn before, found in view or by recall.
 """
 
 from __future__ import annotations
@@ -29,6 +31,7 @@ from praison_compressor.testing import Asked, Call, Reply
 from praison_compressor.tokens.models import cached_input_price, input_price
 from tests.benchmarks.common import faults, hush, options, recorded, show, words
 from tests.helpers import hosting
+from tests.praisonai.test_steps_over_turns import CALLS, TURNS, Surveyor, detail, measure
 
 LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
 PRICED = ("gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro")
@@ -212,10 +215,34 @@ def rows(given: Any) -> Iterator[Sequence[object]]:
         yield ()
 
 
+def scripted(path: str, mode: str, window: int) -> tuple[object, ...]:
+    """Return what ten turns of eight calls found of the turn before."""
+    one_round = path == hosting.OPENAI and "stream" in mode  # the host runs no second one
+    model = Surveyor(CALLS if one_round else 1)
+    with hosting.by_itself(model, window) as provider:
+        ours = hosting.context(provider, context_window=window)
+        made = hosting.agent(provider, path, ours, tools=[measure], execution=LONG)
+        for n in range(TURNS + 1):
+            hosting.MODES[mode](
+                made, [f"Turn {n}: measure all, name reading {n % CALLS} of before."]
+            )
+        bad, summaries = sum(faults(hosting.of_agent(provider))), len(provider.for_model("aux"))
+    wanted = [detail(n - 1, n % CALLS) for n in range(1, TURNS + 1)]
+    found = sum(one == other for one, other in zip(model.found, wanted, strict=True))
+    return (path, mode, window, f"{found} of {TURNS}", bad, summaries)
+
+
 def main() -> None:
-    given = options(__doc__, corpus=Path, least=10_000, path=hosting.EVERY_PATH, window=128_000)
+    chosen: dict[str, Any] = {"path": hosting.EVERY_PATH, "window": 128_000, "script": False}
+    given = options(__doc__, corpus=Path, least=10_000, **chosen)
     hush()
-    show("turns of recorded sessions", COLUMNS, rows(given))
+    if not given.script:
+        show("turns of recorded sessions", COLUMNS, rows(given))
+        return
+    paths = [given.path] if given.path else hosting.EVERY_PATH
+    cells = itertools.product(paths, hosting.MODES, (8_000, 64_000))
+    columns = ("path", "mode", "window", "readings found", "refused", "summaries")
+    show("ten turns of eight calls", columns, (scripted(*cell) for cell in cells))
 
 
 if __name__ == "__main__":

@@ -31,10 +31,9 @@ WORDS = "the parser reads each line and the writer keeps its order "
 
 @contextmanager
 def at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvider) -> Iterator:
-    """A host that finds the provider in its environment and nothing of this machine."""
+    """Give the host the provider in its environment, and nothing of this machine."""
     monkeypatch.setenv("HOME", str(tmp_path))
-    # Each would lead to this machine's user: our data, and the sessions of the host, which
-    # remembers the first home that it saw.
+    # Each would lead to this machine's user; the host remembers the first home that it saw.
     monkeypatch.delenv("XDG_DATA_HOME", raising=False)
     monkeypatch.setenv("PRAISONAI_HOME", str(tmp_path / "praisonai"))
     monkeypatch.chdir(tmp_path)
@@ -90,7 +89,7 @@ def by_itself(
 
 
 def agent(provider: LocalProvider, path: str, context: Any = None, **more: Any) -> Agent:
-    """An agent on one of the host's client paths."""
+    """Return an agent on one of the host's client paths."""
     local = {"base_url": provider.base_url, "api_key": "sk-litellm"}
     where: dict[str, Any] = {
         OPENAI: {"llm": "gpt-4o-mini"},
@@ -104,7 +103,7 @@ def agent(provider: LocalProvider, path: str, context: Any = None, **more: Any) 
 
 
 def context(provider: LocalProvider, **options: Any) -> CompressorContext:
-    """Our options: the provider's window, and its model `aux` as the summarizer."""
+    """Return our options: the provider's window, its model `aux` as the summarizer."""
     given = {
         "context_window": WINDOW,
         "auxiliary_model": "aux",
@@ -115,7 +114,7 @@ def context(provider: LocalProvider, **options: Any) -> CompressorContext:
 
 
 def turn(number: int, words: int = 28) -> str:
-    """A user's words, each turn's own."""
+    """Return a user's words, each turn's own."""
     return f"Turn {number}: look after ledger L-{number:03d}. " + WORDS * words
 
 
@@ -134,7 +133,7 @@ def look_up(topic: str, part: int) -> str:
 
 
 def numbered(tool: str, nth: int) -> dict[str, Any]:
-    """Arguments that differ in each call: the host stops an agent that repeats itself."""
+    """Return arguments of the nth call: the host stops an agent that repeats itself."""
     if tool == SEARCH:
         return {"query": f"END-{nth}"}
     if tool == READ:
@@ -146,12 +145,12 @@ Mode = Callable[[Agent, Sequence[str]], list[Any]]
 
 
 def chat(made: Agent, prompts: Sequence[str]) -> list[Any]:
-    """All prompts through `chat`."""
+    """Send all prompts through `chat`."""
     return [made.chat(prompt) for prompt in prompts]
 
 
 def achat(made: Agent, prompts: Sequence[str], name: str = "achat") -> list[Any]:
-    """All prompts through `achat`, or another coroutine of the agent, on one loop."""
+    """Send all prompts through a coroutine of the agent, on one loop."""
 
     async def run() -> list[Any]:
         return [await getattr(made, name)(prompt) for prompt in prompts]
@@ -160,17 +159,17 @@ def achat(made: Agent, prompts: Sequence[str], name: str = "achat") -> list[Any]
 
 
 def stream(made: Agent, prompts: Sequence[str]) -> list[Any]:
-    """All prompts through `start(stream=True)`, every chunk read."""
+    """Send all prompts through `start(stream=True)`; read every chunk."""
     return ["".join(made.start(prompt, stream=True)) for prompt in prompts]
 
 
 def iter_stream(made: Agent, prompts: Sequence[str]) -> list[Any]:
-    """All prompts through `iter_stream`."""
+    """Send all prompts through `iter_stream`."""
     return ["".join(made.iter_stream(prompt)) for prompt in prompts]
 
 
 def chat_in_a_loop(made: Agent, prompts: Sequence[str]) -> list[Any]:
-    """All prompts through `chat`, called on a running event loop."""
+    """Send all prompts through `chat`, called on a running event loop."""
 
     async def run() -> list[Any]:
         return chat(made, prompts)
@@ -190,30 +189,30 @@ MODES: dict[str, Mode] = {
 
 
 def cells(paths: Sequence[str]) -> list[tuple[str, str]]:
-    """Every path with every mode."""
+    """Return every path with every mode."""
     return [(path, mode) for path in paths for mode in MODES]
 
 
 def of_agent(provider: LocalProvider) -> list[Any]:
-    """The agent's own requests, without those to the summarizer."""
+    """Return the agent's own requests, without the summarizer's."""
     return [record for record in provider.requests if record.model != "aux"]
 
 
 def without_system(messages: Sequence[Any]) -> bytes:
-    """The messages' bytes, system prompts left out: the host rewrites those every turn."""
+    """Return the messages' bytes without system prompts: the host rewrites those."""
     said = [m for m in messages if m.get("role") not in ("system", "developer")]
     return b"\n".join(json.dumps(m, sort_keys=True).encode() for m in said)
 
 
 def reused(before: Any, after: Any) -> float:
-    """Share of a request's bytes with which the next one begins."""
+    """Return the share of a request's bytes with which the next one begins."""
     one, two = without_system(before.messages), without_system(after.messages)
     same = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), len(one))
     return min(same, len(two)) / max(1, len(one))
 
 
 def is_dropped(before: Any, after: Any) -> bool:
-    """Whether a tool loop has ended between two requests: the host does not send it again."""
+    """Return whether a tool loop ended between two requests: the host drops it."""
     if before.messages[-1]["role"] != "tool" or after.messages[-1]["role"] != "user":
         return False
     return before.messages[-1] not in after.messages
@@ -235,6 +234,6 @@ def prefix_shares(requests: Sequence[Any]) -> list[float]:
 
 
 def summaries_in(record: Any) -> list[str]:
-    """Return the summaries that a request carries: they change with a compression alone."""
+    """Return the summaries and masks of a request: they change with a compression alone."""
     texts = (str(message.get("content")) for message in record.messages)
-    return [text for text in texts if "<conversation-summary>" in text]
+    return [text for text in texts if "<conversation-summary>" in text or "[masked] " in text]

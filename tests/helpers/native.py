@@ -115,7 +115,7 @@ FAULTS = ("drop", "double", "split", "say", "shuffle", "twin", "id", "name", "in
 
 
 def _spoilt(message: Message, fault: str) -> list[Message]:
-    """What a faulty host makes of one message."""
+    """Return the messages that a faulty host makes of one."""
     said = message["content"]
     blocks = [text(said)] if isinstance(said, str) else said
     hurry = {"role": "user", "content": "Hurry up."}

@@ -33,7 +33,7 @@ goes on until it is cancelled."""
 _CLIENT_EVENTS: dict[str, tuple[str, Any]] = {
     "session.update": ("update", None),
     "conversation.item.create": ("create", wire.ConversationItemCreateEvent),
-    "conversation.item.delete": ("delete_asked", wire.ConversationItemDeleteEvent),
+    "conversation.item.delete": ("delete", wire.ConversationItemDeleteEvent),
     "conversation.item.truncate": ("truncate", wire.ConversationItemTruncateEvent),
     "input_audio_buffer.append": ("append", wire.InputAudioBufferAppendEvent),
     "input_audio_buffer.commit": ("commit", wire.InputAudioBufferCommitEvent),
@@ -72,8 +72,8 @@ class Kept:
     def words(self) -> str:
         """Words that a model reads or hears."""
         parts = [part.get("text", "") for part in self.item.get("content", ())]
-        told = [str(self.item.get(key, "")) for key in ("name", "arguments", "output")]
-        return " ".join(text for text in [*parts, self.spoken, *told] if text)
+        called = [str(self.item.get(key, "")) for key in ("name", "arguments", "output")]
+        return " ".join(text for text in [*parts, self.spoken, *called] if text)
 
     @property
     def tokens(self) -> int:
@@ -99,12 +99,10 @@ class RealtimeServer:
         *,
         delta_seconds: float = 0.0,
         transcribes: bool = True,
-        transcript_seconds: float = 0.002,
     ) -> None:
         self.model = model
         self.delta_seconds = delta_seconds
         self.transcribes = transcribes
-        self.transcript_seconds = transcript_seconds
         self.refusals: list[str] = []
         self.bills: list[int] = []
         """Tokens that each response read."""
@@ -210,12 +208,8 @@ class Connection:
             await getattr(self, f"_{_CLIENT_EVENTS[kind][0]}")(event)
         except Refusal as refusal:
             self.server.refusals.append(f"{kind}: {refusal.code}: {refusal}")
-            error = {
-                "type": "invalid_request_error",
-                "code": refusal.code,
-                "message": str(refusal),
-                "event_id": event.get("event_id"),
-            }
+            error = {"type": "invalid_request_error", "code": refusal.code}
+            error |= {"message": str(refusal), "event_id": event.get("event_id")}
             await self.send("error", error=error)
 
     def end(self) -> None:
@@ -233,7 +227,7 @@ class Connection:
             raise Refusal("invalid_value", f"unknown event {kind!r}")
         if self.server.refuse_next.get(kind, 0) > 0:
             self.server.refuse_next[kind] -= 1
-            raise Refusal("server_error", "told to refuse it")
+            raise Refusal("server_error", "refused as asked")
         _, shape = _CLIENT_EVENTS[kind]
         if shape is not None:
             try:
@@ -295,7 +289,7 @@ class Connection:
         if shown["status"] != "in_progress":
             await self.send("conversation.item.done", previous_item_id=previous, item=shown)
 
-    async def _delete_asked(self, event: Event) -> None:
+    async def _delete(self, event: Event) -> None:
         await self.delete(event["item_id"])
 
     async def delete(self, item_id: str) -> None:
@@ -319,12 +313,8 @@ class Connection:
         kept.audio_ms = event["audio_end_ms"]
         kept.spoken = " ".join(words[: event["audio_end_ms"] // MS_PER_WORD])
         kept.item["content"] = [{"type": "output_audio", "transcript": None}]
-        await self.send(
-            "conversation.item.truncated",
-            item_id=kept.id,
-            content_index=0,
-            audio_end_ms=event["audio_end_ms"],
-        )
+        shown = {"item_id": kept.id, "content_index": 0, "audio_end_ms": event["audio_end_ms"]}
+        await self.send("conversation.item.truncated", **shown)
 
     # ------------------------------------------------------------ the user's speech
 
@@ -350,7 +340,7 @@ class Connection:
 
     async def _transcribe(self, item_id: str, text: str) -> None:
         """Send the transcript later, as real servers do."""
-        await asyncio.sleep(self.server.transcript_seconds)
+        await asyncio.sleep(0.002)
         usage = {"type": "duration", "seconds": 1.0}
         kind = "conversation.item.input_audio_transcription.completed"
         await self.send(kind, item_id=item_id, content_index=0, transcript=text, usage=usage)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import multiprocessing
 import os
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from typing import Any
@@ -13,6 +15,7 @@ from praisonaiagents import Agent, MemoryConfig
 
 from praison_compressor.testing import LocalProvider
 from tests.helpers import hosting
+from tests.helpers.processes import begun
 
 SESSION = "desk"
 HOST, HISTORY, OPTION = KEPT = ("host's session", "host's history", "session_id=")
@@ -56,11 +59,9 @@ def program(provider: LocalProvider, *given: Any, **more: Any) -> Program:
 class Running:
     """One run of a program, until it is killed."""
 
-    def __init__(self, ran: Program, method: str = "fork") -> None:
+    def __init__(self, ran: Program, method: str = "forkserver") -> None:
         self.asks, theirs = multiprocessing.Pipe()
-        target, context = ran.serve, multiprocessing.get_context(method)
-        self.process = context.Process(target=target, args=(theirs,), daemon=True)  # type: ignore[attr-defined]
-        self.process.start()
+        self.process = begun(ran.serve, theirs, method=method)
         theirs.close()
 
     def ask(self, prompt: str, patience: float = 60) -> str | None:
@@ -74,13 +75,7 @@ class Running:
         self.process.join()
 
 
-class Numbered:
-    """Arguments of tool calls, each different from all before it."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def __call__(self, tool: str, nth: int) -> dict[str, Any]:
-        """Return the arguments of the next call."""
-        self.count += 1
-        return hosting.numbered(tool, self.count)
+def numbered() -> Callable[[str, int], dict[str, Any]]:
+    """Return arguments of tool calls, each different from all before it."""
+    numbers = itertools.count(1)
+    return lambda tool, nth: hosting.numbered(tool, next(numbers))

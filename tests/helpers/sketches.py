@@ -15,7 +15,7 @@ from tests.helpers.transcripts import call
 
 
 def written(sketch: str) -> tuple[list[Message], list[int]]:
-    """Messages and their tokens: `s10 u20 a30 c5 r100` is system, user, assistant, call, result."""
+    """Return messages and tokens: `s10 u20 a30 c5 r9` is system, user, assistant, call, result."""
     messages: list[Message] = []
     for number, word in enumerate(sketch.split()):
         kind = word[0]
@@ -31,7 +31,7 @@ def written(sketch: str) -> tuple[list[Message], list[int]]:
 
 
 def laid(sketch: str, *segments: tuple[int, int, int], head: int = 0) -> View:
-    """The view of a sketch; a segment is (start, end, tokens), of one message it is a mask."""
+    """Return a sketch's view; a segment is (start, end, tokens), of one message a mask."""
     messages, tokens = written(sketch)
     digests = [digest(message) for message in messages]
     recorded = [
@@ -49,14 +49,14 @@ def laid(sketch: str, *segments: tuple[int, int, int], head: int = 0) -> View:
 
 
 def budget(limit: int, trigger: int, target: int, **numbers: object) -> Budget:
-    """A budget in which only what is named is more than nothing."""
+    """Return a budget whose other numbers are 0."""
     nothing = {"tail": 0, "head": 0, "prose": 100, "quotes": 0, "most_quotes": 0}
     nothing |= {"fold": 1_000_000, "min_gain": 0}
     return Budget(limit, trigger, target, **{**nothing, **numbers})  # type: ignore[arg-type]
 
 
 class Sizes:
-    """What a plan measures, by numbers that a test writes down."""
+    """The measures of a plan, by numbers that a test gives."""
 
     def __init__(self, masks: Mapping[int, int] | None = None, quotes: int = 10**6) -> None:
         self._masks = masks or {}
@@ -73,13 +73,13 @@ class Sizes:
 
 
 def planned(view: View, given: Budget, **options: Any) -> Plan | None:
-    """The plan, or None; `masks` and `quotes` are what is measured, the rest are its options."""
+    """Return the plan or None; `masks` and `quotes` are measures, the rest options."""
     sizes = Sizes(options.pop("masks", None), options.pop("quotes", 10**6))
     return plan(view, given, sizes, **options)
 
 
 def found(view: View, given: Budget, **options: Any) -> Plan:
-    """The plan, which must be one."""
+    """Return the plan, which must be one."""
     made = planned(view, given, **options)
     assert made is not None
     return made

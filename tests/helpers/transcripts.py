@@ -9,20 +9,19 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from praison_compressor.messages import ToolCall
 from tests.hostile.generating import broken, valid
 
 Message = dict[str, Any]
 
 
 def call(id: str, name: str = "read_file", **arguments: Any) -> Message:
-    """One tool call."""
+    """Return a tool call."""
     function = {"name": name, "arguments": json.dumps(arguments)}
     return {"id": id, "type": "function", "function": function}
 
 
 def step(id: str, result: str, name: str = "read_file", **arguments: Any) -> list[Message]:
-    """An assistant message with one call, and its result."""
+    """Return an assistant message with one call, and its result."""
     return [
         {"role": "assistant", "content": None, "tool_calls": [call(id, name, **arguments)]},
         {"role": "tool", "tool_call_id": id, "content": result},
@@ -30,7 +29,7 @@ def step(id: str, result: str, name: str = "read_file", **arguments: Any) -> lis
 
 
 def session(turns: int, steps: int = 3, words: int = 60) -> list[Message]:
-    """A coding session; turn t plants the fact `V-t` by the user and `END-t-k` by each tool."""
+    """Return a coding session; turn t has `V-t` by the user, `END-t-k` by each tool."""
     messages: list[Message] = [{"role": "system", "content": "You are a coding agent."}]
     for t in range(turns):
         task = f"Now look after module {t}. Its port must stay V-{t:04d}. "
@@ -58,15 +57,10 @@ def _by_chance(make: Callable[..., list[Message]], turns: int) -> st.SearchStrat
 
 
 def transcripts(max_turns: int = 8) -> st.SearchStrategy[list[Message]]:
-    """A valid transcript that ends where a request is made: with a user message or results."""
+    """Generate a valid transcript that ends with a user message or results."""
     return _by_chance(valid, max_turns)
 
 
 def broken_transcripts() -> st.SearchStrategy[list[Message]]:
-    """A transcript as faulty hosts make them: results lost, doubled, moved, contents missing."""
+    """Generate a faulty transcript: results lost, doubled, moved, contents missing."""
     return _by_chance(broken, 5)
-
-
-def facts_call(name: str, /, **arguments: Any) -> ToolCall:
-    """A call with these arguments, as it is read."""
-    return ToolCall("c", name, json.dumps(arguments))

@@ -41,7 +41,7 @@ def test_a_quiet_turn_asks_once(sql_store: SqlStore, statements: list[str]) -> N
     """An unchanged session is opened with one query, from memory."""
     session = committed(sql_store, "s", talk(5))
     statements.clear()
-    assert sql_store.open(NAMESPACE, "s") is session
+    assert sql_store.open(NAMESPACE, "s") == session
     assert [s for s in statements if s.startswith("SELECT")] == [statements[-1]]
 
 

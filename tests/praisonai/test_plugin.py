@@ -18,6 +18,7 @@ from praison_compressor import CompressorConfig
 from praison_compressor.cli.doctor import CHECKS
 from praison_compressor.praisonai import plugin
 from praison_compressor.testing import LocalProvider, Recorded, Worker
+from tests.helpers.processes import python
 
 ROOT = Path(__file__).parents[2]
 NAME = "praison-compressor"
@@ -63,15 +64,7 @@ def called(folder: Path, *words: str, **environment: str) -> subprocess.Complete
     """A process of its own, for the host loads plugins once in a process."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))}
     variables = {"PYTHONPATH": paths(folder), "HOME": str(folder), "OPENAI_API_KEY": "sk"}
-    return subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env={**kept, **variables, **environment},
-        capture_output=True,
-        text=True,
-        timeout=600,  # what hangs ends; a busy machine imports litellm in a minute
-        check=False,
-    )
+    return python(*words, folder=folder, environment={**kept, **variables, **environment})
 
 
 def heard(folder: Path, script: str, **environment: str) -> Any:

@@ -32,8 +32,8 @@ from tests.helpers.restarting import (
     HOST,
     OPTION,
     SESSION,
-    Numbered,
     Running,
+    numbered,
     program,
 )
 
@@ -77,7 +77,7 @@ def test_a_restart_costs_nothing(host: LocalProvider, path: str, mode: str, kept
 
     It is compared with the last turn's first request: some paths drop a turn's tool calls.
     """
-    host.answer_with(Worker(1, arguments=Numbered(), answer="Noted. " * 12))
+    host.answer_with(Worker(1, arguments=numbered(), answer="Noted. " * 12))
     host.set_window(WIDE)
     ran = program(host, path, mode, kept, window=WIDE)
     running = Running(ran)

@@ -46,7 +46,9 @@ def measure(place: str, number: int, nth: int) -> str:
 class Surveyor:
     """A model that makes eight calls in a turn, and needs one reading of the turn before."""
 
-    def __init__(self) -> None:
+    def __init__(self, at_once: int = 1) -> None:
+        self.at_once = at_once
+        """Calls in a round."""
         self.found: list[str] = []
 
     def __call__(self, asked: Asked) -> Reply:
@@ -55,27 +57,20 @@ class Surveyor:
         if number and not done and len(self.found) < number:
             wanted = f"G-{number - 1}-{number % CALLS}"
             seen = re.search(rf"{wanted} reads (\w+)", asked.text)
-            if seen:
-                self.found.append(seen[1])
-            elif SEARCH in [tool["function"]["name"] for tool in asked.tools]:
-                if (
-                    text_of(asked.messages[-1]).count(wanted)
-                    and asked.messages[-1]["role"] == "tool"
-                ):
-                    self.found.append("not found")
-                else:
-                    return Reply(calls=(Call(SEARCH, {"query": wanted}),))
-        if done < CALLS:
-            given = {"place": f"p{done}", "number": number, "nth": done}
-            return Reply(calls=(Call("measure", given, id=f"call_{number}_{done}"),))
-        return Reply(f"Measured {number}. " + "Noted. " * 10)
+            last, names = asked.messages[-1], [t["function"]["name"] for t in asked.tools]
+            if seen is None and SEARCH in names and last["role"] != "tool":
+                return Reply(calls=(Call(SEARCH, {"query": wanted}),))
+            self.found.append(seen[1] if seen else "not found")
+        coming = range(done, min(done + self.at_once, CALLS))
+        given = [{"place": f"p{n}", "number": number, "nth": n} for n in coming]
+        calls = [Call("measure", each, id=f"call_{number}_{each['nth']}") for each in given]
+        return (
+            Reply(calls=tuple(calls)) if calls else Reply(f"Measured {number}. " + "Noted. " * 10)
+        )
 
     def _done(self, asked: Asked, number: int) -> int:
-        ids = [str(m.get("tool_call_id")) for m in asked.messages if m.get("role") == "tool"]
-        return max(
-            (int(i.rpartition("_")[2]) + 1 for i in ids if i.startswith(f"call_{number}_")),
-            default=0,
-        )
+        ids = re.findall(rf"call_{number}_(\d+)", str(asked.messages))
+        return max(map(int, ids), default=-1) + 1
 
 
 @pytest.mark.parametrize("window", [8_000, 64_000])

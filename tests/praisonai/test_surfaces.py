@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from praison_compressor import install
 from praison_compressor.praisonai import seams
 from praison_compressor.testing import LocalProvider
 from tests.helpers.hosting import OPENAI, agent, chat, context, turn
+from tests.helpers.processes import python
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,14 +49,8 @@ def test_the_terminals_compaction_is_ours(host: LocalProvider, tmp_path: Path) -
     (tmp_path / ".praisonai").mkdir()
     plugin = {"plugins": {"praison-compressor": {"context_window": 6_000}}}
     (tmp_path / ".praisonai" / "config.yaml").write_text(json.dumps(plugin))
-    done = subprocess.run(
-        [sys.executable, "-c", TERMINAL],
-        env={**os.environ, "PYTHONPATH": str(ROOT), "PRAISONAI_PLUGINS": "praison-compressor"},
-        capture_output=True,
-        text=True,
-        timeout=600,
-        check=False,
-    )
+    more = {"PYTHONPATH": str(ROOT), "PRAISONAI_PLUGINS": "praison-compressor"}
+    done = python("-c", TERMINAL, folder=tmp_path, environment={**os.environ, **more})
     assert done.returncode == 0, done.stderr
     answer, typed, history = json.loads(done.stdout.strip().splitlines()[-1])
     assert "Noted." in answer

@@ -7,17 +7,28 @@ import os
 import re
 import runpy
 import shutil
+import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import httpx
 import pytest
 
 from praison_compressor import CompressorConfig
+from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Summarizer, Worker
 from tests.helpers.hosting import at_home
+from tests.helpers.processes import python
+from tests.helpers.stores import Postgres
+
+pytest_plugins = ["tests.helpers.stores"]
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 WINDOW = 6_000
@@ -197,7 +208,7 @@ def test_an_example_that_is_called_wrongly_says_how_it_is_called(
 
 
 def test_the_recall_example_reads_the_original_back(capsys: pytest.CaptureFixture[str]) -> None:
-    """What the summary stands for comes back word for word, by the reference that search gave."""
+    """A summarized message comes back word for word by the reference that search gave."""
     original = example("recall_tool").main()
     assert "Day 23: the Marigold, with a broken mast, 14 crates of tea." in original
     assert "search says" in capsys.readouterr().out
@@ -240,6 +251,84 @@ def test_a_loop_of_ones_own_keeps_what_was_never_compressed(
     assert (again, again[1]["content"]) == (first.messages, "What do these tell?")
 
 
+# ---------------------------------------------------------------- the web service
+
+SERVICE_WINDOW = 4_000
+SESSION = "shop-1"
+CALLERS = 4
+
+
+@contextmanager
+def service(database: str, provider: LocalProvider, log: Path) -> Iterator[str]:
+    """The service with two workers; yields its address."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    environment = environment_of(provider) | {
+        "DATABASE_URL": database,
+        "CONTEXT_WINDOW": str(SERVICE_WINDOW),
+        "SUMMARY_MODEL": "openai/aux",
+    }
+    command = [sys.executable, "-m", "uvicorn", "--app-dir", str(EXAMPLES)]
+    command += ["fastapi_service:create_app", "--factory", "--workers", "2", "--port", str(port)]
+    with log.open("w") as out:
+        running = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
+        try:
+            address = f"http://127.0.0.1:{port}"
+            wait_for(address, running, log)
+            yield address
+        finally:
+            running.terminate()
+            running.wait(30)
+
+
+def wait_for(address: str, running: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 240
+    while running.poll() is None and time.monotonic() < deadline:
+        with suppress(httpx.HTTPError):
+            httpx.get(f"{address}/openapi.json").raise_for_status()
+            return
+        time.sleep(0.2)
+    raise AssertionError(log.read_text())
+
+
+def say(address: str, number: int) -> dict[str, Any]:
+    words = f"Delivery FACT-{100 + number}: " + "boxes of pears went to the cold room. " * 100
+    # A connection of its own for each turn: the worker that is free takes it.
+    done = httpx.post(f"{address}/sessions/{SESSION}", json={"text": words}, timeout=240)
+    assert done.status_code == 200, done.text
+    return dict(done.json())
+
+
+def test_workers_share_one_ledger_and_no_summary_is_paid_for_twice(
+    postgres: Postgres, tmp_path: Path
+) -> None:
+    """Two processes serve one session at once; each summary that was asked for is in the ledger."""
+    database = postgres.empty()
+    with LocalProvider(window=SERVICE_WINDOW, windows={"aux": 128_000}) as provider:
+        provider.route(is_summary, Summarizer(facts=r"FACT-\d+"))
+        provider.answer_with(lambda asked: Reply("Noted."))
+        with (
+            service(database, provider, tmp_path / "log.txt") as address,
+            ThreadPoolExecutor(CALLERS) as callers,
+        ):
+            turns = list(callers.map(lambda number: say(address, number), range(12)))
+        asked = [record for record in provider.requests if record.model == "aux"]
+        assert provider.refused == []
+    store = open_store(database)
+    entries = store.open("default", SESSION).entries
+    store.close()
+    written = [entry for entry in entries if entry.segment.method == "model"]
+
+    assert len({turn["worker"] for turn in turns}) == 2
+    assert turns[-1]["context_status"] == "summarized"
+    assert turns[-1]["tokens_of_all"] > 2 * SERVICE_WINDOW > turns[-1]["tokens"]
+    assert len(asked) == len(written) > 1
+    assert all("FACT-" in str(entry.segment.rendered) for entry in written)
+
+
+# ---------------------------------------------------------------- without Python
+
 RUN_WORKFLOW = """
 import json
 from praisonaiagents.workflows.yaml_parser import YAMLWorkflowParser
@@ -264,8 +353,7 @@ def test_the_yaml_example_needs_no_python(provider: LocalProvider, tmp_path: Pat
     environment = environment_of(provider)
     environment["PYTHONPATH"] = os.pathsep.join([str(site.parent), str(EXAMPLES.parent)])
     environment["HOME"] = str(tmp_path)
-    command = [sys.executable, "-c", RUN_WORKFLOW]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+    done = python("-c", RUN_WORKFLOW, folder=folder, environment=environment)
     assert done.returncode == 0, done.stderr
     status, kept, words = json.loads(done.stdout.strip().splitlines()[-1])
     assert (status, kept) == ("completed", 10_000)

@@ -29,7 +29,7 @@ def test_five_rounds_lose_no_constraint_and_no_file_of_the_first(setting):
 
 @pytest.mark.parametrize(("window", "turns"), [(20_000, 50), (64_000, 110)])
 def test_each_message_is_summarized_once(window, turns):
-    """The summarizer reads at most 1.15 tokens for each that its summaries stand for."""
+    """The summarizer reads at most 1.15 tokens for each token that its summaries replace."""
     messages = economy.session(turns, 300)
     ours = economy.measured("ours", economy.ours, messages, window)
     assert ours.removed > window

@@ -29,13 +29,8 @@ UPSTREAM = f"{PACKAGE}/docs/upstream/"
 def run(*command: object, cwd: Path, **environment: str) -> str:
     """Run a command; return its standard output."""
     known = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "PYTHONHOME")}
-    done = subprocess.run(
-        [str(part) for part in command],
-        cwd=cwd,
-        env={**known, **environment},
-        capture_output=True,
-        text=True,
-    )
+    words = [str(part) for part in command]
+    done = subprocess.run(words, cwd=cwd, env=known | environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -94,11 +89,8 @@ def test_the_wheel_works_in_an_environment_of_its_own(
     home = tmp_path / "venv"
     venv.create(home, with_pip=False, symlinks=True)
     python = home / "bin" / "python"
-    run(
-        *(sys.executable, "-m", "pip", "--python", python, "install", "--no-deps", "--no-index"),
-        *("--quiet", "--disable-pip-version-check", built[0]),
-        cwd=tmp_path,
-    )
+    quiet = ("--no-deps", "--no-index", "--quiet", "--disable-pip-version-check")
+    run(sys.executable, "-m", "pip", "--python", python, "install", *quiet, built[0], cwd=tmp_path)
     # After its own packages the environment finds those of this one, which has the package too.
     own = sysconfig.get_path("purelib", "posix_prefix", {"base": str(home)})
     paths = {"PYTHONPATH": os.pathsep.join([own, sysconfig.get_path("purelib")])}

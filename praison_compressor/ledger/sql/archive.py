@@ -9,6 +9,8 @@ import json
 import secrets
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import reduce
+from operator import or_
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Row, Table, delete, insert, select, text
@@ -277,33 +279,33 @@ class MessageArchive:
         if rows:
             self.execute(text(_INDEXING[self.is_sqlite, remove]), rows)
 
-    def holding(
+    def candidates(
         self,
         namespace: str,
         asked: Sequence[str],
         linked: Mapping[int, Sequence[int]] | None,
-        *,
-        every: bool,
-    ) -> dict[int, Message]:
-        """Return messages with all or any words, the newest of many.
+    ) -> Iterator[dict[int, Message]]:
+        """Yield messages with all words, then with any, the newest of many.
 
         `linked` limits the search to the messages of these entries; words of neighbours count as a
-        message's own, because a call and its result are one document. Without an index every
-        message in reach is returned.
+        message's own, because a call and its result are one document. Without an index all messages
+        in reach are yielded once.
         """
         if self.packer.encrypts:
-            everything = select(messages.c.key).where(messages.c.namespace == namespace)
-            keys = [key for keys in linked.values() for key in keys] if linked is not None else None
-            return self.get(self.execute(everything).scalars() if keys is None else keys)
-        if linked is not None:
-            held = self._with_each(asked, linked)
-            found = _near(held, linked, frozenset(asked)) if every else _most(held)
+            every = select(messages.c.key).where(messages.c.namespace == namespace)
+            within = None if linked is None else [key for keys in linked.values() for key in keys]
+            yield self.get(self.execute(every).scalars() if within is None else within)
+        elif linked is None:
+            for link in _LINKS[self.is_sqlite]:
+                values = {"namespace": namespace, "query": link.join(map(self._quoted, asked))}
+                query = text(_FINDING[self.is_sqlite])
+                yield self.get(self.execute(query, {**values, "limit": _RANKED}).scalars())
         else:
-            link = _LINKS[self.is_sqlite][every]
-            values = {"namespace": namespace, "query": link.join(map(self._quoted, asked))}
-            query = text(_FINDING[self.is_sqlite])
-            found = list(self.execute(query, {**values, "limit": _RANKED}).scalars())
-        return self.get(sorted(found, reverse=True)[:_RANKED])
+            held = self._with_each(asked, linked)
+            near = sorted(_near(held, linked, 2 ** len(asked) - 1), reverse=True)
+            yield self.get(near[:_RANKED])
+            most = sorted(held, key=lambda key: (-held[key].bit_count(), -key))
+            yield self.get(most[:_IN_PART])
 
     def _quoted(self, word: str) -> str:
         # Words are letters and digits only, so a quote cannot end early.
@@ -312,16 +314,17 @@ class MessageArchive:
 
     def _with_each(
         self, asked: Sequence[str], linked: Mapping[int, Sequence[int]]
-    ) -> dict[int, frozenset[str]]:
-        """Return the messages of these entries with any of the words, each with its words."""
+    ) -> dict[int, int]:
+        """Return the entries' messages with any word: key -> bits of its words."""
         among = {key for keys in linked.values() for key in keys}
-        query = text(_WITHIN[self.is_sqlite])
-        found: dict[int, frozenset[str]] = {}
-        for word in asked:
-            for first, last in _ranges(sorted(among)):
+        ranges, query = [*_ranges(sorted(among))], text(_WITHIN[self.is_sqlite])
+        found: dict[int, int] = {}
+        for place, word in enumerate(asked):
+            for first, last in ranges:
                 values = {"query": self._quoted(word), "first": first, "last": last}
-                for key in among.intersection(self.execute(query, values).scalars()):
-                    found[key] = found.get(key, frozenset()) | {word}
+                for key in self.execute(query, values).scalars():
+                    if key in among:
+                        found[key] = found.get(key, 0) | 1 << place
         return found
 
 
@@ -329,24 +332,23 @@ NEAR = 8
 """Messages before and after a message among which its call or its results are looked for."""
 
 
-def _most(held: Mapping[int, frozenset[str]]) -> list[int]:
-    """Return the messages with most words, the newest first."""
-    return sorted(held, key=lambda key: (-len(held[key]), -key))[:_IN_PART]
-
-
 def _near(
-    held: Mapping[int, frozenset[str]],
-    linked: Mapping[int, Sequence[int]],
-    asked: frozenset[str],
-) -> list[int]:
-    """Return the messages that have all words together with their neighbours."""
-    none, found = frozenset[str](), set()
+    held: Mapping[int, int], linked: Mapping[int, Sequence[int]], all_words: int
+) -> Iterator[int]:
+    """Yield the messages that have all words together with their neighbours."""
+    if reduce(or_, held.values(), 0) != all_words:
+        return
     for keys in linked.values():
-        for place, key in enumerate(keys):
-            near = keys[max(0, place - NEAR) : place + NEAR + 1] if key in held else ()
-            if none.union(*(held.get(each, none) for each in near)) == asked:
-                found.add(key)
-    return list(found)
+        places = [place for place, key in enumerate(keys) if key in held]
+        words = [held[keys[place]] for place in places]
+        first = last = 0
+        for place in places:
+            while places[first] < place - NEAR:
+                first += 1
+            while last < len(places) and places[last] <= place + NEAR:
+                last += 1
+            if reduce(or_, words[first:last]) == all_words:
+                yield keys[place]
 
 
 _RANKED = 400  # candidates of a search that are read and ranked
@@ -367,7 +369,7 @@ _FOUND = (
     "SELECT m.key FROM compressor_search f {join} JOIN compressor_messages m ON m.key = f.{key} "
     "WHERE m.namespace = :namespace AND {matches} ORDER BY m.key DESC LIMIT :limit"
 )
-_LINKS = {True: (" OR ", " AND "), False: (" | ", " & ")}
+_LINKS = {True: (" AND ", " OR "), False: (" & ", " | ")}
 _IN_RANGE = (
     "SELECT {key} FROM compressor_search f WHERE {matches} AND {key} BETWEEN :first AND :last"
 )

@@ -217,7 +217,7 @@ def erase_message(archive: MessageArchive, namespace: str, target: str) -> Erase
 def stored_message(
     archive: MessageArchive, namespace: str, target: str
 ) -> tuple[int | None, dict[int, Outline]]:
-    """Return a message's key in the archive, and the recorded transcripts that hold the message.
+    """Return a message's key, and the recorded transcripts that hold it.
 
     Raises:
         SessionNotFound: no archive or transcript of this namespace has the message.

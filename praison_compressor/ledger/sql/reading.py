@@ -246,7 +246,7 @@ def record(
 ) -> None:
     """Replace the recorded transcript of a session.
 
-    `keeps_tail`: messages that were appended behind as many messages stay.
+    `keeps_tail`: messages that were appended after this transcript stay.
     """
     lines = [str(i).encode() if isinstance(i, int) else dump(i) for i in recorded or ()]
     body = None if recorded is None else archive.packer.pack(b"\n".join(lines))
@@ -369,39 +369,42 @@ def search(
     wanted = words(" ".join(names(query)))[:ASKED]
     if not wanted:
         return []
-    row, linked = None, None
-    pool: dict[str, Message] = {}
-    keys: dict[str, int] = {}
-    places: dict[str, HitPlace] = {}
-    known: dict[int, HitPlace] = {}
+    row, linked, known = None, None, dict[int, HitPlace]()
     if session_id is not None:
         row = require(archive, namespace, session_id)
         scope = chain(archive, namespace, row.head)
         linked = archive.linked(entry.key for entry in scope)
         known = _places_in(archive, scope, linked)
-    if not archived_only:
-        for session, recorded in outlines(
-            archive, namespace=namespace, session_key=row and row.key
-        ):
-            for message in literals(recorded):
-                pool[digest := content_digest(message)] = message
-                places[digest] = (session.id, "", 0)
+    standing = {} if archived_only else _standing(archive, namespace, row)
+    pool = {digest: message for digest, (_, message) in standing.items()}
+    keys: dict[str, int] = {}
 
     def place_of(digest: str) -> HitPlace:
         if digest not in keys:
-            return places[digest]
+            return standing[digest][0], "", 0
         return known[keys[digest]] if known else _place_of(archive, keys[digest])
 
     found: list[Hit] = []
-    for every in (True, False):  # documents with any of the words only where none has all
+    for some in archive.candidates(namespace, wanted, linked):  # any word only where none has all
         named = {}
-        for key, message in sorted(archive.holding(namespace, wanted, linked, every=every).items()):
+        for key, message in sorted(some.items()):
             named[key] = content_digest(message)
             pool[named[key]], keys[named[key]] = message, key
         runs = [[named[key] for key in run if key in named] for run in (linked or {}).values()]
         found = hits(query, pool, limit, place_of, runs)
         if found and found[0].is_whole:
             break
+    return found
+
+
+def _standing(
+    archive: MessageArchive, namespace: str, row: Row[Any] | None
+) -> dict[str, tuple[str, Message]]:
+    """Return messages of recorded transcripts that no segment holds, with their session."""
+    found = {}
+    for session, recorded in outlines(archive, namespace=namespace, session_key=row and row.key):
+        for message in literals(recorded):
+            found[content_digest(message)] = session.id, message
     return found
 
 
