@@ -404,7 +404,7 @@ class ContextCompressor:
         """Return the result if the turn only adds to the last one and fits, else None."""
         known = self.sessions.of(request.key)
         last = known.last_turn
-        if last is None or known.draft or request.is_asked:
+        if last is None or request.is_asked or (known.draft and not known.draft.request.force):
             return None
         if not session.is_as(last.session):
             return None
