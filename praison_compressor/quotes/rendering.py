@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
@@ -84,10 +84,9 @@ class Renderer:
     def render(self, sections: Sequence[Section], budget: int) -> str:
         """Return the sections' text of at most `budget` tokens."""
         wanted = [section for section in sections if section.lines or section.unlisted]
-        self._calibrate(line for section in wanted for line in section.lines[:4])
         # Each section can count what it leaves out, whatever room the others take.
         room = max(0, budget - NOTE_TOKENS * len(wanted))
-        needs = [HEADING_TOKENS + sum(map(self._estimate, s.lines)) for s in wanted]
+        needs = list(map(self._need, wanted))
         rooms = shares(needs, [s.share for s in wanted], room)
         filled: list[_Filled] = [("", 0, ())] * len(wanted)
         spare = budget - sum(rooms) - NOTE_TOKENS * len(wanted)
@@ -108,8 +107,14 @@ class Renderer:
             del texts[-1]  # Less than the counts of all sections fit.
         return "\n".join(texts)
 
-    def _calibrate(self, lines: Iterable[Entry]) -> None:
-        sample = "\n".join(self._entry(line, line.body[:200]) for line in lines)
+    def _need(self, section: Section) -> int:
+        """Return about how many tokens the whole section takes."""
+        self._calibrate(section)
+        return HEADING_TOKENS + sum(map(self._estimate, section.lines))
+
+    def _calibrate(self, section: Section) -> None:
+        """Measure how many tokens a byte of the section takes: names take more than prose."""
+        sample = "\n".join(self._entry(line, line.body[:200]) for line in section.lines[:8])
         self.ratio = (self.count(sample) + 1) / (len(sample.encode("utf-8", "replace")) + 1)
 
     def _estimate(self, line: Entry) -> int:
@@ -119,7 +124,7 @@ class Renderer:
 
     def _fill(self, section: Section, room: int) -> _Filled:
         """Return the section within `room` tokens: the best ranks, long entries cut alike."""
-        self._calibrate(section.lines[:8])
+        self._calibrate(section)
         for _ in range(TRIES):
             text, left = self._printed(section, room - HEADING_TOKENS)
             tokens = self.count(text or self._note([(section, left)])) + 1

@@ -52,7 +52,7 @@ class Surveyor:
         self.found: list[str] = []
 
     def __call__(self, asked: Asked) -> Reply:
-        number = int(re.findall(r"Turn (\d+):", asked.last_user)[-1])
+        number = max(map(int, re.findall(r"Turn (\d+): measure", asked.text)))
         done = self._done(asked, number)
         if number and not done and len(self.found) < number:
             wanted = f"G-{number - 1}-{number % CALLS}"
