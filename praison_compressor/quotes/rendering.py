@@ -91,8 +91,9 @@ class Renderer:
         filled: list[_Filled] = [("", 0, ())] * len(wanted)
         spare = budget - sum(rooms) - NOTE_TOKENS * len(wanted)
         # What other sections leave goes to the first that is not complete: the user's words.
-        for n in sorted(range(len(wanted)), key=lambda n: (rooms[n] < needs[n], -n)):
-            given = rooms[n] + NOTE_TOKENS + (spare if rooms[n] < needs[n] else 0)
+        order = sorted(range(len(wanted)), key=lambda n: (rooms[n] < needs[n], -n))
+        for n in order:
+            given = rooms[n] + NOTE_TOKENS + (spare if n == order[-1] else 0)
             filled[n] = self._fill(wanted[n], given)
             spare += rooms[n] + NOTE_TOKENS - filled[n][1]
         for n, (_, tokens, left) in enumerate(filled):
@@ -120,7 +121,8 @@ class Renderer:
     def _estimate(self, line: Entry) -> int:
         if line not in self._bytes:
             self._bytes[line] = len((line.lead + line.body).encode("utf-8", "replace"))
-        return 1 + int((self._bytes[line] + REFERENCE_BYTES) * self.ratio)
+        marks = REFERENCE_BYTES if self.references else len("- ")
+        return 1 + int((self._bytes[line] + marks) * self.ratio)
 
     def _fill(self, section: Section, room: int) -> _Filled:
         """Return the section within `room` tokens: the best ranks, long entries cut alike."""
