@@ -65,6 +65,7 @@ SPARE_TOKENS, SPARE_SHARE = 30, 0.03  # room, also as a share of the budget, tha
 LEAST_CHARS = 30
 CUT_CHARS = 34  # characters of the words that say how much is left out
 REFERENCE_BYTES = 14
+SLACK = 1.15  # of a section's estimate, which few of its entries are counted for
 
 
 @dataclass
@@ -90,10 +91,9 @@ class Renderer:
         rooms = shares(needs, [s.share for s in wanted], room)
         filled: list[_Filled] = [("", 0, ())] * len(wanted)
         spare = budget - sum(rooms) - NOTE_TOKENS * len(wanted)
-        # What other sections leave goes to the first that is not complete: the user's words.
-        order = sorted(range(len(wanted)), key=lambda n: (rooms[n] < needs[n], -n))
-        for n in order:
-            given = rooms[n] + NOTE_TOKENS + (spare if n == order[-1] else 0)
+        # What others leave goes to the section that lacks least, then to the next.
+        for n in sorted(range(len(wanted)), key=lambda n: needs[n] - rooms[n]):
+            given = rooms[n] + NOTE_TOKENS + (spare if rooms[n] < needs[n] else 0)
             filled[n] = self._fill(wanted[n], given)
             spare += rooms[n] + NOTE_TOKENS - filled[n][1]
         for n, (_, tokens, left) in enumerate(filled):
@@ -109,9 +109,9 @@ class Renderer:
         return "\n".join(texts)
 
     def _need(self, section: Section) -> int:
-        """Return about how many tokens the whole section takes."""
+        """Return the tokens of the whole section, rather more than too few."""
         self._calibrate(section)
-        return HEADING_TOKENS + sum(map(self._estimate, section.lines))
+        return HEADING_TOKENS + int(SLACK * sum(map(self._estimate, section.lines)))
 
     def _calibrate(self, section: Section) -> None:
         """Measure how many tokens a byte of the section takes: names take more than prose."""

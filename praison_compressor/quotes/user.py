@@ -60,7 +60,7 @@ def section(said: Sequence[Said], budget: int) -> Section:
         Entry(one.at, rank, one.text.strip(), one.how and f"{one.how}: ", one.question_at)
         for one, rank in zip(own, _ranks(own), strict=True)
     ]
-    return Section(TITLES["user"], lines, 0.6, least, noun="messages of the user")
+    return Section(TITLES["user"], lines, 0.65, least, noun="messages of the user")
 
 
 def others(said: Sequence[Said]) -> Section:
