@@ -105,11 +105,11 @@ def steps_of(record: Any) -> set[int]:
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_no_step_of_an_edited_exchange_is_sent(host: LocalProvider, path: str) -> None:
-    """Thirty random edits of the history between turns: steps are kept or gone with them."""
+    """Seventy-five random edits of the history between turns: steps are kept or gone with them."""
     chosen = random.Random(path)
     host.set_window(200_000)
     made = agent(host, path, context(host, context_window=200_000), tools=[measure], execution=LONG)
-    for number in range(30):
+    for number in range(75):
         given = [{"place": "p", "number": number, "nth": n} for n in range(2)]
         host.answer_with(
             [
