@@ -61,10 +61,8 @@ _Filled = tuple[str, int, Sequence[Entry]]
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 TRIES = 4
 HEADING_TOKENS = 14
-SPARE_TOKENS, SPARE_SHARE = 30, 0.03  # room, also as a share of the budget, that is used again
 LEAST_CHARS = 30
 CUT_CHARS = 34  # characters of the words that say how much is left out
-REFERENCE_BYTES = 14
 SLACK = 1.15  # of a section's estimate, which few of its entries are counted for
 
 
@@ -96,10 +94,6 @@ class Renderer:
             given = rooms[n] + NOTE_TOKENS + (spare if rooms[n] < needs[n] else 0)
             filled[n] = self._fill(wanted[n], given)
             spare += rooms[n] + NOTE_TOKENS - filled[n][1]
-        for n, (_, tokens, left) in enumerate(filled):
-            if left and spare > max(SPARE_TOKENS, SPARE_SHARE * budget):
-                filled[n] = self._fill(wanted[n], tokens + spare)
-                spare += tokens - filled[n][1]
         texts = [text for text, _, _ in filled if text]
         gone = [(s, left) for s, (text, _, left) in zip(wanted, filled, strict=True) if not text]
         texts += filter(None, [self._note(gone)])
@@ -121,8 +115,7 @@ class Renderer:
     def _estimate(self, line: Entry) -> int:
         if line not in self._bytes:
             self._bytes[line] = len((line.lead + line.body).encode("utf-8", "replace"))
-        marks = REFERENCE_BYTES if self.references else len("- ")
-        return 1 + int((self._bytes[line] + marks) * self.ratio)
+        return 1 + int((self._bytes[line] + (14 if self.references else 2)) * self.ratio)
 
     def _fill(self, section: Section, room: int) -> _Filled:
         """Return the section within `room` tokens: the best ranks, long entries cut alike."""
