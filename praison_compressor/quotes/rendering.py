@@ -68,11 +68,7 @@ SLACK = 1.15  # of a section's estimate, which few of its entries are counted fo
 
 @dataclass
 class Renderer:
-    """Prints sections for one reader.
-
-    Entries are measured by their bytes, and only whole sections are counted: a count of each entry
-    would take as long as a tokenization of the transcript.
-    """
+    """Prints sections for one reader; counts whole sections, since counting each entry is slow."""
 
     count: Count
     references: Sequence[str] = ()
@@ -94,6 +90,10 @@ class Renderer:
             given = rooms[n] + NOTE_TOKENS + (spare if rooms[n] < needs[n] else 0)
             filled[n] = self._fill(wanted[n], given)
             spare += rooms[n] + NOTE_TOKENS - filled[n][1]
+        for n, (_, tokens, left) in enumerate(filled):
+            if left and spare > max(30, 0.03 * budget):
+                filled[n] = self._fill(wanted[n], tokens + spare)
+                spare += tokens - filled[n][1]
         texts = [text for text, _, _ in filled if text]
         gone = [(s, left) for s, (text, _, left) in zip(wanted, filled, strict=True) if not text]
         texts += filter(None, [self._note(gone)])
