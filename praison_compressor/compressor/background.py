@@ -79,9 +79,12 @@ async def leased(store: Store, session: Session) -> AsyncIterator[None]:
         yield
     finally:
         try:
-            await asyncio.to_thread(release)
+            # Not in the executor: a second cancellation would take a release out of its queue.
+            released = begin(release)
         except RuntimeError:  # the interpreter exits: no thread can be started
             release()
+        else:
+            await asyncio.wrap_future(released)
 
 
 # -------------------------------------------------------------- background

@@ -6,7 +6,9 @@ import asyncio
 import logging
 import subprocess
 import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -14,8 +16,8 @@ import pytest
 from praison_compressor import MemoryStore
 from praison_compressor.compressor import background as flights
 from praison_compressor.compressor.background import leased
-from praison_compressor.ledger.segments import Session
-from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger.segments import Session, Store
+from praison_compressor.ledger.sql.store import open_store
 from tests.helpers.talks import NAMESPACE
 
 HOLDER = """
@@ -33,7 +35,7 @@ asyncio.run(hold())
 """
 
 
-async def taken(store: SqlStore) -> bool:
+async def taken(store: Store) -> bool:
     """Take the lease and give it back."""
     async with leased(store, store.open(NAMESPACE, "s")):
         return True
@@ -53,6 +55,31 @@ def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path: Path) -> No
     # Not a measure of time: without an end to the lease this would wait for ever.
     assert asyncio.run(asyncio.wait_for(taken(store), 10 * flights.LEASE_SECONDS))
     store.close()
+
+
+def test_a_holder_that_is_cancelled_twice_gives_its_lease_back() -> None:
+    """Although no thread of the executor is free to release it."""
+
+    async def hold(store: MemoryStore, held: asyncio.Event) -> None:
+        async with leased(store, store.open(NAMESPACE, "s")):
+            held.set()
+            await asyncio.sleep(600)
+
+    async def cancelled(store: MemoryStore) -> bool:
+        loop, held, free = asyncio.get_running_loop(), asyncio.Event(), threading.Event()
+        loop.set_default_executor(ThreadPoolExecutor(1))
+        holder = asyncio.create_task(hold(store, held))
+        await held.wait()
+        busy = loop.run_in_executor(None, free.wait)
+        for _ in range(2):
+            holder.cancel()
+            await asyncio.sleep(0.01)
+        await asyncio.wait({holder})
+        free.set()
+        await busy
+        return await asyncio.wait_for(taken(store), 2 * flights.LEASE_SECONDS)
+
+    assert asyncio.run(cancelled(MemoryStore()))
 
 
 def test_a_lease_is_renewed_while_it_is_held(

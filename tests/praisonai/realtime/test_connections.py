@@ -43,13 +43,13 @@ async def test_another_process_goes_on_from_the_ledger(tmp_path):
         later.store.close()
 
 
-async def test_twenty_disconnects_are_survived():
-    """After 20 random disconnects no item or fact is lost, and one memory is left."""
+async def test_a_hundred_disconnects_are_survived():
+    """After 100 random disconnects no item or fact is lost, and one memory is left."""
     chance = random.Random(7)
     async with RealtimeServer(model) as server:
         caller = Caller(agent_for(server, **SMALL))
         await caller.call()
-        for drop in range(20):
+        for drop in range(100):
             if drop % 5 == 0:  # these are heard out, so that there is much to know
                 await caller.turn(f"Remember that fact-{drop} is {value_of(f'fact-{drop}')} please")
             talking = asyncio.create_task(caller.turn(line(drop)))
@@ -73,9 +73,9 @@ async def test_twenty_disconnects_are_survived():
         }
         said = {f for m in all_messages(agent) for f in FACT.findall(text_of(m))}
         assert said <= kept
-        assert len(said) > 3
+        assert len(said) > 10
         assert server.refusals == []
-        assert len(server.connections) == 21
+        assert len(server.connections) == 101
         await caller.hang_up()
 
 
