@@ -404,9 +404,9 @@ class Summaries:
         most = self._prose + quotes
         room = min(most, goal - split.kept)
         prose = min(self._prose, int(room * PROSE_SHARE)) if self.by_model else 0
-        needs: list[int] = []
+        measure, needs = self.measures.quotes, list[int]()
         for _ in range(MEASURED):
-            needs = [self._need(run, room) for run in split.runs]
+            needs = [measure(self.view, run, room, by_model=self.by_model) for run in split.runs]
             start = split.start
             split = self._lengthened(split, goal, prose, min(most - prose, sum(needs)))
             room = min(most, goal - split.kept)
@@ -418,9 +418,6 @@ class Summaries:
         spare = max(0, self.budget.trigger - goal) // 2
         jobs = jobs_for(self.view, split.runs, needs, prose, room, beside, spare)
         return Plan(split.start, split.kept + min(room, max(split.texts, prose)), jobs)
-
-    def _need(self, run: Run, room: int) -> int:
-        return self.measures.quotes(self.view, run, room, by_model=self.by_model)
 
     def _lengthened(self, split: Split, goal: int, prose: int, quotes: int) -> Split:
         """Return the split with a longer tail where its texts need less than they are given.

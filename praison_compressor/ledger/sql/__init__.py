@@ -2,7 +2,8 @@
 
 - `store`: `SqlStore`, the methods that others call
 - `schema`: the tables, and valid names
-- `database`: URLs, connections, transactions, a database's errors translated
+- `faults`: a database's errors as errors of the ledger, with the remedy
+- `database`: URLs, connections, transactions
 - `archive`: payloads (compressed, checksummed, encrypted), original messages, their index
 - `reading`: sessions, lineages, chains of entries, recorded transcripts, search
 - `writing`: commits, forks and leases; masks secrets

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 import sqlite3
 import tempfile
 import threading
@@ -30,9 +29,10 @@ from sqlalchemy import (
 )
 
 from ...config import STORE_KINDS
-from ...errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailable
+from ...errors import LedgerCorrupt, StoreUnavailable
 from ...messages.forks import renewed, undivided
 from .archive import Codec, MessageArchive, Packer, new_pepper, packer_of
+from .faults import is_transient, translated
 from .schema import LAYOUT, make_tables, meta
 
 logger = logging.getLogger(__name__)
@@ -155,7 +155,7 @@ class Database:
 
     def maintain(self, statement: str) -> list[Any]:
         """Run a statement outside a transaction; return its rows."""
-        with _translated(self.place), undivided, self._ready().connect() as connection:
+        with translated(self.place), undivided, self._ready().connect() as connection:
             connection = connection.execution_options(isolation_level="AUTOCOMMIT", begin="")
             result = connection.exec_driver_sql(statement)
             return list(result.all()) if result.returns_rows else []
@@ -178,7 +178,7 @@ class Database:
                 ) from error
         engine = create_engine(self.url) if self.is_sqlite else _postgresql(self.url)
         try:
-            with _translated(self.place), engine.connect() as connection:
+            with translated(self.place), engine.connect() as connection:
                 return bool(_about(connection))
         finally:
             engine.dispose()
@@ -199,7 +199,7 @@ class Database:
                     return self._once(work, begin)
                 except exc.DBAPIError as error:
                     # Safe: a repeated commit whose answer was lost conflicts with its own tip.
-                    if not _is_transient(error):
+                    if not is_transient(error):
                         raise
             return self._once(work, begin)
 
@@ -226,7 +226,7 @@ class Database:
             if started < until:
                 raise StoreUnavailable(reason)
         try:
-            with _translated(self.place):
+            with translated(self.place):
                 yield
         except StoreUnavailable as error:
             now = time.monotonic()
@@ -395,64 +395,3 @@ def _postgresql(url: URL) -> Engine:
         # Another writer's new messages must be seen, whatever the server's default is.
         isolation_level="READ COMMITTED",
     )
-
-
-# ---------------------------------------------------------------- errors
-_DAMAGED = ("malformed", "not a database", "invalid page", "no such table")
-_REMEDIES = (
-    ("disk is full", "the disk is full; free some space"),
-    ("no space left", "the disk is full; free some space"),
-    ("readonly", "it is read-only; make the file and its directory writable"),
-    ("read-only", "it is read-only; write to the primary server"),
-    ("unable to open", "it cannot be opened; check that the path exists and is writable"),
-    ("locked", "another process has kept it locked; try again, or end that process"),
-    ("lock timeout", "another process has kept it locked; try again, or end that process"),
-    ("password authentication", "user or password is wrong"),
-    ("does not exist", "the server knows no such database or user; create it"),
-    ("permission denied", "this user may not do that; grant it the rights to its tables"),
-    ("connection", "it cannot be reached; start its server, or check the store's URL"),
-)
-# psycopg quotes connection strings in some of its messages.
-_SECRET = re.compile(r"(?i)(password\s*=\s*|//[^/@\s:]*:)[^\s@&\"']+")
-
-
-@contextmanager
-def _translated(where: str) -> Iterator[None]:
-    """Translate errors to `LedgerError`, with fact and remedy."""
-    try:
-        yield
-    except exc.IntegrityError as error:
-        raise LedgerConflict(f"{where}: another writer was first ({_short(error)})") from error
-    except exc.SQLAlchemyError as error:
-        raise _translation(where, _short(error)) from error
-    except UnicodeEncodeError as error:  # names only: messages are stored as bytes
-        said = f"{where} cannot hold {error.object[:60]!r}: no text in UTF-8"
-        raise LedgerError(f"{said}; use another name") from error
-    except OSError as error:
-        reason = error.strerror or type(error).__name__
-        raise StoreUnavailable(f"{where}: {reason}; check the path and its rights") from error
-
-
-def _is_transient(error: exc.DBAPIError) -> bool:
-    """Return whether a retry may succeed: a dead connection, a deadlock's victim."""
-    state = getattr(error.orig, "sqlstate", None)
-    return error.connection_invalidated or state in ("40001", "40P01")
-
-
-def _translation(where: str, reason: str) -> LedgerError:
-    folded = reason.casefold()
-    if any(sign in folded for sign in _DAMAGED):
-        return LedgerCorrupt(
-            f"{where} is damaged or no ledger ({reason}); restore a copy, or move it away"
-        )
-    for sign, remedy in _REMEDIES:
-        if sign in folded:
-            return StoreUnavailable(f"{where}: {remedy} ({reason})")
-    return StoreUnavailable(f"{where} cannot be reached or used ({reason})")
-
-
-def _short(error: exc.SQLAlchemyError) -> str:
-    """Return the driver's first line; SQLAlchemy's own text would quote statements."""
-    original = getattr(error, "orig", None) or error
-    lines = str(original).strip().splitlines() or [type(original).__name__]
-    return _SECRET.sub(r"\1***", lines[0])

@@ -1,0 +1,70 @@
+"""A database's errors as errors of the ledger: what happened, where, and the remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import exc
+
+from ...errors import LedgerConflict, LedgerCorrupt, LedgerError, StoreUnavailable
+
+_DAMAGED = ("malformed", "not a database", "invalid page", "no such table")
+_REMEDIES = (
+    ("disk is full", "the disk is full; free some space"),
+    ("no space left", "the disk is full; free some space"),
+    ("readonly", "it is read-only; make the file and its directory writable"),
+    ("read-only", "it is read-only; write to the primary server"),
+    ("unable to open", "it cannot be opened; check that the path exists and is writable"),
+    ("locked", "another process has kept it locked; try again, or end that process"),
+    ("lock timeout", "another process has kept it locked; try again, or end that process"),
+    ("password authentication", "user or password is wrong"),
+    ("does not exist", "the server knows no such database or user; create it"),
+    ("permission denied", "this user may not do that; grant it the rights to its tables"),
+    ("connection", "it cannot be reached; start its server, or check the store's URL"),
+)
+# psycopg quotes connection strings in some of its messages.
+_SECRET = re.compile(r"(?i)(password\s*=\s*|//[^/@\s:]*:)[^\s@&\"']+")
+
+
+@contextmanager
+def translated(where: str) -> Iterator[None]:
+    """Translate errors to `LedgerError`, with fact and remedy."""
+    try:
+        yield
+    except exc.IntegrityError as error:
+        raise LedgerConflict(f"{where}: another writer was first ({_short(error)})") from error
+    except exc.SQLAlchemyError as error:
+        raise _translation(where, _short(error)) from error
+    except UnicodeEncodeError as error:  # names only: messages are stored as bytes
+        said = f"{where} cannot hold {error.object[:60]!r}: no text in UTF-8"
+        raise LedgerError(f"{said}; use another name") from error
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise StoreUnavailable(f"{where}: {reason}; check the path and its rights") from error
+
+
+def is_transient(error: exc.DBAPIError) -> bool:
+    """Return whether a retry may succeed: a dead connection, a deadlock's victim."""
+    state = getattr(error.orig, "sqlstate", None)
+    return error.connection_invalidated or state in ("40001", "40P01")
+
+
+def _translation(where: str, reason: str) -> LedgerError:
+    folded = reason.casefold()
+    if any(sign in folded for sign in _DAMAGED):
+        return LedgerCorrupt(
+            f"{where} is damaged or no ledger ({reason}); restore a copy, or move it away"
+        )
+    for sign, remedy in _REMEDIES:
+        if sign in folded:
+            return StoreUnavailable(f"{where}: {remedy} ({reason})")
+    return StoreUnavailable(f"{where} cannot be reached or used ({reason})")
+
+
+def _short(error: exc.SQLAlchemyError) -> str:
+    """Return the driver's first line; SQLAlchemy's own text would quote statements."""
+    original = getattr(error, "orig", None) or error
+    lines = str(original).strip().splitlines() or [type(original).__name__]
+    return _SECRET.sub(r"\1***", lines[0])
