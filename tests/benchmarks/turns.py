@@ -9,8 +9,8 @@ characters or more) that a turn's first request holds word for word; calls that 
 turn's call, and for how many of them the request holds the earlier result; input tokens, uncached
 ones, calls of the summarizer, refused requests, the price at three lists. "fitting" sessions never
 reach the trigger, "longer" ones do; "short questions" is a conversation of independent questions
-with one large result each. `--script` is ten turns of eight calls, each of which needs a reading of
-the turn before, found in view or by recall.
+with one large result each. `--script` is ten turns of eight calls. Each turn needs a reading of the
+turn before, found in view or by recall.
 """
 
 from __future__ import annotations

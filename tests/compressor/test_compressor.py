@@ -270,8 +270,8 @@ def test_a_window_that_takes_nothing_is_survived_inside_a_turn():
     assert view[:2] == messages[:2]
 
 
-@pytest.mark.parametrize("told", [None, LedgerError("the disk is gone")])
-def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, told):
+@pytest.mark.parametrize("logged", [None, LedgerError("the disk is gone")])
+def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, logged):
     """A ledger that cannot be read is logged once until it can be read again."""
     store = Breakable()
     ours = ContextCompressor(SMALL, store=store)
@@ -280,11 +280,11 @@ def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, told):
     for times in (1, 2):
         store.is_gone = True
         for _ in range(2):
-            view = ours.best_view(messages, logged=told)
+            view = ours.best_view(messages, logged=logged)
             assert check(view) == []
             assert ours.tokens.messages(view) < ours.tokens.messages(messages)
         said = [record for record in caplog.records if "without the ledger" in record.message]
-        assert len(said) == (0 if told else times)
+        assert len(said) == (0 if logged else times)
         store.is_gone = False
         ours.best_view(messages)
 

@@ -1,4 +1,4 @@
-"""Conversations for store tests, and segments that replace them."""
+"""Conversations for store tests, segments that replace them, and recall of these."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from praison_compressor import Segment, Store, Usage
+from praison_compressor import MemoryStore, Segment, Store, Usage
+from praison_compressor.ledger import recall_tools
 from praison_compressor.ledger.segments import GENESIS, Entry, Session, chain_faults
 from praison_compressor.messages import Message, digest
 
@@ -75,3 +76,28 @@ def noise(number: int) -> str:
     """Return words that compress badly, `needle` and the number among them."""
     chance = random.Random(number)
     return f"needle{number} " + " ".join(f"{chance.getrandbits(64):x}" for _ in range(500))
+
+
+# ---------------------------------------------------------------- recall
+
+
+def count(text: str) -> int:
+    """Return the tokens of a text, four characters each."""
+    return (len(text) + 3) // 4
+
+
+def tools(store: Store, session_id: str = "s", turn_tokens: int | None = None):
+    """Return the agent's two recall functions."""
+    return recall_tools(
+        lambda: store,
+        lambda: store.open(NAMESPACE, session_id),
+        count,
+        turn_tokens=turn_tokens,
+    )
+
+
+def holding(*runs: Sequence[Any]):
+    """Return the recall functions of a session with these compressed runs."""
+    store = MemoryStore()
+    committed(store, "s", *runs)
+    return tools(store)

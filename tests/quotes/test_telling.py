@@ -196,8 +196,8 @@ def test_an_acknowledgement_is_its_first_sentence() -> None:
         "The user has approved your plan. You can now start coding, beginning with the todo list:"
     )
     assert telling_line(call, f"{done}\n{given}") == "The user has approved your plan."
-    told = telling_line(None, " ".join(f"word{n}" for n in range(90)))
-    assert set(told.replace("…", "").split()) <= {f"word{n}" for n in range(90)}
+    quoted = telling_line(None, " ".join(f"word{n}" for n in range(90)))
+    assert set(quoted.replace("…", "").split()) <= {f"word{n}" for n in range(90)}
 
 
 def test_a_call_and_its_output_do_not_share_a_gap() -> None:

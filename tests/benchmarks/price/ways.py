@@ -26,6 +26,12 @@ def summary(asked: Sequence[Message], run: Run) -> str:
     return text
 
 
+def plainly(messages: Sequence[Message], run: Run) -> str:
+    """Return a summary of the messages, given to the model as one text."""
+    asked = "\n".join(f"{m['role']}: {text_of(m)}" for m in messages)
+    return summary([{"role": "user", "content": asked}], run)
+
+
 # -------------------------------------------------------------- the ways
 
 
@@ -67,8 +73,7 @@ def host(session: Session, window: int, *, repaired: bool) -> Run:
     run = Run()
 
     def ask(older: list[Message], _: int) -> str:
-        told = "\n".join(f"{m['role']}: {text_of(m)}" for m in older)
-        return summary([{"role": "user", "content": told}], run)
+        return plainly(older, run)
 
     optimizer = SummarizeOptimizer(llm_summarize_fn=ask if repaired else None)
     budget, view, taken = budget_of(window), list[Message](), 0
@@ -86,8 +91,8 @@ def rolling(
 ) -> Run:
     """Return the run of one summary that each next one replaces.
 
-    Above the trigger all between head and `cut(end)` becomes a summary, of which the model reads
-    the newest `most` tokens.
+    Above the trigger the messages between head and `cut(end)` become a summary. The model reads
+    their newest `most` tokens.
     """
     run, start, first = Run(), head, list[Message]()
     for request in session.requests:
@@ -97,8 +102,7 @@ def rolling(
             older = [*first, *request[start:until]]
             if most is not None:
                 older = _newest(session, older, most)
-            told = "\n".join(f"{m['role']}: {text_of(m)}" for m in older)
-            text = summary([{"role": "user", "content": told}], run)
+            text = plainly(older, run)
             first, start = [{"role": "user", "content": f"Summary so far:\n{text}"}], until
             view = [*request[:head], *first, *request[start:]]
         run.requests.append(session.keys(view))

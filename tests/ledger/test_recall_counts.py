@@ -1,0 +1,258 @@
+"""An answer of recall counts, pairs and names; masks and schemas of the tools."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from praison_compressor import (
+    CompressorConfig,
+    ConfigError,
+    ContextCompressor,
+    MemoryStore,
+    Store,
+    TokenCounter,
+)
+from praison_compressor.ledger import READ, SEARCH
+from praison_compressor.ledger.tools import api_of, schemas_for
+from praison_compressor.messages.responses import to_messages
+from praison_compressor.view.frame import frame
+from tests.helpers.native import to_native
+from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
+from tests.helpers.transcripts import step
+
+pytest_plugins = ["tests.helpers.stores"]
+
+
+# ---------------------------------------------------------------- counted, paired, in view
+
+
+def test_an_answer_says_how_many_match_and_lists_them() -> None:
+    """All matches are counted; those that are not quoted stand by reference and a few words."""
+    said = [{"role": "user", "content": f"Ship {n}: the crate is sealed."} for n in range(40)]
+    search, _ = holding(said, talk(8, "alpha"))
+    answer = search("crate sealed")
+    assert "\n40 archived messages match\n" in answer
+    assert "(23 older, much like these: s1.17-39)" in answer
+    assert "s1.16 user: Ship 15: the crate is sealed.\n" in answer
+    assert "\ns1.1-10\n" in answer
+    assert "40 archived messages match" in search("crate sealed", 3, 200)
+    scattered = [{"role": "user", "content": f"No {n}. " + "crate! " * (n % 2)} for n in range(99)]
+    assert re.search(r"s1\.\d+ and \d+ more\n", holding(scattered)[0]("crate", 3, 100))
+    for query in ("Ship 7:", '"Ship 7:"'):
+        assert "\n1 archived message matches, 1 with these very words\n" in search(query)
+    assert "Nothing archived of this conversation matches 'barge'" in search("barge")
+    answer = search("sealed barge")
+    assert "No archived message has all of it (none has barge); 40 have a part:" in answer
+
+
+def test_call_and_result_are_one_document(store: Store) -> None:
+    """Words of a call and words of its result find both, and count once."""
+    rows = [f"row {n} of the timetable" for n in range(30)]
+    said = [{"role": "user", "content": "Look."}]
+    for day in range(10, 16):
+        rows[3] = f"departs 2024-05-{day} at 07:{day}"
+        said += step(f"c{day}", "\n".join(rows), path=f"HAT{day}")
+    committed(store, "s", said)
+    search, read = tools(store)
+    answer = search("HAT13 2024-05-13")
+    assert "\n1 archived message matches\n" in answer
+    assert "departs 2024-05-13 at 07:13" in answer
+    assert "2024-05-12" not in answer
+    assert re.search(r"of \[s1\.8\] read_file\(.*HAT13", answer)
+    assert "No archived message has all of it" in search("HAT12 2024-05-13")
+    assert "HAT13" in read("s1.9")
+    assert "=> [s1.9]" in read("s1.8")
+
+
+@pytest.mark.parametrize(
+    ("query", "other"),
+    [
+        ("kestrel-9", "9 outputs of the kestrel"),
+        ("google.com/finance", "finance.yahoo.com google metadata"),
+        ("ORD-4102", "ORD-41023 and 4102 ORD"),
+    ],
+)
+def test_half_a_name_is_no_match(store: Store, query: str, other: str) -> None:
+    """What stands between two spaces of a query is found side by side or not at all."""
+    committed(store, "s", [{"role": "user", "content": other}])
+    assert store.search(NAMESPACE, query, "s") == store.search(NAMESPACE, query) == []
+    exact = {"role": "user", "content": f"It is {query}, as said."}
+    committed(store, "s", [exact])
+    assert [hit.message for hit in store.search(NAMESPACE, query, "s")] == [exact]
+    assert [hit.message for hit in store.search(NAMESPACE, query)] == [exact]
+
+
+def test_a_search_says_what_is_still_in_view(store: Store) -> None:
+    """Words that only the view has are not sought in vain."""
+    run, newest = talk(6, "alpha"), {"role": "user", "content": "Mind the magenta heron."}
+    session = store.open(NAMESPACE, "s")
+    store.commit(session, [(segment(run), run)], (0, newest))
+    search, _ = tools(store)
+    assert "It is still in view: user: Mind the magenta heron." in search("magenta heron")
+
+
+def test_masks_are_listed(store: Store) -> None:
+    """`read("")` names neighbouring masked outputs in one row, with what the newest replace."""
+    committed(store, "s", talk(4, "alpha"))
+    session = store.open(NAMESPACE, "s")
+    for n in range(8):
+        run = [{"role": "tool", "tool_call_id": f"c{n}", "content": f"output {n} " * 40}]
+        mask = segment(run, f"[masked] bash make {n}: 1 line; s{n + 2}.1", kind="mask")
+        session = store.commit(session, [(mask, run)])
+    _, read = tools(store)
+    assert "s2 to s9: 8 masked outputs, whole at s9.1 …\n  bash make 7: 1 line; s9.1" in read()
+    assert "s1: 4 messages" in read()
+
+
+def test_an_answer_keeps_to_its_tokens() -> None:
+    """A budget in second place counts as one, and "left" names a turn only where one is known."""
+    _, read = holding(talk(60, "alpha"))
+    assert count(read("s1.1-60", tokens=200)) <= 200
+    assert count(read("s1.1-60", "200")) <= 200
+    store = MemoryStore()
+    committed(store, "s", talk(4))
+    search, _ = tools(store, turn_tokens=500)
+    assert re.search(r"\(\d+ tokens, \d+ left\)$", search("hello"))
+
+
+def test_what_says_nothing_goes_first() -> None:
+    """Progress, frames and passed tests leave a range before a word of the rest does."""
+    meter = [f"downloading {n}% [####    ]" for n in range(100)]
+    passed = [f"tests/test_a.py::test_{n} PASSED" for n in range(200)]
+    loud = ["E  assert 41 == 42", "1 failed, 200 passed in 3.1 s"]
+    output = "\n".join([*meter, "Total: 14 files", *passed[:100], loud[0], *passed[100:], loud[1]])
+    long = "\n".join(f"row {n}: {n * 37}" for n in range(400))
+    _, read = holding([{"role": "user", "content": "Go."}, *step("a", output), *step("b", long)])
+    for reference in ("s1.1-5", "s1.3"):
+        answer = read(reference)
+        assert all(line in answer for line in ("Total: 14 files", *loud))
+        assert "PASSED" not in answer
+        assert "[… s1.3:1-100 …]" in answer
+
+
+def test_a_value_of_json_stands_by_its_key() -> None:
+    """A long line of JSON is read by members, and a passage names the keys that lead to it."""
+    items = [{"sku": f"HAT{n}", "price": n + 0.5, "note": "woollen " * 12} for n in range(40)]
+    text = json.dumps({"shop": {"items": items}})
+    search, read = holding([{"role": "user", "content": "Go."}, *step("a", text)])
+    found = search("HAT17")
+    assert '{"sku": "HAT17", "price": 17.5' in found
+    assert "in shop.items" in found
+    assert "HAT30" not in found
+    line = re.findall(r"\[s1\.3:(\d+)-", found)[0]
+    assert f"lines {line}-{line} of" in read(f"s1.3:{line}-{line}")
+    assert "in shop.items" in read(f"s1.3:{line}-{line}")
+
+
+# ---------------------------------------------------------------- masked outputs
+
+
+def outputs(turns: int) -> list[dict[str, Any]]:
+    """Return a session of short messages and large outputs."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are a coding agent."}]
+    for t in range(turns):
+        body = f"part {t}: " + "lorem ipsum dolor " * 100 + f"END-{t}"
+        messages.append({"role": "user", "content": f"Look at part {t}."})
+        messages += step(f"call_{t}", body, path=f"src/part_{t}.py")
+        messages.append({"role": "assistant", "content": f"Part {t} is in order."})
+    return messages[:-1]
+
+
+async def model(messages: Sequence[Any]) -> str:
+    """Summarize without content."""
+    return "## Done\nThe parts up to here are in order."
+
+
+def test_every_masked_output_says_how_it_is_read_whole(store: Store) -> None:
+    """A masked line's reference reads the whole output, also after a later summary."""
+    config = CompressorConfig(
+        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
+    )
+    ours = ContextCompressor(replace(config, recall=True), summarizer=model, store=store)
+    messages = outputs(20)
+    view = ours.compress_sync(messages, session_id="s")
+    assert view.context_status == "masked"
+    whole = {
+        re.fullmatch(r"\[masked\] .*; (s\d+\.1)", sent["content"])[1]: given["content"]
+        for sent, given in zip(view.messages, messages, strict=True)
+        if sent != given
+    }
+    assert len(whole) == view.masked >= 10
+    _, tool = ours.recall_tools("s", turn_tokens=None)
+    read = lambda reference: tool(reference).replace("\n", "")  # noqa: E731  # a line is wrapped
+    assert [text in read(reference) for reference, text in whole.items()] == [True] * len(whole)
+    later = ours.compress_sync(outputs(60), session_id="s", force=True)
+    assert later.context_status == "summarized"
+    assert [text in read(reference) for reference, text in whole.items()] == [True] * len(whole)
+
+
+# ---------------------------------------------------------------- resumed without the tools
+
+
+@pytest.mark.parametrize("shape", [list, to_native], ids=["texts", "blocks"])
+def test_who_has_no_recall_tool_is_not_told_of_it_by_older_summaries(
+    shape: Callable[..., list[dict[str, Any]]],
+) -> None:
+    """A view for an agent without recall tools does not mention the tools."""
+    config = CompressorConfig(
+        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, namespace=NAMESPACE
+    )
+    store = MemoryStore()
+    having = ContextCompressor(replace(config, recall=True), summarizer=model, store=store)
+    messages = shape(outputs(60))
+    told = having.compress_sync(messages, session_id="s", force=True)
+    assert "read_conversation_archive" in str(told.messages)
+    without = ContextCompressor(config, store=store)
+    view = without.compress_sync(messages, session_id="s")
+    assert (view.context_status, view.written) == (told.context_status, ())
+    assert view.context_status == "summarized"
+    assert len(view.messages) == len(told.messages)
+    assert "read_conversation_archive" not in str(view.messages)
+    assert without.compress_sync(messages, session_id="s").messages == view.messages
+    for sent in (told.messages, view.messages):
+        assert having.compress_sync(sent, session_id="s").messages == told.messages
+        assert without.compress_sync(sent, session_id="s").messages == view.messages
+        assert without.verbatim(sent, session_id="s") == messages
+
+
+# ---------------------------------------------------------------- schemas
+
+
+@pytest.mark.parametrize(
+    ("api", "first"),
+    [
+        ("chat", {"type", "function"}),
+        ("messages", {"name", "description", "input_schema"}),
+        ("responses", {"type", "name", "description", "parameters"}),
+    ],
+)
+def test_schemas_have_the_form_of_each_api(api: str, first: set[str]) -> None:
+    """Each API gets the tools in its form, and the caller may change them."""
+    found = schemas_for(api)
+    assert [set(each) for each in found] == [first, first]
+    assert all(name in str(found) for name in (SEARCH, READ))
+    found[0].clear()
+    assert schemas_for(api)[0]
+
+
+def test_schemas_follow_the_form_of_the_list() -> None:
+    """The calls in a list decide; a list without calls is one of chat messages."""
+    call = {"type": "function_call", "id": "i", "call_id": "c", "name": "f", "arguments": "{}"}
+    items = [{"role": "user", "content": "Go."}, call]
+    lists = [outputs(2), to_native(outputs(2)), to_messages(None, items), outputs(2)[:1]]
+    assert [api_of(each) for each in lists] == ["chat", "messages", "responses", "chat"]
+    with pytest.raises(ConfigError, match="expected one of chat, messages, responses"):
+        schemas_for("other")
+
+
+def test_schemas_and_frame_take_at_most_300_tokens() -> None:
+    """What recall adds to every request stays small."""
+    tokens = TokenCounter("gpt-4o")
+    framed = frame("", count=5, method="model", reference="s99", recall=True)
+    assert tokens.tools(schemas_for("chat")) + tokens.text(framed) <= 300
