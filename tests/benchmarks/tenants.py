@@ -195,8 +195,10 @@ def talk(say: Say, people: int, settled: Callable[[], None]) -> Iterator[tuple[s
     """Yield each person's mark with each answer."""
     marks = [f"P{number:03d}Q" for number in range(people)]
     rounds = [[words_of(mark, n) for mark in marks] for n in range(ROUNDS)]
-    last = [[f"{WANTED} {mark}" for mark in marks], ["/status"] * people, ["/context"] * people]
-    for words in (*rounds, *last):
+    wanted = [f"{WANTED} {mark}" for mark in marks]
+    # Another turn after it: what a run costs does not hang on whether it ends at a mark.
+    last = [words_of(mark, ROUNDS) for mark in marks]
+    for words in (*rounds, wanted, last, ["/status"] * people, ["/context"] * people):
         yield from zip(marks, say([*zip(marks, words, strict=True)]), strict=True)
         settled()
 
@@ -214,12 +216,12 @@ def alone(people: int, background: bool) -> int:
         for number in range(people):
             made, mark = agent(host, None, background), f"P{number:03d}Q"
             own = made.llm
-            for n in range(ROUNDS):
+            said = [words_of(mark, n) for n in range(ROUNDS + 1)]
+            said.insert(ROUNDS, f"{WANTED} {mark}")
+            for n, words in enumerate(said):
                 made.llm = OTHER_MODEL if n % people == number else own
-                made.chat(words_of(mark, n))
+                made.chat(words)
                 settle(made)
-            made.chat(f"{WANTED} {mark}")
-            settle(made)
         return len(host.for_model("aux"))
 
 
