@@ -15,7 +15,7 @@ from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from ..ledger.segments import Segment, Session
-from ..messages import Message, Transcript
+from ..messages import Message, Transcript, is_result
 from ..messages.digests import Originals
 from ..messages.forks import lazy
 from ..messages.thinking import without_thinking
@@ -110,6 +110,8 @@ class View:
     """Messages of the steps that the user keeps: no segment replaces them."""
     pinned: Segment | None = None
     """The framed message of the pinned texts, sent once anything is replaced."""
+    bridge: Segment | None = None
+    """The line of an assistant between a tool's result and a summary, which is a user message."""
     own: Sequence[Message] = ()
     """The caller's own messages, sent in place of the transcript's private copies."""
     given: Originals = NOTHING
@@ -201,11 +203,30 @@ class View:
 
     @lazy
     def sent(self) -> tuple[Tile, ...]:
-        """Return the replaced runs, with the pinned texts before the first of them."""
-        if self.pinned is None or not self.standing:
-            return self.standing
-        before = _step_of(min(self.head_end, self.standing[0].start), self.transcript).start
-        return (Tile(before, before, self.pinned), *self.standing)
+        """Return the replaced runs, the pinned texts before the first, and bridges."""
+        tiles = self.standing
+        if self.pinned is not None and tiles:
+            before = _step_of(min(self.head_end, tiles[0].start), self.transcript).start
+            tiles = (Tile(before, before, self.pinned), *tiles)
+        return tuple(self._bridged(tiles))
+
+    def _bridged(self, tiles: Sequence[Tile]) -> Iterator[Tile]:
+        """Yield the tiles; Mistral's API refuses a user message right after a result."""
+        end = -1
+        for tile in tiles:
+            # Behind another tile stands a summary, unless that tile is a mask or an excerpt.
+            is_behind_result = tile.start != end and self.needs_bridge(tile.start)
+            if self.bridge is not None and is_behind_result and _is_user(tile.segment):
+                yield Tile(tile.start, tile.start, self.bridge)
+            yield tile
+            end = -1 if is_result(tile.segment.rendered) else tile.end
+
+    def needs_bridge(self, start: int) -> bool:
+        """Return whether a summary from `start` on would directly follow a tool's result."""
+        before = start - 1
+        if before < 0 or before in self.covered:
+            return False
+        return is_result(self.transcript.messages[before])
 
     # ---------------------------------------------------------- signed thinking
 
@@ -297,7 +318,8 @@ class View:
         """
         summaries = sum(segment.tokens for segment in self.summaries())
         hidden = sum(self.span(tile.start, tile.end) for tile in self.tiles)
-        return self.span(0, len(self.tokens)) - hidden + summaries
+        bridges = sum(tile.segment.tokens for tile in self.sent if tile.segment is self.bridge)
+        return self.span(0, len(self.tokens)) - hidden + summaries + bridges
 
     @property
     def pinned_tokens(self) -> int:
@@ -373,6 +395,10 @@ def shown(
         start = end
     found += messages[start:stop]
     return found
+
+
+def _is_user(segment: Segment) -> bool:
+    return segment.rendered.get("role") == "user"
 
 
 def _step_of(index: int, transcript: Transcript) -> range:
