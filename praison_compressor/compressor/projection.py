@@ -21,7 +21,7 @@ from ..ledger.segments import (
 from ..messages import Message, digest, read
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
-from ..messages.thinking import signatures, without_thinking
+from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
 from ..view.budget import Budget
 from ..view.frame import BRIDGE, is_framed, is_pinned, unreferenced
@@ -93,6 +93,7 @@ class Projector:
             session=session,
             limit=request.budget.window_limit,
             signed=self._signed(transcript.messages),
+            binds=binds_thinking(self._tokens.model),
         )
         draft = self.draft(request, view)
         asked = request if draft is None else draft.adopted_by(request)

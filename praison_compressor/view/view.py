@@ -124,6 +124,8 @@ class View:
     """Tokens that the provider takes; 0: a size was asked for."""
     signed: Mapping[int, int] = field(default_factory=dict)
     """Messages with signed thinking, and their tokens without it."""
+    binds: bool = False
+    """Whether the model binds thinking to its prefix; others want that of the running loop back."""
 
     # ---------------------------------------------------------- what may be replaced
 
@@ -233,37 +235,33 @@ class View:
     @property
     def is_bound(self) -> bool:
         """Return whether the running tool loop has signed thinking, which no change may precede."""
-        users = self.transcript.users
-        return bool(self.signed) and max(self.signed) > (users[-1] if users else -1)
+        return bool(self.signed) and max(self.signed) > self._running
+
+    @property
+    def _running(self) -> int:
+        return max(self.transcript.users, default=-1)
 
     @lazy
     def unbound(self) -> frozenset[int]:
-        """Return the messages whose signed thinking was written behind other messages.
+        """Return the messages whose signed thinking was written before the newest compression.
 
-        Written since the newest compression before it are those of turns that began since. The
-        running loop keeps its thinking: the API demands that.
+        Where the model wants the running loop's thinking back, a loop in which a compression fell
+        keeps it, and loses it with the next turn.
         """
         if not self.signed or not self.standing:
             return frozenset()
-        users, origins = self.transcript.users, self.transcript.origins
-        running = users[-1] if users else -1
-        found, tiles, until = set[int](), list(reversed(self.standing)), -1
-        for index in sorted(self.signed):
-            while tiles and tiles[-1].end <= index:
-                length = tiles.pop().segment.transcript_length
-                since = (user for user in users if (origins[user] or 0) >= length - 1)
-                until = max(until, next(since, running))
-            if index < min(until, running):
-                found.add(index)
-        return frozenset(found)
+        length = max(tile.segment.transcript_length for tile in self.standing)
+        later = (n for n, o in enumerate(self.transcript.origins) if o is not None and o >= length)
+        end = next(later, len(self.tokens))
+        if not self.binds:
+            turns = (user for user in self.transcript.users if user >= end - 1)
+            end = next(turns, self._running)
+        return frozenset(index for index in self.signed if index < end)
 
     def behind_a_segment(self) -> View:
-        """Return the view with the tokens that its messages have behind a new segment.
-
-        Signed thinking of all turns but the running one is not sent there.
-        """
-        running = max(self.transcript.users, default=-1)
-        past = {index: tokens for index, tokens in self.signed.items() if index < running}
+        """Return the view with the tokens that its messages have behind a new segment."""
+        end = len(self.tokens) if self.binds else self._running
+        past = {index: tokens for index, tokens in self.signed.items() if index < end}
         if not past:
             return self
         return replace(self, tokens=tuple(past.get(n, t) for n, t in enumerate(self.tokens)))
