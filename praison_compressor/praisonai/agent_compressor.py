@@ -25,13 +25,13 @@ from ..summaries.threads import run
 from .conversations import Conversation, Place, Status, Turn
 from .engines import Engines
 from .journal import KeptSteps, kept_of
+from .known_conversations import is_under, named_by_host
 from .ledgers import Forgotten, archive_of, forget, host_session
 from .notices import Notices
 from .options import RequestedContext, takes_whole_results
 from .requests import conversation_now, replace_conversation
 from .sending import Sender
 from .settings import RecallTools, Settings, drop_copied, wants_recall
-from .whose import is_under, named_by_host
 
 
 class AgentCompressor:
@@ -43,14 +43,14 @@ class AgentCompressor:
         drop_copied(agent)
         is_wanted = config.recall
         config = replace(config, recall=wants_recall(agent, is_wanted))
-        self._notices = Notices(self._agent, lambda session: self._whose.named(session))
+        self._notices = Notices(self._agent, lambda session: self._known.named(session))
         self._engines = Engines(config, self._agent, asked.own_model, self._notices)
         self._settings = Settings(self._agent, takes_whole_results(agent, asked))
         self._recall = RecallTools(self._recall_tools)
         self.sender = Sender(
             *(self._agent, self._engines, self._notices, self._recall), automatic=asked.automatic
         )
-        self._whose = self.sender.whose
+        self._known = self.sender.known
         if is_wanted:
             self._recall.give(agent)
 
@@ -80,13 +80,13 @@ class AgentCompressor:
         return recall_tools(
             # Asked at each call: a store may come late, and each turn has its own conversation.
             lambda: ours()._archive(),
-            lambda: ours().ledger.open(ours().config.namespace, ours()._whose.asking.session_id),
+            lambda: ours().ledger.open(ours().config.namespace, ours()._known.asking.session_id),
             lambda text: ours().engine().tokens.text(text),
-            turn=lambda: (ours()._whose.asking.session_id, ours()._whose.asking.progress),
+            turn=lambda: (ours()._known.asking.session_id, ours()._known.asking.progress),
         )
 
     def _archive(self) -> Store:
-        found, namespace = self._whose.asking, self.config.namespace
+        found, namespace = self._known.asking, self.config.namespace
         return archive_of(self.ledger, namespace, found.session_id, found.reads)
 
     # ------------------------------------------------------------ what it reads
@@ -104,7 +104,7 @@ class AgentCompressor:
     @property
     def conversation(self) -> Conversation:
         """Return the running turn's conversation, else the one that the history carries now."""
-        return self._whose.now
+        return self._known.now
 
     @property
     def session_id(self) -> str:
@@ -262,10 +262,10 @@ class AgentCompressor:
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
-        agent, earlier = self._agent(), self._whose.leaving()
+        agent, earlier = self._agent(), self._known.leaving()
         if agent is not None:
             agent.clear_history()
-        return self._whose.begin(earlier).session_id
+        return self._known.begin(earlier).session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a stored session; any of its epochs' ids names it.
@@ -282,7 +282,7 @@ class AgentCompressor:
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
-        if not is_under(root, named_by_host(agent)):
+        if not is_under(root, named_by_host(agent)[0]):
             raise SessionNotFound(f"no session {session_id} of this conversation")
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
@@ -293,9 +293,9 @@ class AgentCompressor:
             session = engine.store.open(self.config.namespace, root)
             carried = carried_in(engine.store.transcript(session), engine.tokens.cache)
             messages = carried.spoken
-        earlier = self._whose.leaving()
+        earlier = self._known.leaving()
         replace_conversation(agent, messages)
-        self._whose.adopt(root, earlier).remember(result, engine, back=())
+        self._known.adopt(root, earlier).remember(result, engine, back=())
         return root
 
     def sessions(self) -> list[SessionInfo]:
@@ -306,7 +306,7 @@ class AgentCompressor:
         Raises:
             StoreUnavailable: the store cannot be reached.
         """
-        store, key, own = self.ledger, self._whose.key, self._whose.leaving()
+        store, key, own = self.ledger, self._known.key, self._known.leaving()
         found = store.sessions(self.config.namespace) if isinstance(store, SqlStore) else []
         mine = [e for e in found if e.id in own or (key is not None and is_under(e.id, key))]
         return sorted(mine, key=lambda each: each.updated, reverse=True)
@@ -318,7 +318,7 @@ class AgentCompressor:
         itself.
         """
         if self.config.keep_tool_steps and isinstance(self.ledger, SqlStore):
-            return self._whose.settle()
+            return self._known.settle()
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:

@@ -21,9 +21,9 @@ from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument
 from .commands import answer, read
 from .conversations import Turn, during, each_step_during
+from .known_conversations import named_by_host
 from .ledgers import session_id_of, stored_under
 from .requests import is_host_summary
-from .whose import named_by_host
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ def begin(agent: Any, compressor: AgentCompressor | None) -> None:
     Bots give each person's turn the history of that person: nothing is added to it.
     """
     key = session_id_of(agent)
-    if compressor is None or compressor.sender.passed or key is None or named_by_host(agent):
+    if compressor is None or compressor.sender.passed or key is None or named_by_host(agent)[0]:
         return
     stored = stored_under(compressor.ledger, compressor.config.namespace, key)
     name = next((found.id for found in stored), key)

@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 from ..compressor.bills import RequestUsage
-from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event
 from ..messages import Message, text_of
@@ -24,6 +23,7 @@ from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
 from .conversations import Choices, Conversation, Turn
 from .engines import Engines, bill
+from .known_conversations import KnownConversations
 from .notices import Notices
 from .requests import (
     ROLES,
@@ -36,7 +36,6 @@ from .requests import (
     without_window,
 )
 from .settings import RecallTools
-from .whose import Whose
 
 log = logging.getLogger(__name__)
 
@@ -66,7 +65,7 @@ class Sender:
         self._notices = notices
         self._recall = recall
         self._automatic = automatic
-        self.whose = Whose(agent, self, engines)
+        self.known = KnownConversations(agent, self, engines)
         self.passed = 0
         """Requests of this agent that have passed in this process."""
         self._failures: set[str] = set()
@@ -83,7 +82,7 @@ class Sender:
 
         Then the host has moved, or another system answers for the model.
         """
-        before, turn = self.passed, self.whose.begun()
+        before, turn = self.passed, self.known.begun()
         has_failed = False
         try:
             yield turn
@@ -91,8 +90,11 @@ class Sender:
             has_failed = True
             raise
         finally:
-            self.whose.end(turn)
-            self._end(turn, self.whose.history or (), has_failed=has_failed)
+            self.known.end(turn)
+            if turn.conversation is not None:
+                with self._harmless("the turn's answer is not remembered"):
+                    journal, history = turn.conversation.journal, self.known.history or ()
+                    journal.end(history, self._engines.of(None), has_failed=has_failed)
         if self.passed == before and self._is_new("unseen"):
             log.warning(
                 "agent %s: a turn ended and no request passed the compressor: another answered for "
@@ -100,25 +102,21 @@ class Sender:
                 self._name(),
             )
 
-    def _end(self, turn: Turn, history: Sequence[Any], *, has_failed: bool) -> None:
-        """Add a turn's answer to what its conversation carried; never raise."""
-        if turn.conversation is None:
-            return
-        try:
-            journal, engine = turn.conversation.journal, self._engines.of(None)
-            journal.end(history, engine, has_failed=has_failed)
-        except Exception:
-            log.exception("agent %s: the turn's answer is not remembered", self._name())
-
     def settle(self, turn: Turn) -> None:
         """Record a finished turn's answer where its conversation is recorded; never raise."""
         if turn.conversation is None or not self._engines.config.keep_tool_steps:
             return
-        try:
+        with self._harmless("the turn's answer is not recorded"):
             turn.conversation.journal.settle(self._engines.of(None))
-            self.whose.bound_journals()
+            self.known.bound_journals()
+
+    @contextmanager
+    def _harmless(self, what: str) -> Iterator[None]:
+        """Log a failure of ours, with what it costs: it must not end the turn."""
+        try:
+            yield
         except Exception:
-            log.exception("agent %s: the turn's answer is not recorded", self._name())
+            log.exception("agent %s: %s", self._name(), what)
 
     # ------------------------------------------------------------ views
 
@@ -133,7 +131,7 @@ class Sender:
                 view = await asyncio.to_thread(self._projected, request)
         except Exception as error:
             view = await asyncio.to_thread(self._best, request, error)
-        foreign = self.whose.for_reading.journal.of_another_model()
+        foreign = self.known.for_reading.journal.of_another_model()
         if foreign:
             view = [unbound(message) if id(message) in foreign else message for message in view]
         if self._invalid_thinking:
@@ -157,24 +155,19 @@ class Sender:
     async def _compress(self, request: HostRequest) -> CompressResult:
         async with self._notices.during(request):
             # In a thread: a store may have to be opened, a vocabulary to be read.
-            found, request, engine, beside, overhead = await asyncio.to_thread(
-                self._prepared, request
-            )
+            found, request, overhead = await asyncio.to_thread(self._prepared, request)
             keep = Choices(keep=found.choices.keep)
             options = {**found.options, **keep.options(request.messages)}
+            engine = self._engines.of(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         found.choices = replace(found.choices, keep=found.choices.keep[len(keep.keep) :])
-        self._remember(found, request, result, beside)
+        self._remember(found, request, result, self._engines.measured(request))
         return result
 
-    def _prepared(
-        self, request: HostRequest
-    ) -> tuple[Conversation, HostRequest, ContextCompressor, int, int]:
-        """Return conversation, completed request, engine, tokens beside it, and overhead."""
-        self._engines.open()
+    def _prepared(self, request: HostRequest) -> tuple[Conversation, HostRequest, int]:
+        """Return the conversation, the completed request, and the tokens beside its messages."""
         found, request = self._completed(request)
-        measured, overhead = self._engines.measured(request), self._engines.overhead(request)
-        return found, request, self._engines.of(request.model), measured, overhead
+        return found, request, self._engines.overhead(request)
 
     async def compress_now(
         self, done: Completed, found: Conversation, choices: Choices
@@ -199,14 +192,12 @@ class Sender:
         Raises:
             CompressorError: as `ContextCompressor.idle` does.
         """
-        return sum(map(self._idle, self.whose.newest()))
-
-    def _idle(self, found: Conversation) -> bool:
-        messages = found.journal.transcript or found.transcript
-        if not messages:
-            return False
-        engine, overhead = self._engines.of(found.model), found.tool_tokens
-        return engine.idle(messages, **found.options, overhead_tokens=overhead)
+        begun = 0
+        for found in self.known.newest():
+            if messages := found.journal.transcript or found.transcript:
+                engine, overhead = self._engines.of(found.model), found.tool_tokens
+                begun += engine.idle(messages, **found.options, overhead_tokens=overhead)
+        return begun
 
     def _remember(
         self,
@@ -230,23 +221,18 @@ class Sender:
 
     def _completed(self, request: HostRequest) -> tuple[Conversation, HostRequest]:
         """Return a request's conversation, and the request with what the host dropped."""
-        found = self.whose.carrying(request)
+        found = self.known.carrying(request)
         if not self._engines.config.keep_tool_steps:
             return found, request
-        turn = self.whose.turn
-        bound = 0 if turn is None else turn.bound
-        try:
-            messages = found.journal.complete(
-                request.messages, self._engines.of(None), turn=turn, bound=bound
-            )
-        except Exception:
-            log.exception("agent %s: sent without the steps of earlier turns", self._name())
-            return found, request
-        return found, replace(request, messages=messages)
+        turn = self.known.turn
+        with self._harmless("sent without the steps of earlier turns"):
+            bound, engine = 0 if turn is None else turn.bound, self._engines.of(None)
+            messages = found.journal.complete(request.messages, engine, turn=turn, bound=bound)
+            request = replace(request, messages=messages)
+        return found, request
 
     def _projected(self, request: HostRequest) -> Sequence[Message]:
         """Return the ledger's view, smaller only if the model would refuse it."""
-        self._engines.open()
         return self._fitted(request, target_tokens=self._engines.room(request))
 
     def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
@@ -259,7 +245,7 @@ class Sender:
         if self._is_new(re.sub(r"\d+", "#", cause)):
             said = "the store's failure, as logged" if self._is_logged(error) else cause
             log.warning("agent %s: sent as well as it fits: %s", self._name(), said)
-        self._notices(Event("failed", self.whose.for_reading.session_id, {"reason": cause}))
+        self._notices(Event("failed", self.known.for_reading.session_id, {"reason": cause}))
         try:
             overhead = self._engines.overhead(request)
             return self._fitted(request, logged=error, overhead_tokens=overhead)
@@ -271,7 +257,7 @@ class Sender:
         """Return the best view without recording it in the ledger."""
         engine = self._engines.of(request.model)
         if not carries_conversation(self._agent(), request.messages):
-            found = self.whose.for_reading
+            found = self.known.for_reading
             return engine.best(request.messages, **found.options, **options).messages
         found, request = self._completed(request)
         result = engine.best(request.messages, **found.options, **options)
@@ -287,30 +273,26 @@ class Sender:
 
     def _is_logged(self, error: Exception) -> bool:
         """Return whether the running conversation's journal has logged this failure."""
-        found = self.whose.running
+        found = self.known.running
         return found is not None and found.journal.failure == str(error)
 
     # ------------------------------------------------------------ answers and refusals
 
     def offering(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the request's parameters, with the recall tools after the first compression."""
-        try:
+        with self._harmless("sent without the recall tools"):
             return self._recall.offered(self._agent(), params)
-        except Exception:
-            log.exception("agent %s: sent without the recall tools", self._name())
-            return params
+        return params
 
-    async def called(self, request: HostRequest, made: Message | None) -> None:
+    async def called(self, request: HostRequest, made: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
-        found = self.whose.running
-        if made is None or found is None or not self._engines.config.keep_tool_steps:
+        found = self.known.running
+        if found is None or not self._engines.config.keep_tool_steps:
             return
-        try:
+        with self._harmless("the calls of an answer are not recorded"):
             if carries_conversation(self._agent(), request.messages):
                 engine = self._engines.of(request.model)
                 await asyncio.to_thread(found.journal.call, made, engine)
-        except Exception:
-            log.exception("agent %s: the calls of an answer are not recorded", self._name())
 
     def used(
         self,
@@ -323,24 +305,20 @@ class Sender:
 
         `before`: its earlier report for the same answer; a stream reports in parts.
         """
-        try:
-            window = None
-            if not before.input:
-                window = self._engines.used(request, sent, usage.input)
+        with self._harmless("nothing learned from the usage"):
+            is_new = not before.input
+            window = self._engines.used(request, sent, usage.input) if is_new else None
             self._bill(request, usage, before)
-        except Exception:
-            log.exception("agent %s: nothing learned from the usage", self._name())
-            return
-        if window is not None:
-            log.warning(
-                "agent %s: %s silently reads at most %d tokens of a request: its window is now "
-                "taken as that",
-                *(self._name(), request.model, window),
-            )
+            if window is not None:
+                log.warning(
+                    "agent %s: %s silently reads at most %d tokens of a request: its window is "
+                    "now taken as that",
+                    *(self._name(), request.model, window),
+                )
 
     def _bill(self, request: HostRequest, usage: RequestUsage, before: RequestUsage) -> None:
         """Add what the provider reports to the running conversation's bill."""
-        found, is_new = self.whose.running, not before.input
+        found, is_new = self.known.running, not before.input
         if found is None or usage == before:
             return
         hosts = self._as_the_host(request, found, usage) if is_new else RequestUsage()
@@ -351,16 +329,14 @@ class Sender:
 
     def took(self, request: HostRequest, sent: Sequence[Message]) -> None:
         """Learn that the provider took what was sent."""
-        try:
+        with self._harmless("nothing learned from an answer"):
             window = self._engines.passed(request, sent)
-        except Exception:
-            log.exception("agent %s: nothing learned from an answer", self._name())
-            return
-        if window is not None:
-            log.warning(
-                "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
-                *(self._name(), request.model, window),
-            )
+            if window is not None:
+                log.warning(
+                    "agent %s: the window of %s is now taken as %d tokens, by what it refused and "
+                    "took",
+                    *(self._name(), request.model, window),
+                )
 
     def gave_up(self, request: HostRequest) -> None:
         """Forget what the refusals of a request taught: no view of it was taken."""

@@ -17,7 +17,7 @@ from ..summaries.threads import begin, run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, Argument
 from .commands import answer
-from .whose import name, unnamed
+from .known_conversations import name, unnamed
 
 log = logging.getLogger(__name__)
 

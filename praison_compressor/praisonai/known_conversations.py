@@ -1,10 +1,10 @@
-"""Decide whose conversation a request carries: one agent may serve many people.
+"""Find the conversation that a request carries: one agent may serve many people.
 
 An id that the host gives comes first: only conversations under that id are looked at. Then the
 host's own list decides, where it is still the list of one conversation and begins as that one did.
 Then the messages decide: long ones that only one conversation has, and the newest end of its
-history. What leaves it open begins another conversation: recall then reads nothing, and nobody
-reads another person's words.
+history. If the conversation is still unknown, another one begins: recall then reads nothing, and
+nobody reads another person's words.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..messages.forks import renewed
 from .conversations import Choices, Conversation, Turn, running, said
 from .engines import Engines
 from .journal import Journal
-from .ledgers import Stored, new_session_id, session_id_of, stored_under
+from .ledgers import carries, new_session_id, session_id_of, stored_under
 from .requests import HostRequest
 
 REMEMBERED = 256
@@ -61,16 +61,10 @@ def unnamed() -> Iterator[None]:
         _named.reset(token)
 
 
-def named_by_host(agent: Any) -> str | None:
-    """Return the bot's key of the conversation that calls this agent, or None."""
+def named_by_host(agent: Any) -> tuple[str | None, int]:
+    """Return the bot's key of the calling conversation, and its lists' bound; None, 0 without."""
     named = _named.get()
-    return named[1] if named is not None and named[0]() is agent else None
-
-
-def bound_by_host(agent: Any) -> int:
-    """Return the length at which the calling bot cuts its lists, or 0."""
-    named = _named.get()
-    return named[2] if named is not None and named[0]() is agent else 0
+    return named[1:] if named is not None and named[0]() is agent else (None, 0)
 
 
 def another_id(key: str | None) -> str:
@@ -86,7 +80,7 @@ def is_under(session_id: str, key: str | None) -> bool:
 # ------------------------------------------------------------ the conversations of an agent
 
 
-class Whose:
+class KnownConversations:
     """The newest conversations of one agent, found by turn, host's id and messages; thread-safe."""
 
     def __init__(self, agent: weakref.ref[Any], owner: Any, engines: Engines) -> None:
@@ -140,8 +134,7 @@ class Whose:
 
     def begun(self) -> Turn:
         """Return a turn that begins with the agent's history."""
-        history = self.history
-        bound = bound_by_host(self._agent())
+        history, (_, bound) = self.history, named_by_host(self._agent())
         return Turn(self._owner, history, said(self._seen(history)), bound=bound)
 
     def carrying(self, request: HostRequest) -> Conversation:
@@ -181,7 +174,7 @@ class Whose:
     def key(self) -> str | None:
         """Return the host's id: the bot's key, else the agent's session id."""
         agent = self._agent()
-        return named_by_host(agent) or session_id_of(agent)
+        return named_by_host(agent)[0] or session_id_of(agent)
 
     @property
     def history(self) -> list[Any] | None:
@@ -281,24 +274,18 @@ class Whose:
             return blank
         if blank is not None:  # named, before any request could say whether it goes on
             del self._known[blank.session_id]
-        is_first = key is not None and not self._under(key)
-        stored = self._stored(key) if is_first and key is not None else ()
-        found = next((one.id for one in stored if one.carries(before)), None)
-        pins = () if blank is None else blank.pinned
-        left = () if found is None else tuple(before)
-        return Conversation(found or self._free_id(key), key, left=left, pinned=pins)
+        if key is None:
+            return Conversation(another_id(None))
+        store, pins = self._engines.open(), () if blank is None else blank.pinned
+        stored = [*stored_under(store, self._engines.config.namespace, key)]
+        for session in () if self._under(key) else stored:
+            if carries(store, session, before):
+                return Conversation(session.id, key, left=tuple(before), pinned=pins)
+        is_taken = key in self._known or key in {session.id for session in stored}
+        return Conversation(another_id(key) if is_taken else key, key, pinned=pins)
 
     def _unused(self, key: str | None) -> Conversation | None:
         return next((each for each in self._under(key) if not each.carried), None)
-
-    def _free_id(self, key: str | None) -> str:
-        """Return the host's id while no conversation has it, else another id."""
-        if key is None or key in self._known or any(one.id == key for one in self._stored(key)):
-            return another_id(key)
-        return key
-
-    def _stored(self, key: str) -> Iterator[Stored]:
-        return stored_under(self._engines.open(), self._engines.config.namespace, key)
 
     def _seen(self, messages: Iterable[Any] | None) -> list[Seen]:
         """Return each message with its digests; copy the list, which others may change."""
