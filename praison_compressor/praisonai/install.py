@@ -15,7 +15,7 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 from ..config import CompressorConfig, check_store, no_such
 from ..errors import ConfigError
 from ..messages.forks import renewed
-from . import seams
+from . import host_names
 from .agents import Agents
 from .options import HOSTS, OURS, options_in
 
@@ -36,33 +36,33 @@ class Installation:
         Raises:
             HostMoved: a place that we build on is gone; nothing was replaced.
         """
-        places, self.lacking = seams.probe()
+        targets, self.lacking = host_names.probe()
         """Parts that this host does not let us have, with the reason."""
         _warn(self.lacking)
         self.agents = Agents()
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what was there and what we put there."""
-        self._replace(places)
-        self._waiting = set(seams.installed_surfaces())
+        self._replace(targets)
+        self._waiting = set(host_names.installed_surfaces())
         self.agents.before_turn = self._reach
         self._reach()
 
-    def _replace(self, places: Iterable[seams.Seam]) -> None:
-        for row, owner, before in places:
+    def _replace(self, targets: Iterable[host_names.Target]) -> None:
+        for row, owner, before in targets:
             after = row.by(before, self.agents)
             setattr(owner, row.name, after)
             self.patches.append((owner, row.name, before, after))
 
     def _reach(self) -> None:
         """Replace the names in modules that the host imported since."""
-        rows = [row for row in self._waiting if seams.arrived(row)]
+        rows = [row for row in self._waiting if host_names.arrived(row)]
         if not rows:
             return
         with _lock:
             rows = [row for row in rows if row in self._waiting]
             self._waiting.difference_update(rows)
-            places, lacking = seams.probe_surfaces(rows)
-            self._replace(places)
+            targets, lacking = host_names.probe(rows, ())
+            self._replace(targets)
         _warn(lacking)
         self.lacking.update(lacking)
 
@@ -79,7 +79,7 @@ class Installation:
             owner, name, before, after = self.patches.pop()
             if vars(owner).get(name) is not after:
                 log.warning("%s.%s was replaced again after us", owner.__name__, name)
-            elif before is seams.ABSENT:
+            elif before is host_names.ABSENT:
                 delattr(owner, name)
             else:
                 setattr(owner, name, before)

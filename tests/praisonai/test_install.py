@@ -13,8 +13,8 @@ from praisonaiagents import Agent, ExecutionConfig
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from praison_compressor import install, uninstall
-from praison_compressor.praisonai import HostMoved, installed, seams
-from praison_compressor.praisonai.seams import REPLACED, Read
+from praison_compressor.praisonai import HostMoved, installed
+from praison_compressor.praisonai.host_names import NEW, READ, REPLACED, SURFACES, Read, probe
 from praison_compressor.testing import LocalProvider, Worker
 from tests.benchmarks import host_copies
 from tests.helpers.host_faults import is_old
@@ -33,9 +33,9 @@ from tests.helpers.provider import strict_provider
 
 ROOT = Path(__file__).parents[2]
 uninstall()  # another module of tests may have made a `CompressorContext`
-PLACES, COPIES = seams.probe()[0], host_copies.copies()  # of the host without us
-ESSENTIAL = [place for place in PLACES if not place.row.without and place.row.kind != seams.NEW]
-LEFT_OUT = [place for place in PLACES if place.row.without and place.row.kind != seams.NEW]
+PLACES, COPIES = probe()[0], host_copies.copies()  # of the host without us
+ESSENTIAL = [place for place in PLACES if not place.row.without and place.row.kind != NEW]
+LEFT_OUT = [place for place in PLACES if place.row.without and place.row.kind != NEW]
 
 
 def everything() -> dict[str, Any]:
@@ -63,8 +63,8 @@ def test_the_page_lists_what_is_replaced() -> None:
         r"^\| `(\w+\.\w+)`( \(added\))? \| [^|]+ \| ([^|]+) \| [^|]+ \|$", page, re.M
     )
     rows = [
-        (f"{row.owner.partition(':')[2]}.{row.name}", " (added)" * (row.kind == seams.NEW), left)
-        for row in (*REPLACED, *seams.SURFACES)
+        (f"{row.owner.partition(':')[2]}.{row.name}", " (added)" * (row.kind == NEW), left)
+        for row in (*REPLACED, *SURFACES)
         for left in [f"left out: {row.without}" if row.without else "`HostMoved`"]
     ]
     assert shown == rows
@@ -107,15 +107,12 @@ def test_what_we_can_do_without_is_left_out_and_said(
 @pytest.mark.parametrize(
     ("part", "outcome"), [("", pytest.raises(HostMoved, match=r"_no_such_name\b")), ("X", None)]
 )
-def test_a_moved_name_that_is_only_read_is_named(
-    clean: None, monkeypatch: pytest.MonkeyPatch, part: str, outcome: Any
-) -> None:
+def test_a_moved_name_that_is_only_read_is_named(part: str, outcome: Any) -> None:
     """Requests would pass us by: such a host is refused by the name too, unless a part is all that
     leans on it."""
     more = Read("agent.agent:Agent", "_no_such_name", part)
-    monkeypatch.setattr(seams, "READ", (*seams.READ, more))
     with outcome or contextlib.nullcontext():
-        assert list(install().lacking) == [part]
+        assert list(probe(reads=(*READ, more))[1]) == [part]
 
 
 def test_uninstall_puts_every_object_back(clean: None) -> None:
