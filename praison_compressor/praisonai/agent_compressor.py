@@ -29,7 +29,6 @@ from .known_conversations import is_under, named_by_host
 from .ledgers import Forgotten, archive_of, forget, host_session
 from .notices import Notices
 from .options import RequestedContext, takes_whole_results
-from .requests import conversation_now, replace_conversation
 from .sending import Sender
 from .settings import RecallTools, Settings, drop_copied, wants_recall
 
@@ -208,7 +207,9 @@ class AgentCompressor:
     def _now(self) -> Completed:
         """Return the conversation as a request would carry it now."""
         found = self.conversation
-        messages = conversation_now(self._agent(), found.transcript)
+        # The host keeps no system messages in its history.
+        said = itertools.dropwhile(is_system, self._known.history or ())
+        messages = [*itertools.takewhile(is_system, found.transcript), *said]
         if not self.config.keep_tool_steps:
             return Completed(messages, Carried(), [], [])
         return found.journal.at_rest(messages, self.engine())
@@ -294,7 +295,8 @@ class AgentCompressor:
             carried = carried_in(engine.store.transcript(session), engine.tokens.cache)
             messages = carried.spoken
         earlier = self._known.leaving()
-        replace_conversation(agent, messages)
+        agent.clear_history()
+        agent.chat_history = [*itertools.dropwhile(is_system, messages)]
         self._known.adopt(root, earlier).remember(result, engine, back=())
         return root
 

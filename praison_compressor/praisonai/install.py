@@ -6,6 +6,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import Field, dataclass, field, fields, make_dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -140,20 +141,8 @@ def installed() -> Installation | None:
 
 def _fields() -> list[tuple[str, Any, Field[Any]]]:
     """Return our options that the host's configuration lacks, as `make_dataclass` takes them."""
-    return [
-        (
-            option.name,
-            option.type,
-            field(
-                default=option.default,
-                default_factory=option.default_factory,
-                repr=option.repr,
-                metadata=option.metadata,
-            ),
-        )
-        for option in fields(CompressorConfig)
-        if option.name in OURS - HOSTS
-    ]
+    ours = [option for option in fields(CompressorConfig) if option.name in OURS - HOSTS]
+    return [(option.name, option.type, copy(option)) for option in ours]
 
 
 if TYPE_CHECKING:

@@ -134,9 +134,6 @@ def _asked(
 ) -> RequestedContext | None:
     if context is None or not wants(context.strategy):
         return None
-    if not isinstance(context.strategy, OptimizerStrategy):
-        # The host reads `.strategy.value`, so a string there breaks its own reports.
-        context = replace(context, strategy=SUMMARIZE)
     options = options_in(context, more)
     # Where the default is False, as in the host's own configuration, False says nothing.
     by_default = getattr(type(context), "llm_summarize", False)

@@ -1,33 +1,22 @@
 """Read a request of the host as messages, and write it back, in each API's shape.
 
 Two keys are added where the provider takes them: cache marks, and the request for a stream's usage.
-A provider that refuses one by its name is not sent it again (`refused_in`).
+A provider that refuses one by its name is not sent it again (`provider_rules.refused_in`).
 """
 
 from __future__ import annotations
 
 import itertools
 import json
-import re
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..errors import InvalidMessages
-from ..messages import Message, digest, is_result, is_system, responses, text_of, tool_calls_of
-from ..messages.display import in_words
-from ..messages.shapes import ITEMS
-from ..messages.thinking import is_thinking
+from ..messages import Message, digest, is_system, responses, text_of
 from ..summaries.litellm_client import provider_of
-from .cache_marks import marked, takes_marks
-
-MARKS, USAGE = "cache_control", "stream_options"
-TTL = "ttl of cache_control"
-ROLES = "roles that do not alternate"
-_ROLES_REFUSED = re.compile(
-    r"(?:must|should) alternate|unexpected role\W+(?:\w+\.)?(?:user|assistant)", re.IGNORECASE
-)
+from .provider_rules import MARKS, TTL, USAGE, marked, takes_marks, without_calls
 
 
 @dataclass(frozen=True)
@@ -122,27 +111,6 @@ def _write_responses(
 CHAT = Shape(_read_chat, _write_chat)
 LITELLM_CHAT = Shape(_read_chat, _write_litellm)
 RESPONSES = Shape(_read_responses, _write_responses)
-
-
-def refused_in(error: BaseException) -> str | None:
-    """Return what a provider refuses: a key of ours, its `ttl`, or the order of roles."""
-    if _ROLES_REFUSED.search(str(error)):
-        return ROLES
-    if MARKS in str(error) and "ttl" in str(error):
-        return TTL
-    return next((key for key in (MARKS, USAGE) if key in str(error)), None)
-
-
-def is_bound_elsewhere(error: BaseException) -> bool:
-    """Return whether a provider refuses signed thinking: its prefix or its model has changed."""
-    return _INVALID_THINKING.search(str(error)) is not None
-
-
-_INVALID_THINKING = re.compile(
-    r"bound to a different conversation|prefix_mismatch_behavior|"
-    r"invalid `?signature`? in `?thinking",
-    re.IGNORECASE,
-)
 
 
 def _asking_usage(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -254,25 +222,6 @@ def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None
     )
 
 
-def conversation_now(agent: Any, sent: Sequence[Message]) -> list[Message]:
-    """Return the agent's conversation between two turns, with the system messages sent last.
-
-    The host keeps no system messages in its history.
-    """
-    said = itertools.dropwhile(is_system, getattr(agent, "chat_history", None) or ())
-    return [*itertools.takewhile(is_system, sent), *said]
-
-
-def replace_conversation(agent: Any, messages: Sequence[Message]) -> None:
-    """Replace the agent's conversation by another, without its leading system messages.
-
-    The host writes its own system messages at every turn.
-    """
-    said = itertools.dropwhile(is_system, messages)
-    agent.clear_history()
-    agent.chat_history = list(said)
-
-
 def same_model(one: str | None, other: str | None) -> bool:
     """Return whether two names mean one model: the host changes provider prefixes."""
     if one is None or other is None:
@@ -282,101 +231,3 @@ def same_model(one: str | None, other: str | None) -> bool:
 
 def _first_said(messages: Sequence[Message]) -> Message | None:
     return next((message for message in messages if not is_system(message)), None)
-
-
-# ------------------------------------------------------------ another model's steps
-
-
-def without_calls(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with calls and results as text."""
-    return [_as_text(message) for message in messages]
-
-
-def _as_text(message: Message) -> Message:
-    if is_result(message):
-        name = message.get("name")
-        by = f" of {name}" if isinstance(name, str) and name else ""
-        return {"role": "user", "content": f"[tool result{by}]\n{in_words(message)}"}
-    if tool_calls_of(message):
-        return {"role": "assistant", "content": in_words(message)}
-    return message
-
-
-_BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specific_fields")
-"""Keys whose values only the model takes that wrote them."""
-
-
-def unbound(message: Message) -> Message:
-    """Return a message without the thinking that only its own model takes."""
-    kept = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
-    content, calls = kept.get("content"), kept.get("tool_calls")
-    if isinstance(content, list):
-        kept["content"] = [part for part in content if not is_thinking(part)]
-    if isinstance(calls, list):
-        # An item id names the reasoning that the API demands with it.
-        kept["tool_calls"] = list(map(_without_item_id, calls))
-    return kept
-
-
-def _without_item_id(call: Mapping[str, Any]) -> Message:
-    item = {key: value for key, value in (call.get(responses.ITEM) or {}).items() if key != "id"}
-    rest = {key: value for key, value in call.items() if key != responses.ITEM}
-    # A tool of the API's own has its kind there.
-    return {**rest, responses.ITEM: item} if "type" in item else rest
-
-
-# ------------------------------------------------------------ roles in strict turns
-
-
-ANSWERED: Message = {"role": "assistant", "content": "Understood."}
-ASKED: Message = {"role": "user", "content": "Go on."}
-"""Lines for roles that do not alternate."""
-
-
-def alternating(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with users and assistants in turn, as strict providers want them.
-
-    Mistral's API refuses a user after a tool. Chat templates count users, and assistants without
-    calls. Neighbours of one role are joined; elsewhere a short line stands between.
-    """
-    found: list[Message] = []
-    last = ""
-    for message in _merged(messages):
-        role = "" if tool_calls_of(message) else message.get("role")
-        if role == "user" and (last == "user" or (found and is_result(found[-1]))):
-            found.append(ANSWERED)
-        elif role == "assistant" and last != "user":
-            found.append(ASKED)
-        found.append(message)
-        last = role if role in ("user", "assistant") else last
-    return found
-
-
-def _merged(messages: Sequence[Message]) -> list[Message]:
-    merged: list[Message] = []
-    for message in messages:
-        if merged and _may_join(merged[-1], message):
-            merged[-1] = {**message, "content": _joined(merged[-1], message)}
-        else:
-            merged.append(message)
-    return merged
-
-
-def _may_join(one: Message, two: Message) -> bool:
-    """Return whether two neighbours are one message: the second one may have calls."""
-    if one.get("role") != two.get("role") or one.get("role") not in ("user", "assistant"):
-        return False
-    return not tool_calls_of(one)
-
-
-def _joined(one: Message, two: Message) -> Any:
-    first, second = one.get("content"), two.get("content")
-    if not first or not second:
-        return first or second
-    if isinstance(first, str) and isinstance(second, str):
-        return f"{first}\n\n{second}"
-    parts = [
-        [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
-        for content in (first, second)
-    ]
-    return [*parts[0], *parts[1]]

@@ -25,16 +25,8 @@ from .conversations import Choices, Conversation, Turn
 from .engines import Engines, bill
 from .known_conversations import KnownConversations
 from .notices import Notices
-from .requests import (
-    ROLES,
-    HostRequest,
-    alternating,
-    carries_conversation,
-    is_bound_elsewhere,
-    refused_in,
-    unbound,
-    without_window,
-)
+from .provider_rules import ROLES, alternating, is_bound_elsewhere, refused_in, unbound
+from .requests import HostRequest, carries_conversation, without_window
 from .settings import RecallTools
 
 log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import digest, text_of
-from praison_compressor.praisonai.cache_marks import LARGEST, marked, takes_marks
+from praison_compressor.praisonai.provider_rules import LARGEST, marked, takes_marks
 from praison_compressor.summaries.litellm_client import provider_of
 from tests.helpers.transcripts import session, transcripts
 from tests.view.test_masks import Model, outputs

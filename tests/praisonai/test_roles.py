@@ -9,7 +9,7 @@ import httpx
 import pytest
 from hypothesis import given
 
-from praison_compressor.praisonai.requests import ROLES, alternating, refused_in
+from praison_compressor.praisonai.provider_rules import ROLES, alternating, refused_in
 from praison_compressor.testing import Reply, Rules, check_messages
 from tests.helpers.hosting import ANTHROPIC, agent, at_home, context
 from tests.helpers.provider import strict_provider
