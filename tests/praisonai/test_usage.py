@@ -1,4 +1,4 @@
-"""What the provider reports and caches: counts follow its usage, marks stand where it caches."""
+"""What the provider reports is counted, billed and learned; marks stand where it caches."""
 
 from __future__ import annotations
 
@@ -22,9 +22,13 @@ from tests.helpers.hosting import (
     achat,
     agent,
     at_home,
+    cells,
     chat,
     context,
     iter_stream,
+    look_up,
+    numbered,
+    of_agent,
     stream,
     turn,
 )
@@ -171,17 +175,6 @@ def test_an_endpoint_of_openais_protocol_gets_no_marks_whatever_its_model_is_cal
     assert not host.refused
 
 
-def test_claude_requests_carry_marks_where_its_provider_caches(host: LocalProvider) -> None:
-    """At most four, and every request is taken."""
-    host.answer_with(Worker(answer="The ledger is in order. " * 20))
-    chat(agent(host, ANTHROPIC, context(host)), OUTGROWING)
-    bodies = [json.dumps(r.body) for r in host.requests if r.model != "aux"]
-    assert not host.refused
-    marks = [body.count('"cache_control"') for body in bodies]
-    assert 1 <= min(marks) <= max(marks) <= 4
-    assert marks[-1] > marks[0]
-
-
 # ---------------------------------------------------------------- in the background
 
 
@@ -227,3 +220,72 @@ def test_what_the_background_cost_outlives_a_window_that_was_wrong(host: LocalPr
     assert sum(paid[:-1]) == 0
     assert paid[-1] == host.for_model("aux")[0].prompt_tokens > 0
     assert settled(made)
+
+
+def reported(provider: LocalProvider) -> tuple[int, int, int]:
+    """Return prompt, cached and completion tokens of the agent's own requests."""
+    sent = of_agent(provider)
+    return (
+        sum(record.prompt_tokens for record in sent),
+        sum(record.cached_tokens for record in sent),
+        sum(record.completion_tokens for record in sent),
+    )
+
+
+@pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
+def test_each_request_is_on_the_bill_once(host: LocalProvider, path: str, mode: str) -> None:
+    """Input, cached input and output are the provider's own sums, streams too."""
+    host.answer_with(Worker(1, arguments=numbered, answer="Noted. " * 12))
+    made = agent(host, path, context(host), tools=[look_up])
+    MODES[mode](made, OUTGROWING)
+    bill = made.context_compressor.status().bill
+    found = (bill.usage.input, bill.usage.cached, bill.usage.output)
+    assert found == reported(host)
+    assert bill.usage.cached > 0
+    assert bill.requests == len(of_agent(host))
+    aux = host.for_model("aux")
+    assert bill.summaries.prompt_tokens == sum(record.prompt_tokens for record in aux) > 0
+
+
+@pytest.mark.parametrize("ttl", [None, "1h"])
+@pytest.mark.parametrize("mode", ["chat", "achat", "stream"])
+def test_both_kinds_of_cache_writes_are_read(host: LocalProvider, mode: str, ttl: str) -> None:
+    """`cache_ttl="1h"` sets the marks' ttl, and what they write is billed at its own price."""
+    host.answer_with(Worker(answer="Noted. " * 12))
+    made = agent(host, ANTHROPIC, context(host, cache_ttl=ttl))
+    MODES[mode](made, OUTGROWING)
+    sent = of_agent(host)
+    lives = {mark.get("ttl") for record in sent for mark in marks_in(record.body)}
+    assert lives == {ttl}
+    usage = made.context_compressor.status().bill.usage
+    written = sum(record.prompt_tokens - record.cached_tokens for record in sent)
+    assert (usage.written, usage.written_1h) == ((written, 0) if ttl is None else (0, written))
+    each = usage.input - usage.cached, usage.cached, usage.output
+    prices = 3.75e-6 if ttl is None else 6e-6, 3e-7, 1.5e-5
+    dollars = sum(tokens * price for tokens, price in zip(each, prices, strict=True))
+    assert made.context_compressor.status().bill.cost == pytest.approx(dollars)
+
+
+def marks_in(value: Any) -> list[dict[str, str]]:
+    """Return the cache marks anywhere in a request's body."""
+    if isinstance(value, list):
+        return [mark for item in value for mark in marks_in(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["cache_control"]] if "cache_control" in value else []
+    return [*own, *marks_in([item for key, item in value.items() if key != "cache_control"])]
+
+
+def test_a_route_that_refuses_the_ttl_gets_marks_without_it(host: LocalProvider) -> None:
+    """One request is refused, and none after it."""
+
+    def answer(asked: Any) -> Any:
+        if any("ttl" in mark for mark in marks_in(asked.body)):
+            return Failure(400, "cache_control.ttl: Extra inputs are not permitted")
+        return "Noted."
+
+    host.answer_with(answer)
+    made = agent(host, ANTHROPIC, context(host, cache_ttl="1h"))
+    assert chat(made, [turn(0), turn(1)]) == ["Noted."] * 2
+    assert [record.status for record in host.requests] == [400, 200, 200]
+    assert marks_in(host.requests[-1].body)
