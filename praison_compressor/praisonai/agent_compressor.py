@@ -258,7 +258,8 @@ class AgentCompressor:
         if undone:
             now = self._now()
             result = engine.best(now.messages, **found.options)
-            found.remember(result, engine, found.overhead_tokens, found.model, now.back)
+            beside, model = found.overhead_tokens, found.model
+            found.remember(result, engine, beside, model, now.back, is_sent=False)
         return undone
 
     def new_session(self) -> str:
@@ -297,7 +298,7 @@ class AgentCompressor:
         earlier = self._known.leaving()
         agent.clear_history()
         agent.chat_history = [*itertools.dropwhile(is_system, messages)]
-        self._known.adopt(root, earlier).remember(result, engine, back=())
+        self._known.adopt(root, earlier).remember(result, engine, 0, None, (), is_sent=False)
         return root
 
     def sessions(self) -> list[SessionInfo]:

@@ -128,19 +128,19 @@ class Conversation:
         self,
         result: CompressResult,
         engine: ContextCompressor,
-        overhead_tokens: int = 0,
-        model: str | None = None,
-        back: Sequence[Message] | None = None,
+        overhead_tokens: int,
+        model: str | None,
+        back: Sequence[Message],
+        *,
+        is_sent: bool = True,
     ) -> None:
         """Take the result of its newest request to a model.
 
-        `back`: the messages that the host had left out, of what was not sent; None: it was sent,
-        and the journal knows them.
+        `back`: the messages that the host had left out. `is_sent`: False after a command.
         """
-        self.is_sent = back is None
         self.result, self.overhead_tokens, self.model = result, overhead_tokens, model
         self.tool_tokens = overhead_tokens or self.tool_tokens
-        self.kept = kept_of(self.journal.back if back is None else back, engine, result.messages)
+        self.kept, self.is_sent = kept_of(back, engine, result.messages), is_sent
 
     @property
     def options(self) -> dict[str, Any]:

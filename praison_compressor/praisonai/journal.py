@@ -69,7 +69,6 @@ class Journal:
         """Digests of the messages that the store has."""
         self._edits = -1
         """How often a part of the session was forgotten, when the store was last written."""
-        self._back: Completed | None = None
         self.failure = ""
         """Words of the store's failure, logged once; "" while the store works."""
         self.tokens = 0
@@ -92,17 +91,17 @@ class Journal:
         *,
         turn: Hashable = None,
         bound: int = 0,
-    ) -> list[Message]:
+    ) -> Completed:
         """Return a request's messages with what the host left out; record what is new."""
         session, cache = self._session(engine), engine.tokens.cache
+        model = engine.config.model
         with self._lock:
             carried = self._known(given, engine, session)
-            model = engine.config.model
             done = completed(carried, given, cache, turn=turn, bound=bound, model=model)
             self._system = [*itertools.takewhile(is_system, given)]
-            self._carried, self._back = done.carried, done
+            self._carried = done.carried
             self._record(engine, session)
-        return done.messages
+        return done
 
     def at_rest(self, given: Sequence[Message], engine: ContextCompressor) -> Completed:
         """Return the messages with what the host left out; record nothing."""
@@ -116,15 +115,6 @@ class Journal:
         """Return all messages that are remembered, leading system messages first."""
         carried = self._carried
         return () if carried is None else (*self._system, *carried.messages)
-
-    @property
-    def back(self) -> Sequence[Message]:
-        """Return the messages of the last request that the host had left out."""
-        return () if self._back is None else self._back.back
-
-    def of_another_model(self) -> frozenset[int]:
-        """Return the ids of those messages that came back and another model wrote."""
-        return frozenset() if self._back is None else frozenset(map(id, self._back.foreign))
 
     # ------------------------------------------------------------ the running turn
 

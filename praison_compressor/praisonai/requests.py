@@ -30,6 +30,10 @@ class HostRequest:
     """How long an answer it asks for; 0 where it does not say."""
     schema: str = ""
     """The JSON of the answer's format, which the provider counts as input; "" without one."""
+    back: Sequence[Message] = ()
+    """Those of its messages that the host had left out."""
+    foreign: Sequence[Message] = ()
+    """Those of `back` that another model wrote."""
 
 
 class Shape(NamedTuple):

@@ -115,51 +115,62 @@ class Sender:
     async def view(self, request: HostRequest) -> Sequence[Message]:
         """Return the messages to send; never block the event loop."""
         self.passed += 1
+        found: Conversation | None = None
         try:
-            request = replace(request, messages=without_window(self._agent(), request.messages))
-            if self._compresses(request) and not self._engines.is_unsure(request.model):
-                view: Sequence[Message] = (await self._compress(request)).messages
+            # In a thread: a store may have to be opened, a vocabulary to be read.
+            found, request = await asyncio.to_thread(self._carried, request)
+            if found is not None and self._automatic and not self._engines.is_unsure(request.model):
+                view = await self._compress(found, request)
             else:
-                view = await asyncio.to_thread(self._projected, request)
+                view = await asyncio.to_thread(self._projected, found, request)
         except Exception as error:
-            view = await asyncio.to_thread(self._best, request, error)
-        foreign = self.known.for_reading.journal.of_another_model()
-        if foreign:
-            view = [unbound(message) if id(message) in foreign else message for message in view]
+            view = await asyncio.to_thread(self._best, found, request, error)
+        return self._adapted(request, view)
+
+    def _carried(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
+        """Return the conversation that a request carries, and the request with what it lacks.
+
+        None for a request of the agent that is no part of the conversation.
+        """
+        request = replace(request, messages=without_window(self._agent(), request.messages))
+        if not carries_conversation(self._agent(), request.messages):
+            log.debug(
+                "agent %s: a request of %d messages to %s is no part of the conversation: not "
+                "recorded",
+                *(self._name(), len(request.messages), request.model),
+            )
+            return None, request
+        found = self.known.carrying(request)
+        if self._engines.config.keep_tool_steps:
+            with self._harmless("sent without the steps of earlier turns"):
+                own, turn = self._engines.of(None), self.known.turn
+                bound = 0 if turn is None else turn.bound
+                done = found.journal.complete(request.messages, own, turn=turn, bound=bound)
+                request = replace(
+                    request, messages=done.messages, back=done.back, foreign=done.foreign
+                )
+        return found, request
+
+    def _adapted(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
+        """Return the view without what the request's model is known to refuse."""
+        foreign = {id(message) for message in request.foreign}
+        view = [unbound(message) if id(message) in foreign else message for message in view]
         if self._invalid_thinking:
             view = [
                 without_thinking(m) if signatures(m) & self._invalid_thinking else m for m in view
             ]
         return alternating(view) if ROLES in self.refused(request) else view
 
-    def _compresses(self, request: HostRequest) -> bool:
-        """Return whether the request may move its session on: it carries the conversation."""
-        if not self._automatic:
-            return False
-        if carries_conversation(self._agent(), request.messages):
-            return True
-        said = (
-            "agent %s: a request of %d messages to %s is no part of the conversation: not recorded"
-        )
-        log.debug(said, self._name(), len(request.messages), request.model)
-        return False
-
-    async def _compress(self, request: HostRequest) -> CompressResult:
+    async def _compress(self, found: Conversation, request: HostRequest) -> Sequence[Message]:
         async with self._notices.during(request):
-            # In a thread: a store may have to be opened, a vocabulary to be read.
-            found, request, overhead = await asyncio.to_thread(self._prepared, request)
             keep = Choices(keep=found.choices.keep)
             options = {**found.options, **keep.options(request.messages)}
+            overhead = await asyncio.to_thread(self._engines.overhead, request)
             engine = self._engines.of(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         found.choices = replace(found.choices, keep=found.choices.keep[len(keep.keep) :])
         self._remember(found, request, result, self._engines.measured(request))
-        return result
-
-    def _prepared(self, request: HostRequest) -> tuple[Conversation, HostRequest, int]:
-        """Return the conversation, the completed request, and the tokens beside its messages."""
-        found, request = self._completed(request)
-        return found, request, self._engines.overhead(request)
+        return result.messages
 
     async def compress_now(
         self, done: Completed, found: Conversation, choices: Choices
@@ -169,13 +180,13 @@ class Sender:
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        now = HostRequest(done.messages)
+        now = HostRequest(done.messages, back=done.back)
         async with self._notices.during(now):
             engine = await asyncio.to_thread(self._engines.focused, choices.focus)
             options = {**found.options, **choices.options(now.messages), "force": True}
             result = await engine.compress(now.messages, **options)
         found.choices, found.shown = Choices(), None
-        self._remember(found, now, result, found.overhead_tokens, done.back)
+        self._remember(found, now, result, found.overhead_tokens, is_sent=False)
         return result
 
     def idle(self) -> int:
@@ -197,10 +208,11 @@ class Sender:
         request: HostRequest,
         result: CompressResult,
         beside: int,
-        back: Sequence[Message] | None = None,
+        is_sent: bool = True,
     ) -> None:
         """Remember a result; offer recall, bill and report the compression."""
-        found.remember(result, self._engines.of(request.model), beside, request.model, back)
+        engine = self._engines.of(request.model)
+        found.remember(result, engine, beside, request.model, request.back, is_sent=is_sent)
         if self._engines.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)
@@ -211,23 +223,13 @@ class Sender:
             status = found.status(self._engines.of(found.model))
             found.notice = self._notices.compressed(status)
 
-    def _completed(self, request: HostRequest) -> tuple[Conversation, HostRequest]:
-        """Return a request's conversation, and the request with what the host dropped."""
-        found = self.known.carrying(request)
-        if not self._engines.config.keep_tool_steps:
-            return found, request
-        turn = self.known.turn
-        with self._harmless("sent without the steps of earlier turns"):
-            bound, engine = 0 if turn is None else turn.bound, self._engines.of(None)
-            messages = found.journal.complete(request.messages, engine, turn=turn, bound=bound)
-            request = replace(request, messages=messages)
-        return found, request
-
-    def _projected(self, request: HostRequest) -> Sequence[Message]:
+    def _projected(self, found: Conversation | None, request: HostRequest) -> Sequence[Message]:
         """Return the ledger's view, smaller only if the model would refuse it."""
-        return self._fitted(request, target_tokens=self._engines.room(request))
+        return self._fitted(found, request, target_tokens=self._engines.room(request))
 
-    def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
+    def _best(
+        self, found: Conversation | None, request: HostRequest, error: Exception
+    ) -> Sequence[Message]:
         """Return the best view after a failure of ours; log the cause once.
 
         The failure must not end the turn.
@@ -235,25 +237,24 @@ class Sender:
         cause = f"{type(error).__name__}: {error}"
         # The same again, with other numbers, is not news.
         if self._is_new(re.sub(r"\d+", "#", cause)):
-            said = "the store's failure, as logged" if self._is_logged(error) else cause
+            is_logged = found is not None and found.journal.failure == str(error)
+            said = "the store's failure, as logged" if is_logged else cause
             log.warning("agent %s: sent as well as it fits: %s", self._name(), said)
         self._notices(Event("failed", self.known.for_reading.session_id, {"reason": cause}))
-        try:
+        with self._harmless("sent as it is"):
             overhead = self._engines.overhead(request)
-            return self._fitted(request, logged=error, overhead_tokens=overhead)
-        except Exception:
-            log.exception("agent %s: sent as it is", self._name())
-            return request.messages
+            return self._fitted(found, request, logged=error, overhead_tokens=overhead)
+        return request.messages
 
-    def _fitted(self, request: HostRequest, **options: Any) -> Sequence[Message]:
+    def _fitted(
+        self, found: Conversation | None, request: HostRequest, **options: Any
+    ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
-        engine = self._engines.of(request.model)
-        if not carries_conversation(self._agent(), request.messages):
-            found = self.known.for_reading
-            return engine.best(request.messages, **found.options, **options).messages
-        found, request = self._completed(request)
-        result = engine.best(request.messages, **found.options, **options)
-        found.remember(result, engine, self._engines.measured(request), request.model)
+        engine, of = self._engines.of(request.model), found or self.known.for_reading
+        result = engine.best(request.messages, **of.options, **options)
+        if found is not None:
+            beside = self._engines.measured(request)
+            found.remember(result, engine, beside, request.model, request.back)
         return result.messages
 
     def _is_new(self, failure: str) -> bool:
@@ -262,11 +263,6 @@ class Sender:
             is_new = failure not in self._failures
             self._failures.add(failure)
         return is_new
-
-    def _is_logged(self, error: Exception) -> bool:
-        """Return whether the running conversation's journal has logged this failure."""
-        found = self.known.running
-        return found is not None and found.journal.failure == str(error)
 
     # ------------------------------------------------------------ answers and refusals
 
