@@ -26,11 +26,11 @@ from .conversations import Conversation, Place, Status, Turn
 from .engines import Engines
 from .journal import KeptSteps, kept_of
 from .known_conversations import is_under, named_by_host
-from .ledgers import Forgotten, archive_of, forget, host_session
+from .ledgers import Forgotten, forget, host_session
 from .notices import Notices
-from .options import RequestedContext, takes_whole_results
+from .options import RequestedContext, Settings
+from .recall import RecallTools, archive_of, drop_copied, wants_recall
 from .sending import Sender
-from .settings import RecallTools, Settings, drop_copied, wants_recall
 
 
 class AgentCompressor:
@@ -44,7 +44,7 @@ class AgentCompressor:
         config = replace(config, recall=wants_recall(agent, is_wanted))
         self._notices = Notices(self._agent, lambda session: self._known.named(session))
         self._engines = Engines(config, self._agent, asked.own_model, self._notices)
-        self._settings = Settings(self._agent, takes_whole_results(agent, asked))
+        self._settings = Settings(self._agent, asked)
         self._recall = RecallTools(self._recall_tools)
         self.sender = Sender(
             *(self._agent, self._engines, self._notices, self._recall), automatic=asked.automatic

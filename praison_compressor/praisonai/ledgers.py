@@ -1,23 +1,22 @@
-"""Open an agent's ledger; select what recall reads of it; forget a part of it."""
+"""Open an agent's ledger, find its stored sessions, and forget a part of it."""
 
 from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from ..compressor.transcripts import default_store
 from ..config import CompressorConfig
 from ..errors import ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory import MemoryStore
-from ..ledger.segments import EVERY, Entry, Session, Store
+from ..ledger.segments import Session, Store
 from ..ledger.sql.database import default_path
 from ..ledger.sql.maintenance import Erased
 from ..ledger.sql.store import SqlStore, open_store
-from ..ledger.words import Hit
-from ..messages import Message, digest
+from ..messages import digest
 
 log = logging.getLogger(__name__)
 
@@ -158,38 +157,6 @@ def default_host() -> Any:
         return None
     # The store would make the directory.
     return get_default_session_store() if get_sessions_dir().is_dir() else None
-
-
-# ------------------------------------------------------------ what recall reads
-
-
-@dataclass(frozen=True)
-class Archive:
-    """A ledger's store as recall reads it: without what the conversation took back."""
-
-    store: Store
-    hidden: frozenset[str]
-    """Hashes of the entries that are left out."""
-
-    def originals(
-        self, session: Session, entry: Entry, wanted: slice = EVERY
-    ) -> list[Message] | None:
-        """Return an entry's archived messages, or None if left out."""
-        return None if entry.hash in self.hidden else self.store.originals(session, entry, wanted)
-
-    def search(self, *asked: Any, **options: Any) -> list[Hit]:
-        """Return the messages that match, best first."""
-        found = self.store.search(*asked, **options)
-        return [hit for hit in found if hit.entry not in self.hidden]
-
-
-def archive_of(
-    store: Store, namespace: str, session_id: str, reads: Callable[[Entry], bool]
-) -> Store:
-    """Return a session's archive, without the entries that recall may not read."""
-    entries = store.open(namespace, session_id).entries
-    archive = Archive(store, frozenset(e.hash for e in entries if not reads(e)))
-    return cast("Store", archive)  # all of a store that recall asks
 
 
 LOOKED_AT = 8

@@ -26,8 +26,8 @@ from .engines import Engines, bill
 from .known_conversations import KnownConversations
 from .notices import Notices
 from .provider_rules import ROLES, alternating, is_bound_elsewhere, refused_in, unbound
+from .recall import RecallTools
 from .requests import HostRequest, carries_conversation, without_window
-from .settings import RecallTools
 
 log = logging.getLogger(__name__)
 
