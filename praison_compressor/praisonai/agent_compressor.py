@@ -102,7 +102,7 @@ class AgentCompressor:
 
     @property
     def conversation(self) -> Conversation:
-        """Return the running turn's conversation, else the one that the history carries now."""
+        """Return the running turn's conversation, else the history's."""
         return self._known.now
 
     @property
@@ -127,7 +127,7 @@ class AgentCompressor:
         return self.conversation.notice
 
     def engine(self, model: str | None = None) -> ContextCompressor:
-        """Return the compressor for a model's window; this agent's compressors share a ledger."""
+        """Return the compressor for a model; all share the agent's ledger."""
         return self._engines.of(model)
 
     def subscribe(self, listener: Listener) -> None:
@@ -180,7 +180,7 @@ class AgentCompressor:
         until: str | None = None,
         focus: str | None = None,
     ) -> Preview:
-        """Add messages to keep, or set range and focus of the next `compress`; return its preview.
+        """Choose what the next `compress` keeps, takes and stresses; return its preview.
 
         The references are those of the last preview. A message that is kept is never summarized,
         by no later compression.
@@ -217,7 +217,7 @@ class AgentCompressor:
     # ------------------------------------------------------------ what it does
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
-        """Compress the conversation now, as chosen; `focus` names what the summary must keep.
+        """Compress the conversation now; `focus` names what the summary must keep.
 
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
@@ -231,7 +231,7 @@ class AgentCompressor:
         return run(self.acompress(focus))
 
     def idle(self) -> int:
-        """Begin the next summaries while nobody asks, for an idle loop; return how many.
+        """Begin the next summaries of resting conversations; return how many.
 
         A conversation rests once its provider's cache is cold. Its summary is begun where the view
         is above `idle_trigger_ratio` of the trigger, off the caller's thread.
@@ -270,7 +270,7 @@ class AgentCompressor:
         return self._known.begin(earlier).session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
-        """Go on with a stored session; any of its epochs' ids names it.
+        """Go on with a stored session, named by any epoch's id.
 
         The agent's history becomes the session's questions and answers; tool steps come back with
         the next request. With `token_budget`, or without `keep_tool_steps`, it becomes the whole
@@ -315,7 +315,7 @@ class AgentCompressor:
         return sorted(mine, key=lambda each: each.updated, reverse=True)
 
     def save(self) -> int:
-        """Record the conversations for `resume` in another process; return how many are recorded.
+        """Record the conversations for `resume`; return how many are recorded.
 
         With `keep_tool_steps` and a store on disk each request and each answer is recorded by
         itself.
@@ -325,7 +325,7 @@ class AgentCompressor:
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
-        """Remove a session (None: this one) or a message's digest from the ledger.
+        """Remove a session (None: this one) or a message from the ledger.
 
         The agent's own history stays, and so does the transcript in the host's session store.
 
@@ -339,7 +339,7 @@ class AgentCompressor:
 
 
 def _place(shown: Preview, reference: str | None) -> Place | None:
-    """Return the place of a message that a preview shows under a reference."""
+    """Return the place of a message that a preview shows."""
     if shown.repaired or not reference or reference not in shown.references:
         return reference
     leading = sum(1 for _ in itertools.takewhile(is_system, shown.messages))

@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Agents:
-    """Know which agents asked, and the compressor of each; keep no agent alive."""
+    """Know the agents that asked and their compressors; keep no agent alive."""
 
     def __init__(self) -> None:
         self.defaults: dict[str, Any] = {}
@@ -40,7 +40,7 @@ class Agents:
 
     @property
     def by_default(self) -> bool:
-        """Return whether agents that name no strategy are ours: a plugin is on."""
+        """Return whether agents without a strategy are ours: a plugin is on."""
         return self.plugin is not None and self.plugin()
 
     @property
@@ -101,7 +101,7 @@ class Argument:
         self._place = names.index(name) if name in names else 0
 
     def of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Return its value in a call, or None; `args` are those after `self`."""
+        """Return its value in a call, or None; `args` follow `self`."""
         is_there = len(args) > self._place
         return args[self._place] if is_there else kwargs.get(self._name)
 
@@ -115,12 +115,12 @@ class Argument:
 
 
 def context_compressor(original: object, agents: Agents) -> property:
-    """Return `agent.context_compressor`; its value is None on an agent that did not ask."""
+    """Return `agent.context_compressor`: None on an agent that did not ask."""
     return property(agents.of)
 
 
 def context_config(original: object, agents: Agents) -> property:
-    """Return the attribute that a clone for a channel gets as its `context=`.
+    """Return the attribute that a channel's clone gets as its `context=`.
 
     The host reads an attribute that its agents lack. A value that the host sets wins.
     """
@@ -150,7 +150,7 @@ def unmanaged(original: Any, agents: Agents) -> Any:
 
 
 def in_loop_compaction(original: object, agents: Agents) -> property:
-    """Return the host's switch for context management in a tool loop: off in turns of ours.
+    """Return the host's switch for compaction in tool loops: off for ours.
 
     Agents that did not ask may share an `LLM` with ours, so the turn decides.
     """
@@ -195,7 +195,7 @@ _ALIASES = {
 
 
 def parse_workflow_data(original: Any, agents: Agents) -> Any:
-    """Replace the workflow parser: keep `context: summarize`, and our keys in a dictionary."""
+    """Replace the workflow parser: keep `context: summarize` and our keys."""
     argument = Argument(original, "data")
 
     @functools.wraps(original)

@@ -156,7 +156,7 @@ def previewed(preview: Preview, earlier: KeptSteps) -> str:
 
 
 def _part_of(preview: Preview, part: Part) -> list[str]:
-    """Return lines for a part: its size, then its replaced messages and its text."""
+    """Return a part's lines: its size, replaced messages and text."""
     sizes = f"{short(part.tokens_before)} → {short(part.tokens_after)}"
     name = part.reference or part.name
     lines = [f"{name:<8} {part.messages:>4} messages  {sizes:<14} {part.why}"]
@@ -237,6 +237,6 @@ def undone(segments: Sequence[Segment], ours: AgentCompressor) -> str:
 
 
 def stated(status: Status) -> str:
-    """Return the answer to `/status`: the last request or the next one, and the bill."""
+    """Return the answer to `/status`: the last or next request, the bill."""
     of = "Last request" if status.is_sent else "Next request"
     return "\n".join([f"{of}: {status}", *([str(status.bill)] if status.bill.requests else [])])

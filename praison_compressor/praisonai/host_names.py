@@ -21,7 +21,7 @@ METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "fr
 
 
 class Replaced(NamedTuple):
-    """A name of the host that is replaced while we are installed; `docs/host.md` says why."""
+    """A name of the host that we replace; `docs/host.md` says why."""
 
     owner: str
     """A class as `module:name`, below `praisonaiagents`, or with a leading slash of another package
@@ -53,7 +53,7 @@ _BOTS = "/praisonai_bot.bots._session:BotSessionManager"
 _TERMINAL = "/praisonai_code.cli.interactive.async_tui:AsyncTUI"
 _GATEWAY = "/praisonai_bot.gateway.server:WebSocketGateway"
 
-BOTS = "the bots' own ids of conversations (their messages tell them apart)"
+BOTS = "the bots' own ids of conversations (their messages identify them)"
 CLONES = "context= in clones for a channel"
 TEAMS = "context= of an AgentTeam for its members"
 FLOWS = "context: in workflow files"
@@ -141,7 +141,7 @@ class Target(NamedTuple):
 def probe(
     rows: Sequence[Replaced] = REPLACED, reads: Sequence[Read] = READ
 ) -> tuple[list[Target], dict[str, str]]:
-    """Return the places to replace, and each part left out with the reason.
+    """Return the places to replace, and each left-out part's reason.
 
     Raises:
         HostMoved: a place that we cannot do without is gone or has another shape.
@@ -157,7 +157,7 @@ def probe(
 
 
 def installed_surfaces() -> tuple[Replaced, ...]:
-    """Return the rows of `SURFACES` whose packages are installed; import the bots' module."""
+    """Return `SURFACES` of installed packages; import the bots' module."""
     rows = [r for r in SURFACES if find_spec(r.owner[1:].partition(".")[0]) is not None]
     if any(row.owner == _BOTS for row in rows):
         _resolved(_BOTS)

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Installation:
-    """What one `install()` did: the agents that asked, and every name that was replaced.
+    """One `install()`: the agents that asked, and every replaced name.
 
     `close` puts back the very object that the owner's own dictionary held, or takes away a name
     that it did not have. Where somebody wrapped ours since, theirs stays with ours inside, which
@@ -73,7 +73,7 @@ class Installation:
         return self.agents.defaults
 
     def close(self) -> None:
-        """Give the host its own names back, and the agents what they had."""
+        """Restore the host's names and the agents' settings."""
         self._waiting.clear()
         self.agents.close()
         while self.patches:
@@ -179,7 +179,7 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
     """The agent whose conversation has that name: clones and the members of a team have others."""
 
     def __new__(cls, *args: Any, **given: Any) -> CompressorContext:
-        """Return a new configuration; an unknown option is a ConfigError with the nearest name."""
+        """Return a new configuration; refuse unknown options with the nearest name."""
         known = {item.name for item in fields(cls)}
         for name in given.keys() - known:
             raise ConfigError(no_such("option", name, known))

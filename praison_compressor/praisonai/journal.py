@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class KeptSteps:
-    """Steps of earlier turns that a request carries although the host dropped them."""
+    """Steps of earlier turns in a request that the host dropped."""
 
     steps: int = 0
     tokens: int = 0
@@ -49,7 +49,7 @@ class KeptSteps:
 def kept_of(
     back: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
 ) -> KeptSteps:
-    """Count the restored messages, of a view only those that are verbatim in it."""
+    """Count restored messages; of a view only the verbatim ones."""
     if view is not None:
         there = {id(message) for message in view}
         back = [message for message in back if id(message) in there]
@@ -92,7 +92,7 @@ class Journal:
         turn: Hashable = None,
         bound: int = 0,
     ) -> Completed:
-        """Return a request's messages with what the host left out; record what is new."""
+        """Return a request with what the host left out; record it."""
         session, cache = self._session(engine), engine.tokens.cache
         model = engine.config.model
         with self._lock:
@@ -119,7 +119,7 @@ class Journal:
     # ------------------------------------------------------------ the running turn
 
     def call(self, message: Message, engine: ContextCompressor) -> None:
-        """Add the calls of an answer: the turn may stop before their results."""
+        """Add an answer's calls: the turn may stop before their results."""
         with self._lock:
             if self._carried is not None:
                 self._carried = called(self._carried, engine.tokens.cache(message))
@@ -128,7 +128,7 @@ class Journal:
     def end(
         self, history: Sequence[Message], engine: ContextCompressor, *, has_failed: bool
     ) -> None:
-        """Add the answer that the host's history has; a failed turn leaves nothing."""
+        """Add the answer in the host's history; drop a failed turn."""
         with self._lock:
             if self._carried is not None and has_failed:
                 self._carried = failed(self._carried)
@@ -174,7 +174,7 @@ class Journal:
         return found
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:
-        """Write the messages that the store lacks; a failing store ends no turn."""
+        """Write the messages that the store lacks; log its failure."""
         if session is None or self._carried is None or not isinstance(engine.store, SqlStore):
             return
         record = self._carried.record

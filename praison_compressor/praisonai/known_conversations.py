@@ -62,18 +62,18 @@ def unnamed() -> Iterator[None]:
 
 
 def named_by_host(agent: Any) -> tuple[str | None, int]:
-    """Return the bot's key of the calling conversation, and its lists' bound; None, 0 without."""
+    """Return the calling bot's key and its lists' bound, or (None, 0)."""
     named = _named.get()
     return named[1:] if named is not None and named[0]() is agent else (None, 0)
 
 
 def another_id(key: str | None) -> str:
-    """Return a random session id, below the host's id where there is one."""
+    """Return a random session id, below the host's id if any."""
     return new_session_id() if key is None else f"{key}~{secrets.token_hex(8)}"
 
 
 def is_under(session_id: str, key: str | None) -> bool:
-    """Return whether a session is under a host's id; all are under None."""
+    """Return whether a session is under a host's id, or under None."""
     return key is None or session_id == key or session_id.startswith(f"{key}~")
 
 
@@ -81,7 +81,7 @@ def is_under(session_id: str, key: str | None) -> bool:
 
 
 class KnownConversations:
-    """The newest conversations of one agent, found by turn, host's id and messages; thread-safe."""
+    """The newest conversations of one agent; thread-safe."""
 
     def __init__(self, agent: weakref.ref[Any], owner: Any, engines: Engines) -> None:
         """`owner`: the agent's compressor, which its turns name."""
@@ -129,7 +129,7 @@ class KnownConversations:
 
     @property
     def now(self) -> Conversation:
-        """Return the running turn's conversation, else the one that the history carries now."""
+        """Return the running turn's conversation, else the history's."""
         return self.running or self._at_rest()
 
     def begun(self) -> Turn:
@@ -152,7 +152,7 @@ class KnownConversations:
             return self._keep(found)
 
     def end(self, turn: Turn) -> None:
-        """Remember the host's history after a turn, where it is still that turn's."""
+        """Remember the host's history after a turn, if still that turn's."""
         found, history = turn.conversation, self.history
         seen = self._seen(history)
         now = said(seen)
@@ -192,7 +192,7 @@ class KnownConversations:
             return [*reversed(self._known.values())]
 
     def begin(self, earlier: tuple[str, ...] = ()) -> Conversation:
-        """Begin a conversation that has no message yet, after `earlier` sessions of its user."""
+        """Begin an empty conversation, after `earlier` sessions of its user."""
         with self._lock:
             return self._keep(Conversation(another_id(self.key), self.key, earlier))
 
@@ -202,7 +202,7 @@ class KnownConversations:
         return tuple(dict.fromkeys((*found.earlier, found.session_id)))
 
     def adopt(self, session_id: str, earlier: tuple[str, ...] = ()) -> Conversation:
-        """Go on with a stored session, whose messages the agent's history has now."""
+        """Go on with a stored session that the agent's history has."""
         history = self.history
         seen = self._seen(history)
         with self._lock:
@@ -213,7 +213,7 @@ class KnownConversations:
             return self._keep(found)
 
     def settle(self) -> int:
-        """Record what is new of each conversation; return how many the store has."""
+        """Record each conversation's new messages; return how many are recorded."""
         engine = self._engines.of(None)
         with self._lock:
             known = list(self._known.values())
@@ -261,11 +261,11 @@ class KnownConversations:
         return [each for each in reversed(self._known.values()) if each.key == key]
 
     def _hits(self, each: Conversation, before: Iterable[str]) -> int:
-        """Return how many of the messages only this conversation is known to have."""
+        """Return the number of messages that only this conversation has."""
         return sum(self._owners.get(digest) == each.session_id for digest in each.own & {*before})
 
     def _begin(self, key: str | None, before: Sequence[str], sent: Sequence[str]) -> Conversation:
-        """Begin another conversation, or go on with a stored one under the host's id."""
+        """Begin another conversation, or go on with a stored one."""
         for each in sent:  # what others have said too identifies nobody from now on
             if each in self._owners:
                 self._owners[each] = None
@@ -288,7 +288,7 @@ class KnownConversations:
         return next((each for each in self._under(key) if not each.carried), None)
 
     def _seen(self, messages: Iterable[Any] | None) -> list[Seen]:
-        """Return each message with its digests; copy the list, which others may change."""
+        """Return each message with its digests, from a copy of the list."""
         cache = self._engines.of(None).tokens.cache
         return cache.all([m for m in list(messages or ()) if isinstance(m, Mapping)])
 
@@ -332,7 +332,7 @@ class KnownConversations:
 
 
 def _of_one_host_id(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
-    """Return the conversation under one host id that shares more than its first message."""
+    """Return the conversation that shares more than its first message."""
     full = next((each for each in pool if each.goes_on(before)), None)
     if full is not None:
         return full
@@ -349,7 +349,7 @@ def _only_best(found: Sequence[Conversation], hits: dict[Conversation, int]) -> 
 
 
 def _without_question(seen: Sequence[Seen]) -> Sequence[Seen]:
-    """Return the messages without the user's newest one, which is no history yet.
+    """Return the messages without the user's newest one.
 
     The one before may be the user's too: its turn was stopped.
     """

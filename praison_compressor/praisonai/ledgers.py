@@ -29,7 +29,7 @@ def session_id_of(agent: Any) -> str | None:
 
 
 def hosts_session_id(agent: Any) -> str | None:
-    """Return the session id that the host has for the agent, or None."""
+    """Return the host's session id of the agent, or None."""
     for name in ("_history_session_id", "_session_id"):
         given = getattr(agent, name, None)
         if isinstance(given, str) and given:
@@ -43,7 +43,7 @@ def new_session_id() -> str:
 
 
 def host_session(agent: Any) -> tuple[Any, str] | None:
-    """Return the host's store on this disk and the agent's session, or None.
+    """Return the host's store on disk and the session, or None.
 
     A database adapter (`db=`) or a store without a directory may be on another machine: its
     conversations are not written to a disk here.
@@ -164,7 +164,7 @@ LOOKED_AT = 8
 
 
 def stored_under(store: Store, namespace: str, key: str) -> Iterator[Session]:
-    """Yield the sessions that a ledger has under a host's id, the newest first."""
+    """Yield a ledger's sessions under a host's id, the newest first."""
     # Memory ends with the process: nothing to list.
     below = store.names_below if isinstance(store, SqlStore) else lambda *_: ()
     for name in (*below(namespace, f"{key}~", LOOKED_AT), key):
@@ -174,7 +174,7 @@ def stored_under(store: Store, namespace: str, key: str) -> Iterator[Session]:
 
 
 def carries(store: Store, session: Session, sent: Sequence[str]) -> bool:
-    """Return whether a stored session has more of these messages than the first one."""
+    """Return whether a stored session has one of the later messages."""
     known = {name for entry in session.entries for name in entry.segment.run}
     known.update(map(digest, store.transcript(session)))
     return not known.isdisjoint(sent[1:])

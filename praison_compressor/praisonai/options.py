@@ -52,7 +52,7 @@ class RequestedContext:
 
 
 def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the options that work together, and why each other one does not."""
+    """Return the options that work together, and the others' faults."""
     kept: dict[str, Any] = {}
     faults: dict[str, str] = {}
     for name, value in options.items():
@@ -88,7 +88,7 @@ def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
 
 
 def names_none(param: Any) -> bool:
-    """Return whether a `context=` names no strategy; a configuration of the host names one."""
+    """Return whether a `context=` names no strategy."""
     if isinstance(param, Mapping):
         return param.get("strategy") is None
     return param is None or param is True
@@ -115,7 +115,7 @@ def read(param: Any) -> RequestedContext | None:
 
 
 def wants(strategy: Any) -> bool:
-    """Return whether a strategy is SUMMARIZE, as the enum or as a string."""
+    """Return whether a strategy is SUMMARIZE, as enum or string."""
     if isinstance(strategy, OptimizerStrategy):
         return strategy is SUMMARIZE
     return isinstance(strategy, str) and strategy.strip().lower() == SUMMARIZE.value
@@ -144,7 +144,7 @@ def _asked(
 
 
 def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return our options that differ from the defaults of a host's configuration, and `more`."""
+    """Return our options that differ from the host's defaults, and `more`."""
     defaults = {
         item.name: item.default if item.default_factory is MISSING else item.default_factory()
         for item in fields(context)
@@ -180,12 +180,12 @@ NO_LIMIT = sys.maxsize
 
 
 def as_it_is(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
-    """Return a tool's result whole: the host would cut its middle out for good."""
+    """Return a tool's result whole: the host would cut its middle out."""
     return output
 
 
 def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
-    """Return whether tool results of any size may come: large ones go to the archive.
+    """Return whether tool results of any size go to the archive.
 
     Not where a limit of the host was set, or where the host keeps large results itself.
     """
@@ -200,7 +200,7 @@ def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
 
 
 class Settings:
-    """The host's settings of one agent: its own compaction, and its limit of tool results."""
+    """The host's settings of one agent: compaction, and limit of tool results."""
 
     def __init__(self, agent: weakref.ref[Any], asked: RequestedContext) -> None:
         self._agent = agent

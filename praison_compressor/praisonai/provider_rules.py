@@ -29,7 +29,7 @@ _ROLES_REFUSED = re.compile(
 
 
 def refused_in(error: BaseException) -> str | None:
-    """Return what a provider refuses: a key of ours, its `ttl`, or the order of roles."""
+    """Return what a refusal is about: a key, `ttl` or roles."""
     if _ROLES_REFUSED.search(str(error)):
         return ROLES
     if MARKS in str(error) and "ttl" in str(error):
@@ -38,7 +38,7 @@ def refused_in(error: BaseException) -> str | None:
 
 
 def is_bound_elsewhere(error: BaseException) -> bool:
-    """Return whether a provider refuses signed thinking: its prefix or its model has changed."""
+    """Return whether a provider refuses thinking behind a changed prefix or model."""
     return _INVALID_THINKING.search(str(error)) is not None
 
 
@@ -79,7 +79,7 @@ def marked(
     tools: Sequence[Mapping[str, Any]] | None = None,
     ttl: str | None = None,
 ) -> list[Message]:
-    """Return the messages with cache marks that live for `ttl`, "5m" or "1h".
+    """Return the messages with cache marks of a life, "5m" or "1h".
 
     They stand after the system prompt, the last summary, the last mask and the end.
 
@@ -193,7 +193,7 @@ ASKED: Message = {"role": "user", "content": "Go on."}
 
 
 def alternating(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with users and assistants in turn, as strict providers want them.
+    """Return the messages with users and assistants in turn.
 
     Mistral's API refuses a user after a tool. Chat templates count users, and assistants without
     calls. Neighbours of one role are joined; elsewhere a short line stands between.
@@ -222,7 +222,7 @@ def _merged(messages: Sequence[Message]) -> list[Message]:
 
 
 def _may_join(one: Message, two: Message) -> bool:
-    """Return whether two neighbours are one message: the second one may have calls."""
+    """Return whether two neighbours are one; the second may have calls."""
     if one.get("role") != two.get("role") or one.get("role") not in ("user", "assistant"):
         return False
     return not tool_calls_of(one)

@@ -23,7 +23,7 @@ Tool = Callable[..., str]
 
 
 def wants_recall(agent: Any, asked: bool | None) -> bool:
-    """Return whether an agent gets the tools: by default if it has others."""
+    """Return whether an agent gets the tools; by default beside others."""
     may = all(_may_call(agent, schema["function"]["name"]) for schema in SCHEMAS)
     return may and (bool(tools_of(agent)) if asked is None else asked)
 
@@ -37,7 +37,7 @@ class RecallTools:
         self._is_settled = False
 
     def give(self, agent: Any) -> None:
-        """Put the tools on the agent's list, beside none of the same name.
+        """Put the tools on the agent's list, except for taken names.
 
         A bot restores its own list after each turn: then the tools are put back.
         """
@@ -105,7 +105,7 @@ def drop_copied(agent: Any) -> None:
 
 
 def name_of(tool: Any) -> str | None:
-    """Return the name of a tool in any form that the host takes, or None."""
+    """Return the name of a tool in any form, or None."""
     if isinstance(tool, str):
         return tool
     if isinstance(tool, Mapping):
@@ -117,7 +117,7 @@ def name_of(tool: Any) -> str | None:
 
 
 def _may_call(agent: Any, name: str) -> bool:
-    """Return whether the agent's permissions let it call a tool of that name."""
+    """Return whether the agent's permissions allow a tool of that name."""
     allowed = getattr(agent, "_tool_name_allowed", None)
     return bool(allowed(name)) if callable(allowed) else True
 
@@ -127,7 +127,7 @@ def _may_call(agent: Any, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Archive:
-    """A ledger's store as recall reads it: without what the conversation took back."""
+    """A ledger's store without what the conversation took back."""
 
     store: Store
     hidden: frozenset[str]

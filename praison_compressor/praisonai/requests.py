@@ -118,7 +118,7 @@ RESPONSES = Shape(_read_responses, _write_responses)
 
 
 def _asking_usage(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that ask a stream for its usage, unless the caller decided.
+    """Return the parameters that ask a stream for its usage.
 
     In the body alone: litellm would else report its own count where the provider is silent.
     """
@@ -154,7 +154,7 @@ def _request(
 
 
 def _said_once(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages without a user message that repeats the one just before it.
+    """Return the messages without a user message said twice.
 
     On the litellm paths the host appends the current one although its history has it already
     (llm/llm.py:3006), and the next turn sends it once: each request would begin otherwise.
@@ -173,7 +173,7 @@ def _schema(form: Any) -> str:
 
 
 def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
-    """Return whether a request carries the agent's conversation or a part of it.
+    """Return whether a request carries a part of the agent's conversation.
 
     It starts as the agent's history does, or has two of its messages wherever they stand. Memory
     extraction, guardrails, titles and planners have words of their own.
@@ -189,7 +189,7 @@ def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
 
 
 def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]:
-    """Return a request's messages without the host's copy of the session's newest ones.
+    """Return the messages without the host's copy of the newest ones.
 
     With `memory={"history": True}` the newest messages of the stored session come first, and the
     agent's history, which has them too, after them (agent/chat_mixin.py:1049). The window moves on
@@ -213,7 +213,7 @@ def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]
 
 
 def is_host_summary(message: Message) -> bool:
-    """Return whether the host's session store wrote the message for the turns that it cut."""
+    """Return whether the message is the host's summary of cut turns."""
     return is_system(message) and text_of(message).startswith("[Session Summary]\n")
 
 

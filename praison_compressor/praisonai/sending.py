@@ -36,7 +36,7 @@ TURN_MESSAGES = 40
 
 
 class Sender:
-    """Send an agent's requests. Nothing of ours raises into a turn of the agent.
+    """Send an agent's requests; raise nothing of ours into its turns.
 
     What is remembered between turns is a conversation's (`conversations`). The agent's are what
     holds for every conversation: learned windows, refused keys, and failures that were logged once.
@@ -70,7 +70,7 @@ class Sender:
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
-        """Run a turn of the agent; log once if no request of a turn passed us.
+        """Run a turn of the agent; log once if no request passed.
 
         Then the host has moved, or another system answers for the model.
         """
@@ -104,7 +104,7 @@ class Sender:
 
     @contextmanager
     def _harmless(self, what: str) -> Iterator[None]:
-        """Log a failure of ours, with what it costs: it must not end the turn."""
+        """Log a failure of ours, which must not end the turn."""
         try:
             yield
         except Exception:
@@ -128,7 +128,7 @@ class Sender:
         return self._adapted(request, view)
 
     def _carried(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
-        """Return the conversation that a request carries, and the request with what it lacks.
+        """Return the conversation that a request carries, and the request completed.
 
         None for a request of the agent that is no part of the conversation.
         """
@@ -190,7 +190,7 @@ class Sender:
         return result
 
     def idle(self) -> int:
-        """Begin the next summaries of all conversations that rest; return how many were begun.
+        """Begin the next summaries of resting conversations; return how many.
 
         Raises:
             CompressorError: as `ContextCompressor.idle` does.
@@ -230,7 +230,7 @@ class Sender:
     def _best(
         self, found: Conversation | None, request: HostRequest, error: Exception
     ) -> Sequence[Message]:
-        """Return the best view after a failure of ours; log the cause once.
+        """Return the best view after a failure; log the cause once.
 
         The failure must not end the turn.
         """
@@ -327,7 +327,7 @@ class Sender:
                 )
 
     def gave_up(self, request: HostRequest) -> None:
-        """Forget what the refusals of a request taught: no view of it was taken."""
+        """Forget what a request's refusals taught: no view was taken."""
         self._engines.gave_up(request)
 
     def _as_the_host(
@@ -362,7 +362,7 @@ class Sender:
         return await self.view(request) if learned else None
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
-        """Learn from a refusal what the model takes; return whether it was learned."""
+        """Learn from a refusal what the model takes; return whether anything."""
         if is_bound_elsewhere(error):
             thinking = frozenset[str]().union(*map(signatures, sent)) - self._invalid_thinking
             self._invalid_thinking |= thinking

@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 def _served(agent: Any, agents: Agents) -> AgentCompressor | None:
-    """Return the agent's compressor; None for other objects that take an agent's place."""
+    """Return the agent's compressor; None for objects in an agent's place."""
     return agents.of(agent) if hasattr(agent, "_context_param") else None
 
 
@@ -41,7 +41,7 @@ def _say(terminal: Any, words: str) -> None:
 
 
 def maybe_auto_compact(original: Any, agents: Agents) -> Any:
-    """Leave a history of ours whole: its requests are compressed on the wire."""
+    """Leave our histories whole: their requests are compressed on the wire."""
 
     @functools.wraps(original)
     def _maybe_auto_compact(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -104,7 +104,7 @@ def handle_command(original: Any, agents: Agents) -> Any:
 
 
 def idle_candidates(original: Any, agents: Agents) -> Any:
-    """Let our agents compress their idle conversations, in the place of the gateway's compaction.
+    """Let our agents compress idle conversations instead of the gateway.
 
     A session that is not connected has no agent: it is left out where any agent is ours.
     """
@@ -132,7 +132,7 @@ def _rest(compressor: AgentCompressor) -> None:
 
 
 def bot_chat(original: Any, agents: Agents) -> Any:
-    """Replace a bot's `chat`: the conversation that the bot names ends with the turn."""
+    """Replace a bot's `chat`: the named conversation ends with the turn."""
 
     @functools.wraps(original)
     async def chat(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -147,7 +147,7 @@ ANSWERING = "_praison_compressor_agent"
 
 
 def bot_session_start(original: Any, agents: Agents) -> Any:
-    """Replace the start of a bot's turn: the bot's key names the conversation.
+    """Replace the start of a bot's turn: name the conversation.
 
     Only there the bot knows person, chat and thread.
     """

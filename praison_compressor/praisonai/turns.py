@@ -66,7 +66,7 @@ def achat(original: Any, agents: Agents) -> Any:
 
 
 def start_stream(original: Any, agents: Agents) -> Any:
-    """Replace `_start_stream`: the same as a stream; a command's answer is one piece."""
+    """Replace `_start_stream`; a command's answer is one piece."""
     prompt = Argument(original, "prompt")
 
     @functools.wraps(original)
@@ -133,7 +133,7 @@ def begin(agent: Any, compressor: AgentCompressor | None) -> None:
 
 
 def _complete(agent: Any) -> bool:
-    """Add stored tool calls to restored messages; return whether a front may lack.
+    """Add stored tool calls to restored messages; return whether a front lacks.
 
     The host restores roles and contents (agent/memory_mixin.py:573): results without calls, which
     match no segment and not the window that the host puts before them. It keeps the newest 100.
@@ -162,7 +162,7 @@ def _put_front(agent: Any, transcript: Sequence[Message]) -> None:
 
 
 def _front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
-    """Return the messages of a transcript that go before its restored newest end."""
+    """Return a transcript's messages before its restored newest end."""
     keeps_tools = any(message.get("role") == "tool" for message in restored)
     said = [m for m in transcript if not is_system(m) and (keeps_tools or _is_kept(m))]
     names = [*map(digest, said)]

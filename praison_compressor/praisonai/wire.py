@@ -28,7 +28,7 @@ by which the window is halved where it says no numbers."""
 
 
 class Exchange:
-    """One request of the host: the views that it is sent as, and what its answer says."""
+    """One request of the host: its views, and what its answer says."""
 
     def __init__(self, sender: Sender, shape: Shape, params: Mapping[str, Any]) -> None:
         self._sender, self._shape = sender, shape
@@ -41,7 +41,7 @@ class Exchange:
         self._calls = CallPieces()
 
     async def begin(self) -> dict[str, Any]:
-        """Return the parameters to send; a request that cannot be read stays as it is."""
+        """Return the parameters to send; an unreadable request stays as it is."""
         if self._request is None:
             return dict(self._params)
         view = await self._sender.view(self._request)
@@ -79,7 +79,7 @@ class Exchange:
         return sent
 
     async def answered(self, answer: Any, pieces: type[_Pieces | _AsyncPieces]) -> Any:
-        """Learn from an answer; return it, or a stream whose pieces are read on their way."""
+        """Learn from an answer; return it, a stream with its pieces read."""
         if self._request is None:
             return answer
         self._sender.took(self._request, self._view)
@@ -93,7 +93,7 @@ class Exchange:
         return answer
 
     def passes(self, piece: Any) -> bool:
-        """Read a piece of a stream; return whether the reader is to have it.
+        """Read a piece of a stream; return whether to pass it on.
 
         A piece with nothing but the usage that we asked for is kept back: some of the host's
         readers take the first choice of every piece.
@@ -118,7 +118,7 @@ class Exchange:
 
 
 def send(sender: Sender, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]) -> Any:
-    """Send a request as its view; send another view after a refusal that says how."""
+    """Send a request as its view; send another after a refusal."""
     exchange = Exchange(sender, shape, params)
     sent = run(exchange.begin())
     while True:
@@ -146,7 +146,7 @@ async def asend(
 
 
 class _Stream:
-    """A stream that is itself in everything but what is read of its pieces."""
+    """A stream of the host whose pieces are read on their way."""
 
     def __init__(self, stream: Any, exchange: Exchange) -> None:
         self._stream = stream
@@ -265,7 +265,7 @@ def _call_with_retry(transmit: Transmit, original: Any, agents: Agents) -> Any:
 
 
 class _TooLong(BaseException):
-    """Passes a refusal by the host's retries, which wait a minute for every limit."""
+    """Carries a refusal past the host's retries, which wait a minute."""
 
     def __init__(self, refusal: Exception) -> None:
         super().__init__(refusal)
@@ -273,7 +273,7 @@ class _TooLong(BaseException):
 
 
 class Unprocessable(Exception):
-    """A refusal that litellm swallowed: with `drop_params` it returns None for status 422."""
+    """A refusal that litellm swallowed: it returned None for status 422."""
 
     status_code = 422
 
@@ -316,7 +316,7 @@ def _given(answer: Any) -> Any:
 
 
 def _stream_responses(transmit: Transmit, original: Any, agents: Agents) -> Any:
-    """Replace the host's call for a stream of responses, in turns of ours."""
+    """Replace the host's call for a stream of responses."""
     params = Argument(original, "params")
 
     @functools.wraps(original)
@@ -365,7 +365,7 @@ _SENDS: Mapping[str, Any] = {
 
 
 class Through:
-    """A client, or a part of one, that is itself in everything but what it sends.
+    """A client, or a part of one, that sends views.
 
     The client is not changed: it may be shared with agents that did not ask, or be the caller's.
     """

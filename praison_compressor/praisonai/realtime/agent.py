@@ -105,7 +105,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
     @property
     def memory(self) -> str:
-        """Return the text of the server's memory item; "" before the first fold."""
+        """Return the memory item's text; "" before the first fold."""
         return self._memory.text
 
     @property
