@@ -7,7 +7,6 @@ else from the ledger.
 from __future__ import annotations
 
 import asyncio
-import functools
 import itertools
 import logging
 from collections.abc import Generator, Sequence
@@ -18,7 +17,7 @@ from ..errors import CompressorError, SessionNotFound
 from ..messages import Message, digest, is_system, tool_calls_of
 from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
-from .agents import Agents, Argument
+from .agents import HostCall, replacing
 from .commands import answer, read
 from .conversations import Turn, during, each_step_during
 from .known_conversations import named_by_host
@@ -28,55 +27,45 @@ from .requests import is_host_summary
 log = logging.getLogger(__name__)
 
 
-def chat(original: Any, agents: Agents) -> Any:
+@replacing
+def chat(call: HostCall) -> Any:
     """Replace `chat`: run a turn, or answer a command."""
-    prompt = Argument(original, "prompt")
-
-    @functools.wraps(original)
-    def chat(self: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
-        if compressor is not None and command is not None:
-            return run(answer(compressor, *command))
-        with _turn(compressor) as turn, during(turn):
-            said = original(self, *args, **kwargs)
-        if compressor is not None:
-            compressor.sender.settle(turn)
-        return said
-
-    return chat
+    compressor, command = _asked(call)
+    if compressor is not None and command is not None:
+        return run(answer(compressor, *command))
+    with _turn(compressor) as turn, during(turn):
+        said = call.go_on()
+    if compressor is not None:
+        compressor.sender.settle(turn)
+    return said
 
 
-def achat(original: Any, agents: Agents) -> Any:
+@replacing
+async def achat(call: HostCall) -> Any:
     """Replace `achat`: the same on the event loop."""
-    prompt = Argument(original, "prompt")
-
-    @functools.wraps(original)
-    async def achat(self: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
-        if compressor is not None and command is not None:
-            return await answer(compressor, *command)
-        await asyncio.to_thread(begin, self, compressor)
-        with _turn(compressor) as turn, during(turn):
-            said = await original(self, *args, **kwargs)
-        if compressor is not None:
-            await asyncio.to_thread(compressor.sender.settle, turn)
-        return said
-
-    return achat
+    compressor, command = _asked(call)
+    if compressor is not None and command is not None:
+        return await answer(compressor, *command)
+    await asyncio.to_thread(begin, call.owner, compressor)
+    with _turn(compressor) as turn, during(turn):
+        said = await call.go_on()
+    if compressor is not None:
+        await asyncio.to_thread(compressor.sender.settle, turn)
+    return said
 
 
-def start_stream(original: Any, agents: Agents) -> Any:
+@replacing
+def start_stream(call: HostCall) -> Any:
     """Replace `_start_stream`; a command's answer is one piece."""
-    prompt = Argument(original, "prompt")
+    compressor, command = _asked(call)
+    if compressor is not None and command is not None:
+        return _answered(compressor, *command)
+    return _streamed(compressor, call.go_on())
 
-    @functools.wraps(original)
-    def _start_stream(self: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
-        if compressor is not None and command is not None:
-            return _answered(compressor, *command)
-        return _streamed(compressor, original(self, *args, **kwargs))
 
-    return _start_stream
+def _asked(call: HostCall) -> tuple[AgentCompressor | None, tuple[str, str] | None]:
+    """Return the agent's compressor, and the command that its prompt is."""
+    return call.agents.of(call.owner), read(call.owner, call.argument("prompt"))
 
 
 def _answered(compressor: AgentCompressor, name: str, argument: str) -> Generator[str, None, None]:
@@ -100,15 +89,11 @@ def _turn(compressor: AgentCompressor | None) -> AbstractContextManager[Turn]:
 # ------------------------------------------------------------ after a restart
 
 
-def init_session_store(original: Any, agents: Agents) -> Any:
+@replacing
+def init_session_store(call: HostCall) -> None:
     """Restore a session whole, from the host's store and the ledger."""
-
-    @functools.wraps(original)
-    def _init_session_store(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        begin(self, agents.of(self))
-
-    return _init_session_store
+    call.go_on()
+    begin(call.owner, call.agents.of(call.owner))
 
 
 def begin(agent: Any, compressor: AgentCompressor | None) -> None:

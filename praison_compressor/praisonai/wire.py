@@ -17,7 +17,7 @@ from ..errors import InvalidMessages, NothingShorter
 from ..messages import Message, responses, to_plain
 from ..summaries.threads import run
 from ..tokens.refusals import overflow_of
-from .agents import Agents, Argument
+from .agents import Agents, HostCall, Replacement, replacing
 from .conversations import current
 from .requests import CHAT, LITELLM_CHAT, RESPONSES, Shape
 from .sending import Sender
@@ -247,19 +247,18 @@ Transmit = Callable[[Sender, Shape, Mapping[str, Any], Callable[..., Any]], Any]
 """`send` or `asend`."""
 
 
-def _call_with_retry(transmit: Transmit, original: Any, agents: Agents) -> Any:
+def _call_with_retry(transmit: Transmit) -> Replacement:
     """Replace the host's call of litellm, in turns of ours."""
 
-    @functools.wraps(original)
-    def call_with_retry(self: Any, *args: Any, **params: Any) -> Any:
-        sender = current()
+    @replacing
+    def call_with_retry(call: HostCall) -> Any:
+        sender, params = current(), call.kwargs
         if sender is None:
-            return original(self, *args, **params)
+            return call.go_on()
+        ask, *rest = call.args
+        own = call._replace(args=(_raising(ask), *rest))
         shape = RESPONSES if "input" in params else LITELLM_CHAT
-        ask, *rest = args
-        return transmit(
-            sender, shape, params, lambda sent: original(self, _raising(ask), *rest, **sent)
-        )
+        return transmit(sender, shape, params, lambda sent: own._replace(kwargs=sent).go_on())
 
     return call_with_retry
 
@@ -315,29 +314,23 @@ def _given(answer: Any) -> Any:
     return answer
 
 
-def _stream_responses(transmit: Transmit, original: Any, agents: Agents) -> Any:
+def _stream_responses(transmit: Transmit) -> Replacement:
     """Replace the host's call for a stream of responses."""
-    params = Argument(original, "params")
 
-    @functools.wraps(original)
-    def stream_responses(self: Any, *args: Any, **kwargs: Any) -> Any:
-        sender = current()
+    @replacing
+    def stream_responses(call: HostCall) -> Any:
+        sender, params = current(), call.argument("params")
         if sender is None:
-            return original(self, *args, **kwargs)
-
-        def go(sent: Mapping[str, Any]) -> Any:
-            given, named = params.put(sent, args, kwargs)
-            return original(self, *given, **named)
-
-        return transmit(sender, RESPONSES, params.of(args, kwargs), go)
+            return call.go_on()
+        return transmit(
+            sender, RESPONSES, params, lambda sent: call.with_argument("params", sent).go_on()
+        )
 
     return stream_responses
 
 
-call_with_retry = functools.partial(_call_with_retry, send)
-acall_with_retry = functools.partial(_call_with_retry, asend)
-stream_responses = functools.partial(_stream_responses, send)
-astream_responses = functools.partial(_stream_responses, asend)
+call_with_retry, acall_with_retry = map(_call_with_retry, (send, asend))
+stream_responses, astream_responses = map(_stream_responses, (send, asend))
 
 
 def _client(transmit: Transmit, original: property, agents: Agents) -> property:
