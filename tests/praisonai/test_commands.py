@@ -357,16 +357,6 @@ def test_a_range_is_all_that_is_summarized(host: LocalProvider) -> None:
     assert last == [turn(n) for n in (0, 1, 4, 5, 6, 7)] + ["Go on."]
 
 
-def test_a_range_may_be_open_and_taken_back(host: LocalProvider) -> None:
-    """`/compact from REF` alone goes up to the newest messages; `/compact from` drops the range."""
-    made = talked(host)
-    begins = reference(made.chat("/compact preview"), "Turn 3:")
-    from_third = made.chat(f"/compact from {begins}")
-    assert "Turn 2:" not in from_third
-    assert "Turn 3:" in from_third
-    assert "Turn 2:" in made.chat("/compact from")
-
-
 def test_the_focus_reaches_the_summarizer_once(host: LocalProvider) -> None:
     """`/compact focus WORDS`, then a preview, then `/compact`: one call, with the words in it."""
     made = talked(host)
