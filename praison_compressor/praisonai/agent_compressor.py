@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -53,12 +53,10 @@ class AgentCompressor:
         if is_wanted:
             self._recall.give(agent)
 
-    @contextmanager
-    def turn(self) -> Iterator[Turn]:
+    def turn(self) -> AbstractContextManager[Turn]:
         """Run a turn of the agent, in which only this compressor compresses."""
         self._settings.compress_alone()
-        with self.sender.turn() as turn:
-            yield turn
+        return self.sender.turn()
 
     def leave(self) -> None:
         """Give the agent back what it had."""

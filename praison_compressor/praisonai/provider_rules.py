@@ -52,6 +52,7 @@ _INVALID_THINKING = re.compile(
 # ------------------------------------------------------------ cache marks
 
 
+MASKED = "[masked]"
 LARGEST = 4
 """Marks that a request may carry, those on its tools included."""
 
@@ -106,13 +107,9 @@ def _places(messages: Sequence[Message]) -> list[int]:
         carries,
         [index for index in carries if index < leading],
         [index for index in carries if is_framed(messages[index])],
-        [index for index in carries if _is_mask(messages[index])],
+        [i for i in carries if is_result(messages[i]) and text_of(messages[i]).startswith(MASKED)],
     )
     return list(dict.fromkeys(found[-1] for found in kinds if found))
-
-
-def _is_mask(message: Message) -> bool:
-    return is_result(message) and text_of(message).startswith("[masked]")
 
 
 def _can_carry(message: Message) -> bool:

@@ -91,7 +91,8 @@ def _read_responses(params: Mapping[str, Any]) -> HostRequest | None:
     # A request that goes on from a stored response carries only what is new.
     if params.get("previous_response_id") or params.get("conversation"):
         return None
-    if not isinstance(items, str) and not _all_mappings(items):
+    is_list = isinstance(items, (list, tuple)) and all(isinstance(i, Mapping) for i in items)
+    if not is_list and not isinstance(items, str):
         return None
     try:
         messages = responses.to_messages(params.get("instructions"), items)
@@ -133,10 +134,6 @@ def _reports_streams(litellm: Any, provider: str | None, model: str) -> bool:
     if provider not in ("openai", "azure", *getattr(litellm, "openai_compatible_providers", ())):
         return False
     return USAGE in (litellm.get_supported_openai_params(model, provider) or ())
-
-
-def _all_mappings(items: Any) -> bool:
-    return isinstance(items, (list, tuple)) and all(isinstance(item, Mapping) for item in items)
 
 
 def _request(
