@@ -36,17 +36,20 @@ class HostRequest:
     """Those of `back` that another model wrote."""
 
 
+Params = Mapping[str, Any]
+"""A request's parameters, which nobody changes in place."""
+
+
 class Shape(NamedTuple):
     """How one API carries messages."""
 
-    read: Callable[[Mapping[str, Any]], HostRequest | None]
-    """A request by its parameters; None where it carries no messages that we know how to read."""
-    write: Callable[..., dict[str, Any]]
-    """The parameters with a view in the place of their messages; they are not touched themselves.
-    A third argument names what of ours the model's provider refuses, a fourth the life of marks."""
+    read: Callable[[Params], HostRequest | None]
+    """Returns a request; None if it carries no messages that we can read."""
+    write: Callable[[Params, Sequence[Message], Container[str], str | None], dict[str, Any]]
+    """Returns the parameters with a view. The others: what the model refuses, the marks' life."""
 
 
-def _read_chat(params: Mapping[str, Any]) -> HostRequest | None:
+def _read_chat(params: Params) -> HostRequest | None:
     messages = params.get("messages")
     if not isinstance(messages, (list, tuple)):
         return None
@@ -55,25 +58,18 @@ def _read_chat(params: Mapping[str, Any]) -> HostRequest | None:
 
 
 def _write_chat(
-    params: Mapping[str, Any],
-    view: Sequence[Message],
-    refused: Container[str] = (),
-    ttl: str | None = None,
+    params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None = None
 ) -> dict[str, Any]:
     asks = {} if USAGE in refused else _asking_usage(params)
     return {**params, "messages": list(view), **asks}
 
 
 def _write_litellm(
-    params: Mapping[str, Any],
-    view: Sequence[Message],
-    refused: Container[str] = (),
-    ttl: str | None = None,
+    params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None
 ) -> dict[str, Any]:
+    litellm = sys.modules["litellm"]  # the host has imported it, and sends by it
     model = str(params.get("model"))
-    # Not imported for it: who sends by litellm has imported it.
-    litellm = sys.modules.get("litellm")
-    provider = provider_of(litellm, params) if litellm is not None else None
+    provider = provider_of(litellm, params)
     takes = takes_marks(provider, model)
     asks = not takes and _reports_streams(litellm, provider, model)
     # Claude's APIs refuse calls without tools: litellm would add a dummy tool, which gets called.
@@ -86,7 +82,7 @@ def _write_litellm(
     return written
 
 
-def _read_responses(params: Mapping[str, Any]) -> HostRequest | None:
+def _read_responses(params: Params) -> HostRequest | None:
     items = params.get("input")
     # A request that goes on from a stored response carries only what is new.
     if params.get("previous_response_id") or params.get("conversation"):
@@ -102,10 +98,7 @@ def _read_responses(params: Mapping[str, Any]) -> HostRequest | None:
 
 
 def _write_responses(
-    params: Mapping[str, Any],
-    view: Sequence[Message],
-    refused: Container[str] = (),
-    ttl: str | None = None,
+    params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None
 ) -> dict[str, Any]:
     instructions, items = responses.to_items(view)
     written = {**params, "input": items}
@@ -118,7 +111,7 @@ LITELLM_CHAT = Shape(_read_chat, _write_litellm)
 RESPONSES = Shape(_read_responses, _write_responses)
 
 
-def _asking_usage(params: Mapping[str, Any]) -> dict[str, Any]:
+def _asking_usage(params: Params) -> dict[str, Any]:
     """Return the parameters that ask a stream for its usage.
 
     In the body alone: litellm would else report its own count where the provider is silent.
@@ -136,17 +129,16 @@ def _reports_streams(litellm: Any, provider: str | None, model: str) -> bool:
     return USAGE in (litellm.get_supported_openai_params(model, provider) or ())
 
 
-def _request(
-    params: Mapping[str, Any], messages: Sequence[Message], output: Any, form: Any
-) -> HostRequest:
+def _request(params: Params, messages: Sequence[Message], output: Any, form: Any) -> HostRequest:
+    if hasattr(form, "model_json_schema"):  # `parse` takes the class itself
+        form = form.model_json_schema()
     model, tools = params.get("model"), params.get("tools")
-    given = tools if isinstance(tools, (list, tuple)) else ()
     return HostRequest(
         messages=_said_once(messages),
         model=model if isinstance(model, str) else None,
-        tools=[tool for tool in given if isinstance(tool, Mapping)],
+        tools=[t for t in tools if isinstance(t, Mapping)] if isinstance(tools, list) else (),
         output_tokens=output if isinstance(output, int) else 0,
-        schema=_schema(form),
+        schema=json.dumps(form, default=str) if form else "",
     )
 
 
@@ -158,12 +150,6 @@ def _said_once(messages: Sequence[Message]) -> list[Message]:
     """
     pairs = zip([None, *messages], messages, strict=False)
     return [new for old, new in pairs if not (new == old and new.get("role") == "user")]
-
-
-def _schema(form: Any) -> str:
-    if hasattr(form, "model_json_schema"):  # `parse` takes the class itself
-        form = form.model_json_schema()
-    return json.dumps(form, default=str) if form else ""
 
 
 # ------------------------------------------------------------ the conversation
