@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -19,8 +18,8 @@ from ..ledger.segments import Segment, Store
 from ..ledger.sql.reading import SessionInfo
 from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
-from ..messages import Message, is_system
-from ..messages.completing import Carried, Completed, carried_in
+from ..messages import Message
+from ..messages.completing import Carried, Completed, carried_in, leading_in
 from ..summaries.threads import run
 from .conversations import Conversation, Place, Status, Turn
 from .engines import Engines
@@ -206,8 +205,8 @@ class AgentCompressor:
         """Return the conversation as a request would carry it now."""
         found = self.conversation
         # The host keeps no system messages in its history.
-        said = itertools.dropwhile(is_system, self._known.history or ())
-        messages = [*itertools.takewhile(is_system, found.transcript), *said]
+        system, said = found.transcript, self._known.history or []
+        messages = [*system[: leading_in(system)], *said[leading_in(said) :]]
         if not self.config.keep_tool_steps:
             return Completed(messages, Carried(), [], [])
         return found.journal.at_rest(messages, self.engine())
@@ -295,7 +294,7 @@ class AgentCompressor:
             messages = carried.spoken
         earlier = self._known.leaving()
         agent.clear_history()
-        agent.chat_history = [*itertools.dropwhile(is_system, messages)]
+        agent.chat_history = list(messages[leading_in(messages) :])
         self._known.adopt(root, earlier).remember(result, engine, 0, None, (), is_sent=False)
         return root
 
@@ -340,5 +339,4 @@ def _place(shown: Preview, reference: str | None) -> Place | None:
     """Return the place of a message that a preview shows."""
     if shown.repaired or not reference or reference not in shown.references:
         return reference
-    leading = sum(1 for _ in itertools.takewhile(is_system, shown.messages))
-    return shown.references.index(reference) - leading
+    return shown.references.index(reference) - leading_in(shown.messages)

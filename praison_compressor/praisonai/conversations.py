@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,6 +14,7 @@ from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
 from ..ledger.segments import Entry
 from ..messages import Message, is_system
+from ..messages.completing import leading_in
 from ..messages.digests import Seen
 from ..tokens.models import model_limits
 from .journal import Journal, KeptSteps, kept_of
@@ -43,7 +43,7 @@ class Choices:
 
     def options(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the options of a compression of these messages that are given."""
-        leading = sum(1 for _ in itertools.takewhile(is_system, messages))
+        leading = leading_in(messages)
 
         def at(place: Place) -> Place:
             return place + leading if isinstance(place, int) else place

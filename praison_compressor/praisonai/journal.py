@@ -16,7 +16,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
 from ..ledger.sql.store import SqlStore
-from ..messages import Message, digest, is_system
+from ..messages import Message, digest
 from ..messages.completing import (
     Carried,
     Completed,
@@ -25,6 +25,7 @@ from ..messages.completing import (
     carried_in,
     completed,
     failed,
+    leading_in,
 )
 from ..messages.digests import Seen
 from ..messages.forks import renewed
@@ -98,7 +99,7 @@ class Journal:
         with self._lock:
             carried = self._known(given, engine, session)
             done = completed(carried, given, cache, turn=turn, bound=bound, model=model)
-            self._system = [*itertools.takewhile(is_system, given)]
+            self._system = list(given[: leading_in(given)])
             self._carried = done.carried
             self._record(engine, session)
         return done

@@ -6,7 +6,6 @@ A provider that refuses one by its name is not sent it again (`provider_rules.re
 
 from __future__ import annotations
 
-import itertools
 import json
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 from ..errors import InvalidMessages
 from ..messages import Message, digest, is_system, responses, text_of
+from ..messages.completing import leading_in
 from ..summaries.litellm_client import provider_of
 from .provider_rules import MARKS, TTL, USAGE, marked, takes_marks, without_calls
 
@@ -185,7 +185,7 @@ def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]
     start = _last_run(messages, finished)
     if start is None:
         return messages
-    before = range(sum(1 for _ in itertools.takewhile(is_system, messages)), start)
+    before = range(leading_in(messages), start)
     for first in before:
         # The window may begin amid a turn; what it shares with the history begins with one.
         is_turn = first == before.start or messages[first].get("role") == "user"

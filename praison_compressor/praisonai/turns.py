@@ -7,7 +7,6 @@ else from the ledger.
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -15,6 +14,7 @@ from typing import Any
 
 from ..errors import CompressorError, SessionNotFound
 from ..messages import Message, digest, is_system, tool_calls_of
+from ..messages.completing import leading_in
 from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
 from .agents import HostCall, replacing
@@ -140,7 +140,7 @@ def _put_front(agent: Any, transcript: Sequence[Message]) -> None:
 
     The front takes the place of the summary that the host's store wrote of it.
     """
-    leading = sum(1 for _ in itertools.takewhile(is_system, agent.chat_history))
+    leading = leading_in(agent.chat_history)
     front = _front(transcript, agent.chat_history[leading:])
     if front:
         agent.chat_history[:leading] = front
