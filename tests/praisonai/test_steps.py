@@ -320,7 +320,7 @@ class Surveyor:
 @pytest.mark.parametrize("window", [8_000, 64_000])
 def test_each_turn_finds_a_detail_of_the_turn_before(host: LocalProvider, window: int) -> None:
     """Ten turns of eight calls: 10 of 10 in view or by recall, and no tool is called again."""
-    model = Surveyor()
+    model = Surveyor(at_once=4)
     host.answer_with(model)
     host.set_window(window)
     made = agent(
