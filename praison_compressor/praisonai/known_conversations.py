@@ -25,7 +25,7 @@ from ..messages.forks import renewed
 from .conversations import Choices, Conversation, Turn, running, said
 from .engines import Engines
 from .journal import Journal
-from .ledgers import carries, new_session_id, session_id_of, stored_under
+from .ledgers import carries, session_id_of, stored_under
 from .requests import HostRequest
 
 REMEMBERED = 256
@@ -69,7 +69,8 @@ def named_by_host(agent: Any) -> tuple[str | None, int]:
 
 def another_id(key: str | None) -> str:
     """Return a random session id, below the host's id if any."""
-    return new_session_id() if key is None else f"{key}~{secrets.token_hex(8)}"
+    begins = "agent-" if key is None else f"{key}~"
+    return begins + secrets.token_hex(8)
 
 
 def is_under(session_id: str, key: str | None) -> bool:
@@ -110,7 +111,7 @@ class KnownConversations:
     @property
     def for_reading(self) -> Conversation:
         """Return the running turn's conversation, or a blank one."""
-        return self.running or Conversation(new_session_id())
+        return self.running or Conversation(another_id(None))
 
     @property
     def asking(self) -> Conversation:

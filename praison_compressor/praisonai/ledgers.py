@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -35,11 +34,6 @@ def hosts_session_id(agent: Any) -> str | None:
         if isinstance(given, str) and given:
             return given
     return None
-
-
-def new_session_id() -> str:
-    """Return a random id, so that two agents never share a session."""
-    return f"agent-{secrets.token_hex(8)}"
 
 
 def host_session(agent: Any) -> tuple[Any, str] | None:
