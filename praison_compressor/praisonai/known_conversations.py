@@ -277,12 +277,14 @@ class KnownConversations:
             del self._known[blank.session_id]
         if key is None:
             return Conversation(another_id(None))
+        if key in self._known:
+            return Conversation(another_id(key), key)
         store, pins = self._engines.open(), () if blank is None else blank.pinned
         stored = [*stored_under(store, self._engines.config.namespace, key)]
         for session in () if self._under(key) else stored:
             if carries(store, session, before):
                 return Conversation(session.id, key, left=tuple(before), pinned=pins)
-        is_taken = key in self._known or key in {session.id for session in stored}
+        is_taken = key in {session.id for session in stored}
         return Conversation(another_id(key) if is_taken else key, key, pinned=pins)
 
     def _unused(self, key: str | None) -> Conversation | None:
