@@ -61,13 +61,7 @@ def until_compressed(running: Running, provider: LocalProvider) -> int:
 
 WIDE = 12_000
 
-CELLS = [
-    (OPENAI, "stream", HOST),
-    (OPENAI, "stream", HISTORY),
-    (OPENAI, "achat", HOST),
-    (LITELLM, "stream", HISTORY),
-    (ANTHROPIC, "chat", OPTION),
-]
+CELLS = [(OPENAI, "stream", HISTORY), (LITELLM, "achat", HOST), (ANTHROPIC, "chat", OPTION)]
 
 
 @pytest.mark.parametrize(("path", "mode", "kept"), CELLS)
