@@ -50,7 +50,7 @@ HitPlace = tuple[str, str, int]
 
 LEAST_PREFIX = 4
 """Letters from which on a word also finds longer ones."""
-_EVERYWHERE = frozenset(
+EVERYWHERE = frozenset(
     "a an and are as at be but by can did do does for from had has have how i in is it its my not "
     "of on or our so than that the their then there they this to was we were what when where "
     "which who why will with would you your".split()
@@ -104,7 +104,7 @@ def names(query: str) -> list[str]:
     everywhere are no names, unless nothing else was asked.
     """
     found = [name for chunk in query.split() if (name := _in_order(chunk)).strip()]
-    telling = [name for name in found if name.strip() not in _EVERYWHERE] or found
+    telling = [name for name in found if name.strip() not in EVERYWHERE] or found
     return list(dict.fromkeys(_open_ended(name) for name in telling[:ASKED]))
 
 
