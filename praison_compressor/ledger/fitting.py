@@ -29,8 +29,8 @@ AROUND = 12
 """Lines returned before and after a named line."""
 ROWS = 4
 """Matches at most that are listed with a few words."""
-OTHERS = 3
-"""One part in three of an answer at most lists matches by reference."""
+OTHERS, PARTS = 3, 9
+"""One part in three of an answer at most lists matches; in nine where none has all names."""
 
 _HEAD_TOKENS = 12
 _GAP_TOKENS = 14
@@ -82,7 +82,7 @@ class Fitting:
 
     def found(self, answer: Answer, room: int) -> str:
         """Return passages and other matches, the number of matches first."""
-        others = list(self._others(answer, room // OTHERS))
+        others = list(self._others(answer, room // (OTHERS if answer.is_whole else PARTS)))
         room -= sum(self.count(line) + 1 for line in others)
         shown = self.rows(answer.passages, room, "(more passages than fit)", answer.count)
         return "\n".join([shown, *others])

@@ -31,12 +31,12 @@ ALIKE_NAMED = 6
 """References of older, similar messages at most."""
 WHOLE_CHARS, MOST_OF = 2_500, 0.5
 """A message of at most that many characters is shown whole where a passage has that share of it."""
-PART_WORTH = 0.5
-"""Share of the best score that a match needs where none has the whole query."""
+PART_WORTH, PART_SHOWN = 0.5, 2
+"""Share of the best score that a match needs where none has the whole query, and matches shown."""
 LONE = 2
 """Factor for the lines around a match where only one document matches."""
-ALIKE = 0.8
-"""Of two passages that share this part of their words only one is shown."""
+ALIKE, SAME_LINE = 0.8, 0.5
+"""Of two passages that share this part of their words, or also a line, only one is shown."""
 CALL_CHARS, RESULT_CHARS, ROW_CHARS = 80, 100, 50
 PATH_CHARS, LEAST_VALUE = 56, 12
 WHOLE_RESULT = 300
@@ -110,6 +110,8 @@ class Answer:
     passages: list[str]
     others: list[tuple[list[tuple[int, int]], str]]
     """Matching messages that are not shown (segment and number, from 1), with a few words."""
+    is_whole: bool
+    """Whether the matches have every name of the query."""
 
 
 def answer_of(
@@ -122,9 +124,8 @@ def answer_of(
     wanted = terms(query)
     count = _count(query, found)
     found = [each for each in found if each.score >= WORTH * found[0].score]
-    # What matches alone is what will be read next: it is shown with more lines around it.
-    context = CONTEXT * (LONE if _documents(found) == 1 else 1)
-    ranked, weight = _ranked(found[:DETAILED], wanted, context, shared)
+    limit = limit if found[0].is_whole else min(limit, PART_SHOWN)
+    ranked, weight = _ranked(found[:DETAILED], wanted, shared)
     matches, older = _apart(ranked)
     shown = _Shown(near, wanted, weight, {match.place for match in matches[:limit]})
     for match in matches[:limit]:
@@ -137,7 +138,7 @@ def answer_of(
         )
     seen = shown.places | {match.place for match in older}
     rest = [each for each in found if (each.segment, each.ordinal) not in seen]
-    return Answer(count, shown.lines, _rows(rest, wanted))
+    return Answer(count, shown.lines, _rows(rest, wanted), found[0].is_whole)
 
 
 def _count(query: str, found: Sequence[Found]) -> str:
@@ -247,18 +248,20 @@ _NUMBER = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
 
 
 def _ranked(
-    found: Sequence[Found], wanted: Sequence[Term], context: int, shared: Collection[str]
+    found: Sequence[Found], wanted: Sequence[Term], shared: Collection[str]
 ) -> tuple[list[_Match], dict[str, float]]:
     """Return the messages' passages, best first, then newest first; and the terms' weights.
 
     A message that has more of the query elsewhere, or in its call, comes first. A call whose result
-    has more of it is shown with that.
+    has more of it is shown with that. What matches alone will be read next: it is shown with more
+    lines around it.
     """
     texts = [lines_of(in_words(each.message)) for each in found]
     held = [held_in(lines, wanted) for lines in texts]
     weight = weights(wanted, held)
     has = [sum(weight[text] for text in set().union(*terms_of)) for terms_of in held]
-    is_one_of_several = _documents(found) > 1
+    is_lone = _documents(found) == 1
+    worth = WORTH if found[0].is_whole and not is_lone else PART_WORTH
     best, most, matches = max(each.score for each in found) or 1, max(has) or 1, list[_Match]()
     less = {call for call, result in _answers(found) if has[result] > has[call]}
     for number, (each, lines, terms_of) in enumerate(zip(found, texts, held, strict=True)):
@@ -266,12 +269,15 @@ def _ranked(
             continue
         part = (1 + each.score / best + has[number] / most) / 3
         for passage in passages(
-            lines, wanted, A_MESSAGE, weight, held=terms_of, context=context, dull=shared
+            *(lines, wanted, A_MESSAGE, weight),
+            held=terms_of,
+            context=CONTEXT * (LONE if is_lone else 1),
+            dull=shared,
+            worth=worth,
         ):
             shown = _or_whole(replace(passage, score=part * passage.score), lines, shared)
             matches.append(_Match(each.segment, each.ordinal, shown, lines, each.message))
-            part *= SECOND if is_one_of_several else 1
-    worth = WORTH if found[0].is_whole else PART_WORTH
+            part *= 1 if is_lone else SECOND
     least = worth * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
     matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
@@ -306,9 +312,10 @@ def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
 
 
 def _are_alike(one: _Match, other: _Match) -> bool:
-    """Return whether the newer has the best line or nearly all words of the older."""
+    """Return whether the newer has nearly all words of the older, or half and its best line."""
     older, newer = sorted((one, other), key=lambda each: each.place)
-    return older.line == newer.line or len(older.words & newer.words) >= ALIKE * len(older.words)
+    least = SAME_LINE if older.line == newer.line else ALIKE
+    return len(older.words & newer.words) >= least * len(older.words)
 
 
 # -------------------------------------------------------------- a passage with its call or results

@@ -136,8 +136,9 @@ def passages(
     held: Sequence[Held] | None = None,
     context: int = CONTEXT,
     dull: Collection[str] = (),
+    worth: float = WORTH,
 ) -> list[Passage]:
-    """Return the best passages, best first, at most `most`.
+    """Return the best passages, best first, at most `most`, of that share of the best score.
 
     Lines around a match are shown up to `context` characters. `dull` lines are not shown at an end.
     `held` are the lines' terms, where they are known.
@@ -150,7 +151,7 @@ def passages(
         scores = {n: _score(n, held, place, left) for n, place in places.items()}
         # Of equal ones the later: a tool's output ends with its conclusion.
         best = max(scores, key=lambda number: (scores[number], number))
-        least = least or WORTH * scores[best]
+        least = least or worth * scores[best]
         if scores[best] < least:
             break
         passage = _widened(best, scores, places, lines, context)

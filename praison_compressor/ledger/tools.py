@@ -89,9 +89,9 @@ SCHEMAS = (
     ),
     _schema(
         READ,
-        "Read earlier messages word for word",
+        "Read earlier messages word for word, of long ones what `about` names",
         reference="s2.14 (message), s2.14-20, s2.14:900-940 (lines), s2 (outline); empty: list",
-        about="Only passages with these words; cheaper",
+        about="Words to look for there: gives the passages with them",
     ),
 )
 """The tools as a chat request describes them to the model."""
