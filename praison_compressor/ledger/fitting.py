@@ -155,25 +155,33 @@ class Fitting:
         """Return each message within its share, repeated lines left out first."""
         parts, seen = [], set[str]()
         for where, message, lines, end in chosen:
-            text = self._message(where, message, lines[:end], share, seen)
-            if end < len(lines):
-                text += f"\n[… {where.lines(end + 1, len(lines))}: as other messages end …]"
-            parts.append(text)
+            parts.append(self._message(where, message, lines, end, share, seen))
             seen.update(line.strip() for line in lines if len(line) > _HEADER_CHARS)
         return parts
 
     def _message(
-        self, where: Reference, message: Message, lines: Sequence[str], room: int, seen: set[str]
+        self,
+        where: Reference,
+        message: Message,
+        lines: Sequence[str],
+        end: int,
+        room: int,
+        seen: set[str],
     ) -> str:
-        """Return a message within a budget, with marks for missing lines."""
+        """Return a message within a budget, with marks for missing lines.
+
+        From `end` on it is like other messages.
+        """
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
         head = f"[{where}] {message.get('role')}"
-        body = condensed(
-            *(lines, room - self.count(head) - 2, self.count),
-            lambda first, last: f"[… {where.lines(first, last)} …]",
-            seen,
-        )
+
+        def gap(first: int, last: int) -> str:
+            return f"[… {where.lines(first, len(lines) if last == end else last)} …]"
+
+        body = condensed(lines[:end], room - self.count(head) - 2, self.count, gap, seen)
+        if end < len(lines) and not body.endswith(gap(1, end).rpartition(":1-")[2]):
+            body += f"\n[… {where.lines(end + 1, len(lines))}: as other messages end …]"
         return f"{head}\n{body}"
 
     def lines(self, named: Reference, message: Message, room: int) -> str:
