@@ -25,7 +25,7 @@ COUNTED = 400
 """Matching messages that are counted at most."""
 DETAILED = 24
 """Messages whose passages are ranked; the others are listed by reference."""
-A_MESSAGE, SECOND = 2, 0.75
+A_MESSAGE, SECOND = 2, 0.8
 """Most passages shown of one message, and what the second's score counts."""
 ALIKE_NAMED = 6
 """References of older, similar messages at most."""
@@ -123,8 +123,8 @@ def answer_of(
     """
     wanted = terms(query)
     count = _count(query, found)
-    found = [each for each in found if each.score >= WORTH * found[0].score]
-    limit = limit if found[0].is_whole else min(limit, PART_SHOWN)
+    is_whole, least = found[0].is_whole, WORTH * found[0].score
+    limit = limit if is_whole else min(limit, PART_SHOWN)
     ranked, weight = _ranked(found[:DETAILED], wanted, shared)
     matches, older = _apart(ranked)
     shown = _Shown(near, wanted, weight, {match.place for match in matches[:limit]})
@@ -137,8 +137,8 @@ def answer_of(
             f"({len(older)} older, much like these: {', '.join(alike[:ALIKE_NAMED])}{more})"
         )
     seen = shown.places | {match.place for match in older}
-    rest = [each for each in found if (each.segment, each.ordinal) not in seen]
-    return Answer(count, shown.lines, _rows(rest, wanted), found[0].is_whole)
+    rest = [x for x in found if x.score >= least and (x.segment, x.ordinal) not in seen]
+    return Answer(count, shown.lines, _rows(rest, wanted), is_whole)
 
 
 def _count(query: str, found: Sequence[Found]) -> str:

@@ -17,7 +17,7 @@ from .words import EVERYWHERE, words
 
 __all__ = ["Passage", "Term", "passages", "terms", "wanted_in"]
 
-PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.0, 0.7
+PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
 """Shares of an identifier's weight for a match in another case, and in another spelling."""
 NEAR = 0.6
@@ -156,8 +156,8 @@ def passages(
             break
         passage = _widened(best, scores, places, lines, context)
         taken.append(passage)
-        for text in {text for line in held[passage.first - 1 : passage.last] for text in line}:
-            left[text] = SHOWN * weight[text]
+        has = {text for line in held[passage.first - 1 : passage.last] for text in line}
+        left |= {text: SHOWN * weight[text] for text in has}
         places = {n: (a, b) for n, (a, b) in places.items() if not passage.touches(a, b)}
     return taken
 

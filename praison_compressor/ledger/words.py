@@ -51,9 +51,10 @@ HitPlace = tuple[str, str, int]
 LEAST_PREFIX = 4
 """Letters from which on a word also finds longer ones."""
 EVERYWHERE = frozenset(
-    "a an and are as at be but by can did do does for from had has have how i in is it its my not "
-    "of on or our so than that the their then there they this to was we were what when where "
-    "which who why will with would you your".split()
+    "a about after all also an and any are as at be before both but by can did do does each for "
+    "from had has have how i in into is it its just more most my no not of on only or other our "
+    "over so some such than that the their then there they this to very was we were what when "
+    "where which who why will with would you your".split()
 )
 ASKED = 32
 """Most words of a query that are searched for: models paste whole messages."""
