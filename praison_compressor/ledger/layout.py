@@ -189,7 +189,8 @@ def without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
     while number and (not (line := lines[number - 1].strip()) or line in shared):
         number -= 1
     is_worth = sum(map(len, lines[number:])) >= WORTH_CUTTING
-    return number if number and is_worth else len(lines)
+    # What is longer is no ending: the messages are alike.
+    return number if is_worth and 0 < len(lines) - number < min(ENDING, len(lines)) else len(lines)
 
 
 def within(lines: Sequence[str], room: int, count: Callable[[str], int]) -> int:

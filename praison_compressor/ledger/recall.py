@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -299,6 +300,9 @@ class Recall:
         if shown < len(asked):
             more = self._fitting.reading(f"{asked[shown][0]}-{last}")
             ending = f"\n(more: {more}){ending}"
+        elif len(asked) == 1 and (gap := _GAP.search(parts[0])):
+            rest = self._fitting.reading(f"{asked[0][0]}:{gap[1]}-")
+            ending = f"\n(go on: {rest}){ending}"
         return "\n".join([OPENS + above, *parts]) + ending
 
     def _beside(self, session: Session, named: Reference) -> Around:
@@ -325,6 +329,7 @@ OUTLINE_CHARS = 1_000
 MASKS = 5
 """Masked outputs that a row of the overview names."""
 _FOOTER_TOKENS = 14
+_GAP = re.compile(r"^\[… s\d+\.\d+:(\d+)-\d+ …\]$", re.M)
 _GO_ON_TOKENS = 24
 
 
