@@ -133,7 +133,7 @@ def test_a_loop_that_outgrows_the_window_of_a_model_that_binds(
     results = play(binding, ours, turns=2)
     assert binding.refused == []
     assert len({one.session_id for one in results}) >= 3
-    assert signed(results[-9].messages)
+    assert sum(bool(signed(one.messages)) for one in results) > len(results) / 2
 
 
 def test_in_a_loop_only_a_nearly_full_window_is_compressed(binding: LocalProvider) -> None:
