@@ -83,6 +83,8 @@ _OTHER = _any(
     r"too many (?:images|tools|functions|stop|files|parameters)",
     r"max_(?:completion_|output_)?tokens\W{0,3} (?:is too large|must be|should be|cannot|exceed)",
     r"(?:supports|allows) at most \d+ (?:completion|output)|budget_tokens",
+    r"maximum allowed number of output tokens",
+    r"invalid '(?!input|messages|prompt|contents)[\w.\[\]]+': (?:string|array) too long",
     r"\btools?\[|\.name\b|function name|tool_call_id|schema|stop sequence",
     r"temperature|top_p|image|audio|metadata",
     r"content[ _]policy|api[ _]key",
@@ -205,6 +207,7 @@ def overflow_of(
         if len(own) >= LEAST_REPEATED:
             text = text.replace(own, " ").replace(own[:LEAST_REPEATED], " ")
     text = _NO_SIZE.sub(" ", _REPEATED.sub(" ", text) if _FIELD.search(text) else text)
+    text = _THOUSANDS.sub(lambda found: str(round(float(found[1]) * 1_000)), text)
     statuses = {status for link in links for status in _statuses(link)}
     if 429 in statuses or _THROTTLE.search(text):
         return _beyond_a_minute(text, sent)
@@ -218,6 +221,9 @@ def overflow_of(
     named = Overflow(window, asked, answer, certain)
     return named if sent is None else _believed(named, text, sent)
 
+
+_THOUSANDS = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d+)?) ?k\b", re.IGNORECASE)
+"""A number such as 6.4k."""
 
 LEAST_REPEATED = 40
 """Characters of the shortest text that is taken for a repeated one."""
@@ -313,7 +319,8 @@ def _integer(text: str) -> int:
 
 
 def _numbers(text: str) -> Iterator[int]:
-    for found in re.finditer(r"(?<![\w.])\d[\d,_]*(?![\w]|\.\d)", text):
+    # Chinese has no spaces around a number.
+    for found in re.finditer(r"(?a)(?<![\w.])\d[\d,_]*(?![\w]|\.\d)", text):
         yield _integer(found[0].rstrip(",_"))
 
 
