@@ -170,9 +170,7 @@ def part_text(part: Any) -> str:
         return "\n".join([text, *words_in(cited)]) if cited else text
     if kind == "tool_result":
         return _content_text(part.get("content"))
-    if kind in _WITH_WORDS or kind.endswith(_ENDS_WITH_WORDS):
-        return "\n".join(words_in(part))
-    return ""
+    return "" if kind in _WITHOUT_WORDS else "\n".join(words_in(part))
 
 
 def words_in(value: Any) -> Iterator[str]:
@@ -253,12 +251,11 @@ ITEMS = "response_items"
 
 _BESIDE = frozenset({"refusal", "audio", "annotations", ITEMS})
 
-_WITH_WORDS = frozenset(
-    "refusal input_audio output_audio audio document search_result server_tool_use mcp_tool_use "
-    "resource resource_link mcp_approval_request mcp_approval_response".split()
+_WITHOUT_WORDS = frozenset(
+    "text image image_url input_image video video_url input_video audio_url file input_file "
+    "container_upload thinking redacted_thinking reasoning tool_use".split()
 )
-_ENDS_WITH_WORDS = ("_tool_result", "_result", "_call", "_output")
-"""Kinds of parts and items whose words are read wherever they stand inside."""
+"""Kinds of parts that are no words; those of every other kind are read wherever they stand."""
 
 _WORDLESS = frozenset(
     "type id tool_use_id call_id item_id approval_request_id status role encrypted_content "

@@ -56,7 +56,7 @@ def test_a_tools_words_in_the_users_role_are_known(content: Any, tools: Any) -> 
         (["one", {"type": "text", "text": "two"}, 3, {"type": "image_url"}], "one\ntwo"),
         ({"type": "text", "text": "alone"}, "alone"),
         ([{"type": "tool_result", "content": [{"type": "text", "text": "inner"}]}], "inner"),
-        ([{"type": "other", "content": "inner"}], ""),
+        ([{"type": "other", "content": "inner"}], "inner"),
         (5, "5"),
         (b"ab", "b'ab'"),
     ],
