@@ -22,6 +22,13 @@ KEYS = [
     "nvapi" + f"-{LETTERS[:64]}",
     "lsv2_pt" + f"_{HEX[:32]}_{HEX[:10]}",
     "whsec" + f"_{LETTERS[:32]}",
+    "AQ" + f".Ab8R{LETTERS[:48]}",
+    "csk" + f"-{HEX[:48]}",
+    "dckr_pat" + f"_{LETTERS[:27]}",
+    "e2b" + f"_{HEX[:40]}",
+    "fc" + f"-{HEX[:32]}",
+    "jina" + f"_{LETTERS[:60]}",
+    "pa" + f"-{LETTERS[:43]}",
 ]
 
 
