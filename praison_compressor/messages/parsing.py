@@ -322,8 +322,10 @@ def _is_langchain(message: Any) -> bool:
     """Return whether a message is an object or a dump of LangChain, whose role is its type."""
     if type(message).__module__.startswith(("langchain", "langgraph")):
         return True
-    is_dump = isinstance(message, Mapping) and "role" not in message and "content" in message
-    return is_dump and str(message.get("type")) in _LANGCHAIN_TYPES
+    if not isinstance(message, Mapping) or "role" in message:
+        return False
+    is_dump = "content" in message or "data" in message
+    return "lc" in message or (is_dump and str(message.get("type")) in _LANGCHAIN_TYPES)
 
 
 def _named(message: Any) -> str:

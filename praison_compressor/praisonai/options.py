@@ -48,7 +48,9 @@ class RequestedContext:
         for fault in faults.values():
             # A dictionary in `context=` is first read inside a turn, which must not end for it.
             log.error("options of context=: %s", fault)
-        return CompressorConfig.from_mapping(options).with_environment()
+        given = CompressorConfig.from_mapping(options)
+        found = given.with_environment()
+        return found if self.own_model else replace(found, auxiliary_model=given.auxiliary_model)
 
 
 def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
