@@ -231,14 +231,12 @@ def media_in(message: Mapping[str, Any]) -> int:
     content = message.get("content")
     parts = content if isinstance(content, list) else ()
     return sum(
-        media_in(part) if is_answer_block(part) else _is_medium(part)
+        media_in(part)
+        if is_answer_block(part)
+        else str(part.get("type")) not in _SILENT and not part_text(part)
         for part in parts
         if isinstance(part, Mapping)
     )
-
-
-def _is_medium(part: Mapping[str, Any]) -> bool:
-    return str(part.get("type")) not in _NO_MEDIUM and not part_text(part)
 
 
 LEAST_PAYLOAD = 256
@@ -250,6 +248,12 @@ ITEMS = "response_items"
 """Key of Responses items that chat messages have no place for."""
 
 _BESIDE = frozenset({"refusal", "audio", "annotations", ITEMS})
+
+_SILENT = frozenset(
+    "text input_text output_text refusal tool_use server_tool_use mcp_tool_use thinking "
+    "redacted_thinking reasoning".split()
+)
+"""Kinds of parts that are no pictures, audio or files."""
 
 _WITHOUT_WORDS = frozenset(
     "text image image_url input_image video video_url input_video audio_url file input_file "
@@ -264,11 +268,6 @@ _WORDLESS = frozenset(
     "retrieved_at prompt_cache_breakpoint output_format size quality background".split()
 )
 _EXIT_KEYS = ("exit_code", "return_code")
-
-_NO_MEDIUM = frozenset(
-    "text input_text output_text refusal tool_use server_tool_use mcp_tool_use thinking "
-    "redacted_thinking reasoning".split()
-)
 
 
 def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
