@@ -247,7 +247,8 @@ class Account:
         requested, stored = _read(note)
         with self._lock:
             self._stored = stored
-        self.requested, self._noted = max(self.requested, requested), requested
+        self.requested = max(self.requested, requested)
+        self._noted = requested or self._noted
 
 
 def stored_bill(store: Store, session: Session) -> Bill:
