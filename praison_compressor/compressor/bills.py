@@ -111,9 +111,8 @@ class Bill:
 
     def lines(self) -> list[str]:
         """Return the bill in lines: what was paid, the summaries, the same without us."""
-        lines = [
-            f"Paid: {_count(self.requests, 'request')}, {_words(self.usage)}{_dollars(self.cost)}"
-        ]
+        paid = f"{_words(self.usage)}{_dollars(self.cost)}"
+        lines = [f"Paid: {_count(self.requests, 'request')}, {paid}"]
         if self.kept_steps:
             kept = f"{_count(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
             lines.append(f"In these requests: kept from earlier turns: {kept}")
@@ -189,9 +188,7 @@ class Account:
         self.requested = 0.0
         """Seconds since 1970 of the session's last known request; 0: none."""
         self._lock = renewed(threading.Lock())
-        self._stored = Bill()
-        self._due: list[Bill] = []
-        """Bills that the store does not have."""
+        self._stored = self._due = Bill()
         self._noted = 0.0
         """The last request that the store knows; before the first one, when it was looked for."""
         self._read_at = 0.0
@@ -200,13 +197,12 @@ class Account:
     def bill(self) -> Bill:
         """Return the bill as this process knows it."""
         with self._lock:
-            return sum(self._due, self._stored)
+            return self._stored + self._due
 
     def add(self, bill: Bill) -> None:
-        """Add to the bill."""
-        if bill != Bill():
-            with self._lock:
-                self._due.append(bill)
+        """Add to the bill what the store does not have."""
+        with self._lock:
+            self._due += bill
 
     def look(
         self, store: Store, opened: Callable[[], Session], now: float, *, always: bool = False
@@ -225,23 +221,21 @@ class Account:
         if notes is None or not (always or self._is_much()):
             return
         with self._lock:
-            due, self._due = self._due, []
-        more, requested = sum(due, Bill()), self.requested
-        if not due and requested <= self._noted:
+            (due, self._due), requested = (self._due, Bill()), self.requested
+        if due == Bill() and requested <= self._noted:
             return
 
         def change(note: str) -> str:
             before, bill = _read(note)
-            found = {"requested": max(before, requested), "bill": asdict(bill + more)}
+            found = {"requested": max(before, requested), "bill": asdict(bill + due)}
             return json.dumps(found, separators=(",", ":"))
 
-        with _logged(lambda: self._due.extend(due)):
+        with _logged(lambda: self.add(due)):
             self._take(notes.note(self._session, change))
 
     def _is_much(self) -> bool:
-        with self._lock:
-            new, old = sum(bill.requests for bill in self._due), self._stored.requests
-        return new > YOUNG_SHARE * old or self.requested - self._noted >= PACE_SECONDS
+        is_late = self.requested - self._noted >= PACE_SECONDS
+        return is_late or self._due.requests > YOUNG_SHARE * self._stored.requests
 
     def _take(self, note: str) -> None:
         requested, stored = _read(note)

@@ -229,16 +229,14 @@ class ContextCompressor:
         Raises:
             CompressorError: as `compress` would.
         """
-        options = checked(options)
-        request = self._request(messages or (), options, Mode.BACKGROUND)
+        request = self._request(messages or (), checked(options), Mode.BACKGROUND)
         return self._pipeline.idle(request, has_messages=messages is not None, now=self._clock())
 
     def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
         """Add the usage of the session's last request to the session's bill; return the bill.
 
-        `answer` is the provider's response or its usage, an object or a dictionary in the shape of
-        OpenAI's, Anthropic's or litellm's client. Without usage the bill stays as it is. The store
-        gets the bill at each compression, at `close`, and between them at a bounded pace.
+        `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
+        dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
         """
         key, usage = (self.config.namespace, self._named(session_id)), reported(answer)
         known = self.sessions.of(key)
@@ -403,25 +401,25 @@ class ContextCompressor:
         request = self._request(messages, options)
         session = self._pipeline.projector.open(request)
         if request.mode is not Mode.FALLBACK:
-            known, now = self.sessions.of(request.key), self._clock()
-            known.account.look(self.store, lambda: session, now)
             request = self._clocked(request, session)
-            known.begun(now, is_cold=request.cold_trigger is not None)
+            known = self.sessions.of(request.key)
+            known.begun(self._clock(), is_cold=request.cold_trigger is not None)
             known.account.settle(self.store)
         return self._quiet(request, session) or self._pipeline.start(request, session)
 
     def _clocked(self, request: Request, session: Session) -> Request:
         """Return the request with what the price clock says now."""
-        seconds = self.sessions.seconds_since(request.key, session, self._clock())
-        return replace(cooled(request, seconds), pace=self.sessions.of(request.key).pace)
+        known, now = self.sessions.of(request.key), self._clock()
+        known.account.look(self.store, lambda: session, now)
+        seconds = self.sessions.seconds_since(request.key, session, now)
+        return replace(cooled(request, seconds), pace=known.pace)
 
     def _quiet(self, request: Request, session: Session) -> CompressResult | None:
         """Return the result if the turn only adds to the last one and fits, else None."""
-        if self.background.busy(request.key):
-            # While a summary is written, send the whole as long as it fits.
-            trigger = request.budget.limit
-        else:
-            trigger = request.trigger_for(session, SOFT_RATIO if self.config.background else 1.0)
+        share = SOFT_RATIO if self.config.background else 1.0
+        # While a summary is written, send the whole as long as it fits.
+        is_busy = self.background.busy(request.key)
+        trigger = request.budget.limit if is_busy else request.trigger_for(session, share)
         return self.sessions.of(request.key).quiet(request, session, trigger, self.tokens)
 
     def _request(

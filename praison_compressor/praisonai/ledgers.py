@@ -105,6 +105,7 @@ class StandIn(MemoryStore):
 
     def __init__(self, store: SqlStore) -> None:
         super().__init__()
+        self.note = None  # type: ignore[assignment]  # bills wait for the store
         self._store: SqlStore | None = store
         """None once nothing is waited for."""
         self._is_relieved = False
