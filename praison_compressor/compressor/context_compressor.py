@@ -402,8 +402,8 @@ class ContextCompressor:
         session = self._pipeline.projector.open(request)
         if request.mode is not Mode.FALLBACK:
             request = self._clocked(request, session)
-            known = self.sessions.of(request.key)
-            known.begun(self._clock(), is_cold=request.cold_trigger is not None)
+            is_cold = request.cold_trigger is not None
+            (known := self.sessions.of(request.key)).begun(self._clock(), is_cold=is_cold)
             known.account.settle(self.store)
         return self._quiet(request, session) or self._pipeline.start(request, session)
 
