@@ -16,8 +16,6 @@ from praison_compressor import install, uninstall
 from praison_compressor.praisonai import HostMoved, installed, seams
 from praison_compressor.praisonai.seams import REPLACED, Read
 from praison_compressor.testing import LocalProvider, Worker
-from tests.benchmarks import host_copies
-from tests.helpers.host_faults import is_old
 from tests.helpers.hosting import (
     EVERY_PATH,
     MODES,
@@ -33,7 +31,7 @@ from tests.helpers.provider import strict_provider
 
 ROOT = Path(__file__).parents[2]
 uninstall()  # another module of tests may have made a `CompressorContext`
-PLACES, COPIES = seams.probe()[0], host_copies.copies()  # of the host without us
+PLACES = seams.probe()[0]  # of the host without us
 ESSENTIAL = [place for place in PLACES if not place.row.without and place.row.kind != seams.NEW]
 LEFT_OUT = [place for place in PLACES if place.row.without and place.row.kind != seams.NEW]
 
@@ -180,14 +178,6 @@ def test_a_turn_whose_requests_pass_us_by_says_so(
         assert made.chat(turn(1)) is not None
         made.chat(turn(2))
     assert caplog.text.count("no request passed the compressor") == 1
-
-
-@pytest.mark.skipif(is_old(), reason="an old host moves no more")
-def test_agents_on_a_host_that_moved() -> None:
-    """A copy of the host, in a process of its own; the benchmark has a hundred."""
-    (copy,) = (each for each in COPIES if each[:2] == ("OptimizerStrategy", "renamed"))
-    word, detail = host_copies.outcome(copy)
-    assert word == host_copies.REFUSED, detail
 
 
 # ---------------------------------------------------------------- agents that did not ask

@@ -6,7 +6,7 @@ import asyncio
 import sys
 from pathlib import Path
 
-from tests.helpers.realtime_caller import line, model, value_of
+from tests.helpers.realtime_caller import line, model, sent, value_of
 from tests.helpers.realtime_server import RealtimeServer
 
 EXAMPLE = Path(__file__).parent.parent.parent.parent / "examples" / "voice_agent.py"
@@ -33,7 +33,11 @@ async def test_the_voice_example_remembers_across_a_dead_line():
         dropped = []
 
         async def cut_once(connection, event):
-            if event["type"] == "response.create" and len(server.bills) == 7 and not dropped:
+            if (
+                event["type"] == "response.create"
+                and len(sent(server, "response.create")) == 8
+                and not dropped
+            ):
                 dropped.append(connection)
                 await server.drop()
 
