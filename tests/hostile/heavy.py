@@ -21,8 +21,8 @@ def among(*messages: Message) -> list[Message]:
 
 
 def huge(text: str) -> list[Message]:
-    """Return a session with ten megabytes of a text in one output."""
-    return among(*step("call_huge", text * (10_000_000 // len(text)), "bash", command="cat"))
+    """Return a session with five megabytes of a text in one output."""
+    return among(*step("call_huge", text * (5_000_000 // len(text)), "bash", command="cat"))
 
 
 def calls(count: int) -> list[Message]:
@@ -40,10 +40,10 @@ def arguments(depth: int) -> list[Message]:
 
 
 LOADS: dict[str, Callable[[], list[Message]]] = {
-    "10 MB without a space": lambda: huge("a"),
-    "10 MB of errors": lambda: huge("Traceback: ValueError: no such file /tmp/x_1.py\n"),
+    "5 MB without a space": lambda: huge("a"),
+    "5 MB of errors": lambda: huge("Traceback: ValueError: no such file /tmp/x_1.py\n"),
     "arguments 50,000 levels deep": lambda: arguments(50_000),
-    "10,000 parallel calls": lambda: calls(10_000),
+    "5,000 parallel calls": lambda: calls(5_000),
 }
 
 

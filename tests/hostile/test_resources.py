@@ -20,7 +20,7 @@ from tests.helpers.transcripts import session
 from tests.hostile.heavy import LOADS, arguments
 
 CPU_SECONDS = 30
-"""All loads together take 5 seconds on one core; a quadratic step in ten megabytes takes hours."""
+"""All loads together take 3 seconds on one core; a quadratic step in five megabytes takes hours."""
 
 MEMORY_BYTES = 4 << 30
 
