@@ -226,7 +226,7 @@ async def test_the_voice_example_remembers_across_a_dead_line():
         dropped = []
 
         async def cut_once(connection, event):
-            if event["type"] == "response.create" and len(server.bills) == 7 and not dropped:
+            if len(sent(server, "response.create")) == 8 and not dropped:
                 dropped.append(connection)
                 await server.drop()
 
