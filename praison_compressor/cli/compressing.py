@@ -16,11 +16,11 @@ from ..config import CompressorConfig
 from ..events import Event
 from ..ledger.memory import MemoryStore
 from ..messages import Message, text_of, tool_calls_of
-from ..messages.display import excerpt, one_line
+from ..messages.display import counted, excerpt, one_line
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
 from . import parameters as par
-from .terminal import Piece, Table, answer, counted, money, number, progress, titled, unlogged
+from .terminal import Piece, Table, answer, money, number, progress, titled, unlogged
 from .transcripts import read_one, writable, write
 
 

@@ -18,11 +18,11 @@ import typer
 
 from ..config import KEY_VARIABLE, STORE_VARIABLE, CompressorConfig
 from ..errors import CompressorError
-from ..messages.display import one_line
+from ..messages.display import counted, one_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from . import parameters as par
-from .terminal import FOUND_FAULT, Line, answer, counted, number, progress, unlogged
+from .terminal import FOUND_FAULT, Line, answer, number, progress, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
 

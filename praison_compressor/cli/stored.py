@@ -18,7 +18,7 @@ from ..ledger.references import HOW, Reference, parse
 from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, in_force
 from ..ledger.words import Hit
 from ..messages import Message, text_of
-from ..messages.display import excerpt, one_line, when
+from ..messages.display import counted, excerpt, one_line, when
 from ..messages.secrets import masks_in
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
@@ -32,7 +32,6 @@ from .terminal import (
     Unusable,
     answer,
     complain,
-    counted,
     number,
     titled,
 )

@@ -94,11 +94,6 @@ def number(value: int | None) -> str:
     return "-" if value is None else f"{value:,}"
 
 
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return a count with its noun: "1 summary", "2 summaries"."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
-
-
 def money(value: float | None) -> str:
     """Return an amount of dollars as a person reads it."""
     if value is None:
