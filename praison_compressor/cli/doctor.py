@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, entry_points, version
 from typing import Any
 
 import typer
+from rich.text import Text
 
 from ..config import KEY_VARIABLE, STORE_VARIABLE, CompressorConfig
 from ..errors import CompressorError
@@ -22,7 +23,7 @@ from ..messages.display import counted, one_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from . import parameters as par
-from .terminal import FOUND_FAULT, Line, answer, number, progress, unlogged
+from .terminal import FOUND_FAULT, answer, number, progress, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
 
@@ -74,10 +75,10 @@ def doctor(
         raise typer.Exit(FOUND_FAULT)
 
 
-def _lines(checks: Mapping[str, Check]) -> Iterator[Line]:
+def _lines(checks: Mapping[str, Check]) -> Iterator[Text]:
     for name, check in checks.items():
         remedy = f" -> {check.remedy}" if check.remedy else ""
-        yield Line(f"{check.state:<5}{name}: {check.found}{remedy}", STYLES[check.state])
+        yield Text(f"{check.state:<5}{name}: {check.found}{remedy}", STYLES[check.state])
 
 
 # ---------------------------------------------------------------- which options hold
@@ -224,7 +225,7 @@ def _tried(config: CompressorConfig) -> Any:
     Raises:
         ValueError: the process failed; with its last line.
     """
-    from .harbour import OFFLINE
+    from .demo_agent import OFFLINE
 
     code = "from praison_compressor.cli.doctor import trial; trial()"
     given = json.dumps([config.model, config.context_window])

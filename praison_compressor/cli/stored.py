@@ -10,6 +10,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
@@ -26,7 +27,6 @@ from ..view.frame import is_framed, unframe
 from . import parameters as par
 from .terminal import (
     FOUND_FAULT,
-    Line,
     Piece,
     Table,
     Unusable,
@@ -54,11 +54,10 @@ def sessions(
         place, others = opened.place, [] if found else opened.namespaces()
     undone = [f", {number(info.taken_back)} undone" if info.taken_back else "" for info in found]
     rows = [
-        (i.id, i.parent_id, number(i.compressions) + more, i.messages, when(i.updated) or "-")
+        (i.id, i.parent_id, number(i.compressions) + more, when(i.updated) or "-")
         for i, more in zip(found, undone, strict=True)
     ]
-    columns = ("session", "parent", "compressions#", "archived#", "last used")
-    table = Table(columns, rows, spare=("parent", "archived#"))
+    table = Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
     elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
     none = [f"No sessions in namespace {namespace!r} of {place}."]
     none.append(elsewhere if others else par.STORED_WHEN)
@@ -297,7 +296,7 @@ def _passages(
     store: SqlStore, query: str, limit: int, session: Session, hits: Sequence[Hit]
 ) -> Iterator[Piece]:
     """Yield the search tool's answer, then messages that were never compressed."""
-    yield Line(session.id, "bold")
+    yield Text(session.id, "bold")
     recall = Recall(lambda: store, lambda: session, TokenCounter(None).text, turn_tokens=None)
     if any(hit.entry for hit in hits if hit.session_id == session.id):
         yield recall.search(query, limit, SEARCH_TOKENS)
@@ -351,7 +350,7 @@ def restore(
         return
     value = {"session": session, "messages": len(messages), "out": out, "lacking": lacking}
     written = f"{counted(len(messages), 'message')} written to {out}"
-    answer(value, [written, *(Line(f"{each}.", "yellow") for each in lacking)], as_json)
+    answer(value, [written, *(Text(f"{each}.", "yellow") for each in lacking)], as_json)
 
 
 def _lacking(messages: Sequence[Message]) -> Iterator[str]:
@@ -385,7 +384,7 @@ def verify(
         faults = opened.verify(namespace, session)
         what = session or opened.place
     sound = f"Sound: every hash and every original of {what} agrees."
-    shown: list[Piece] = [Line(str(fault), "red") for fault in faults]
+    shown: list[Piece] = [Text(str(fault), "red") for fault in faults]
     answer({"sound": not faults, "faults": faults}, shown or [sound], as_json)
     if faults:
         raise typer.Exit(FOUND_FAULT)
@@ -416,7 +415,7 @@ def forget(
     with par.ledger(store) as opened:
         if target is None:
             cleared = opened.clear_pages()
-            said = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
+            said = "No freed page holds old bytes." if cleared else Text(_PAGES_LEFT, "yellow")
             answer({"pages_cleared": cleared}, [said], as_json)
             return
         # A target that does not exist is an error before any question.
@@ -442,8 +441,8 @@ def _erased(found: Forgotten) -> Iterator[Piece]:
     yield f"Erased: {counted(done.messages, 'message')}, {counted(done.segments, 'segment')}."
     for name in done.still_in:
         held = "holds some of the same messages itself, or was forked from it and lacks them now"
-        yield Line(f"Session {name} {held}.", "yellow")
+        yield Text(f"Session {name} {held}.", "yellow")
     for sentence in found.left:
-        yield Line(f"Left: {sentence}.", "yellow")
+        yield Text(f"Left: {sentence}.", "yellow")
     if not done.pages_cleared:
-        yield Line(_PAGES_LEFT, "yellow")
+        yield Text(_PAGES_LEFT, "yellow")

@@ -18,7 +18,7 @@ import typer.main
 from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import build
 from praison_compressor.cli.demo import picture
-from praison_compressor.cli.harbour import MODEL, turns
+from praison_compressor.cli.demo_agent import MODEL, turns
 from praison_compressor.cli.terminal import EXIT_CODES
 from praison_compressor.praisonai.seams import READ
 
