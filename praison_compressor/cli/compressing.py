@@ -136,7 +136,7 @@ def _kept(session: str | None, result: CompressResult, config: CompressorConfig)
         yield "Nothing was stored: a session is stored when it is first compressed."
     else:
         named = "" if session else "; --session names it yourself"
-        yield f"Kept as session {result.session_id}{named}."
+        yield f"Kept as session {session or result.session_id}{named}."
 
 
 def _as_written(part: Part, by: Mapping[str, str]) -> Part:
