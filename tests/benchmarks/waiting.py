@@ -3,8 +3,8 @@
     python -m tests.benchmarks.waiting [--lines 9000] [--megabytes 48] [--rounds 3]
 
 Each is a process of its own, so all have the start of Python and the reading of the file. Seconds
-are of the processor (user and system), the best of several rounds: other load does not count. Python
-keeps its bytecode, as an installed command's does.
+are of the processor (user and system), the best of several rounds: other load does not count.
+Python keeps its bytecode, as that of an installed command does.
 """
 
 from __future__ import annotations
