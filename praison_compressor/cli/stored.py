@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -38,6 +37,7 @@ from .terminal import (
 from .transcripts import read_one, write
 
 if TYPE_CHECKING:
+    from ..ledger.sql.reading import SessionInfo
     from ..ledger.sql.store import SqlStore
     from ..praisonai.ledgers import Forgotten
 
@@ -52,11 +52,7 @@ def sessions(
     with par.ledger(store) as opened:
         found = opened.sessions(namespace)
         place, others = opened.place, [] if found else opened.namespaces()
-    undone = [f", {number(info.taken_back)} undone" if info.taken_back else "" for info in found]
-    rows = [
-        (i.id, i.parent_id, number(i.compressions) + more, when(i.updated) or "-")
-        for i, more in zip(found, undone, strict=True)
-    ]
+    rows = [(i.id, i.parent_id, _compressions(i), when(i.updated) or "-") for i in found]
     table = Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
     elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
     none = [f"No sessions in namespace {namespace!r} of {place}."]
@@ -64,7 +60,9 @@ def sessions(
     answer(found, [table] if found else none, as_json)
 
 
-# ---------------------------------------------------------------- lineage
+def _compressions(info: SessionInfo) -> str:
+    undone = f", {number(info.taken_back)} undone" if info.taken_back else ""
+    return number(info.compressions) + undone
 
 
 def lineage(
@@ -148,21 +146,25 @@ def show(
         elif full or entry.forgotten:
             _show_segment(named.segment, entry, opened.originals(found, entry), as_json)
         else:
-            reading = functools.partial(_reading, session, store, namespace)
-            count = TokenCounter(None).text
-            recall = Recall(lambda: opened, lambda: found, count, turn_tokens=None, reading=reading)
-            text = recall.read(str(named), 2_000)
+            text = _recall(opened, found, store).read(str(named), MOST_TOKENS)
             answer({"session": session, "reference": str(named), "text": text}, [text], as_json)
 
 
-def _reading(session: str, store: str | None, namespace: str, reference: str) -> str:
-    """Return the command that reads on at a reference, without any password."""
-    words = ["praison-compressor", "show", session, reference]
-    if store is not None and "@" not in store:
-        words += ["--store", store]
-    if namespace != par.DEFAULT:
-        words += ["--namespace", namespace]
-    return shlex.join(words)
+MOST_TOKENS = 2_000
+"""Most tokens of an answer: a screen or two."""
+
+
+def _recall(opened: SqlStore, session: Session, store: str | None = None) -> Recall:
+    """Return the agent's reader of the session; it prints the command that reads on."""
+
+    def reading(reference: str) -> str:
+        words = ["praison-compressor", "show", session.id, reference]
+        words += ["--store", store] if store and "@" not in store else []  # never a password
+        words += ["--namespace", session.namespace] if session.namespace != par.DEFAULT else []
+        return shlex.join(words)
+
+    count = TokenCounter(None).text
+    return Recall(lambda: opened, lambda: session, count, turn_tokens=None, reading=reading)
 
 
 def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
@@ -200,9 +202,10 @@ def _list_segments(
     session: str, entries: Sequence[Entry], *, summaries: bool, live: bool, as_json: bool
 ) -> None:
     """List segments; neighbouring masks share a row."""
+    numbered = zip(itertools.count(1), entries, in_view(entries))
     listed = [
         (n, entry, standing)
-        for n, (entry, standing) in enumerate(zip(entries, in_view(entries), strict=True), 1)
+        for n, entry, standing in numbered
         if (standing or not live) and (entry.segment.kind == "summary" or not summaries)
     ]
     value = [{**_segment_json(n, entry), "in_view": standing} for n, entry, standing in listed]
@@ -285,28 +288,19 @@ def search(
             par.existing(opened, namespace, session)
         hits = opened.search(namespace, query, session, limit)
         found = {hit.session_id: opened.open(namespace, hit.session_id) for hit in hits}
-        shown = [
-            line for each in found.values() for line in _passages(opened, query, limit, each, hits)
-        ]
+        shown: list[Piece] = []
+        for name, each in found.items():
+            own = [hit for hit in hits if hit.session_id == name]
+            shown.append(Text(name, "bold"))
+            if any(hit.entry for hit in own):
+                shown.append(_recall(opened, each, store).search(query, limit, MOST_TOKENS))
+            shown += [
+                f"(not compressed) {hit.message.get('role')}: {hit.snippet}"
+                for hit in own
+                if not hit.entry
+            ]
     value = [{**asdict(hit), "reference": _reference(hit, found[hit.session_id])} for hit in hits]
     answer(value, shown or ["Nothing found."], as_json)
-
-
-def _passages(
-    store: SqlStore, query: str, limit: int, session: Session, hits: Sequence[Hit]
-) -> Iterator[Piece]:
-    """Yield the search tool's answer, then messages that were never compressed."""
-    yield Text(session.id, "bold")
-    recall = Recall(lambda: store, lambda: session, TokenCounter(None).text, turn_tokens=None)
-    if any(hit.entry for hit in hits if hit.session_id == session.id):
-        yield recall.search(query, limit, SEARCH_TOKENS)
-    for hit in hits:
-        if hit.session_id == session.id and not hit.entry:
-            yield f"(not compressed) {hit.message.get('role')}: {hit.snippet}"
-
-
-SEARCH_TOKENS = 2_000
-"""Most tokens of a session's answer: a screen or two."""
 
 
 def _reference(hit: Hit, session: Session) -> str | None:
