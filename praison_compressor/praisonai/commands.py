@@ -15,7 +15,7 @@ from ..config import nearest
 from ..errors import CompressorError, ConfigError
 from ..ledger.segments import Segment
 from ..ledger.sql.reading import SessionInfo
-from ..messages import Message, digest, text_of, tool_calls_of
+from ..messages import digest, text_of, tool_calls_of
 from ..messages.display import counted, one_line
 from .agent_compressor import AgentCompressor
 from .conversations import Status
@@ -29,21 +29,6 @@ MOST_LISTED = 10
 
 MISSPELLED, PREVIEW = "no command", "compact preview"
 """Names that nobody can type: the name of a command ends at a blank."""
-
-AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
-    "status": lambda ours, said: stated(ours.status()),
-    "context": lambda ours, said: filled(ours.context_use(), ours.kept()),
-    "undo": lambda ours, said: undone(ours.undo(), ours),
-    "pin": lambda ours, said: pinned(ours.pin(said) if said else ours.conversation.pinned),
-    "new": lambda ours, said: f"New session {ours.new_session()}",
-    "resume": lambda ours, said: (
-        f"Session {ours.resume(said)}" if said else listed(ours.sessions())
-    ),
-    "help": lambda ours, said: helped(),
-    PREVIEW: lambda ours, said: previewed(chosen(ours, said), ours),
-    MISSPELLED: lambda ours, said: said,
-}
-"""The answer to a command and the words behind it; `compact` waits for a model."""
 
 HELP = {
     "/status": "what the last request carried, and what the conversation has cost",
@@ -60,6 +45,21 @@ HELP = {
     "/help": "this list",
 }
 """Command -> what it does, as `/help` prints it."""
+
+AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
+    "status": lambda ours, said: stated(ours.status()),
+    "context": lambda ours, said: filled(ours.context_use(), ours.kept()),
+    "undo": lambda ours, said: undone(ours.undo(), ours),
+    "pin": lambda ours, said: pinned(ours.pin(said) if said else ours.conversation.pinned),
+    "new": lambda ours, said: f"New session {ours.new_session()}",
+    "resume": lambda ours, said: (
+        f"Session {ours.resume(said)}" if said else listed(ours.sessions())
+    ),
+    "help": lambda ours, said: "\n".join(f"{command:<31} {does}" for command, does in HELP.items()),
+    PREVIEW: lambda ours, said: previewed(chosen(ours, said), ours),
+    MISSPELLED: lambda ours, said: said,
+}
+"""The answer to a command and the words behind it; `compact` waits for a model."""
 
 CHOICES = ("preview", "keep", "from", "focus")
 """First words of `/compact` that compress nothing yet."""
@@ -162,7 +162,7 @@ def previewed(preview: Preview, ours: AgentCompressor) -> str:
 
 
 def _part_of(preview: Preview, part: Part) -> list[str]:
-    """Return lines for a part: its size, then its replaced messages and its text."""
+    """Return a part's lines: its size, replaced messages and text."""
     sizes = f"{short(part.tokens_before)} → {short(part.tokens_after)}"
     name = part.reference or part.name
     lines = [f"{name:<8} {counted(part.messages, 'message'):>14}  {sizes:<14} {part.why}"]
@@ -170,7 +170,8 @@ def _part_of(preview: Preview, part: Part) -> list[str]:
     named = [n for n in inside if preview.references[n] and (part.reference or n in preview.masks)]
     for n in named[:MOST_SHOWN]:
         message, tokens = preview.messages[n], short(preview.message_tokens[n])
-        words = preview.lines.get(n) or text_of(message) or ", ".join(calls_in_words(message))
+        calls = ", ".join(call.name for call in tool_calls_of(message))
+        words = preview.lines.get(n) or text_of(message) or calls
         role = str(message.get("role"))
         lines.append(f"  {preview.references[n]:<7} {tokens:>6}  {role:<9} {one_line(words)[:60]}")
     if len(named) > MOST_SHOWN:
@@ -178,21 +179,15 @@ def _part_of(preview: Preview, part: Part) -> list[str]:
     return [*lines, *(f"  | {line}" for line in part.text.splitlines())]
 
 
-def calls_in_words(message: Message) -> list[str]:
-    """Return the names of the tools that a message calls."""
-    return [call.name for call in tool_calls_of(message)]
-
-
 def compacted(result: CompressResult) -> str:
     """Return the answer to `/compact`: what became of the messages."""
     by = [text.model or "a model" for text in result.written if text.method == "model"]
     how = f"by {by[0]}" if by else "without a model"
-    done = (
-        [f"{counted(result.newly_summarized, 'message')} summarized {how}"]
-        if result.written
-        else []
-    )
-    done += [f"{counted(result.newly_masked, 'output')} masked"] if result.newly_masked else []
+    done = []
+    if result.written:
+        done.append(f"{counted(result.newly_summarized, 'message')} summarized {how}")
+    if result.newly_masked:
+        done.append(f"{counted(result.newly_masked, 'output')} masked")
     kept = len(result.messages) - len(result.segments) - result.masked
     return f"{', '.join(done)}; {counted(kept, 'message')} kept verbatim. /undo takes it back."
 
@@ -202,11 +197,6 @@ def pinned(texts: Sequence[str]) -> str:
     if not texts:
         return "Nothing is pinned. /pin TEXT keeps a text word for word."
     return "\n".join(["Pinned, and kept word for word by each compression:", *texts])
-
-
-def helped() -> str:
-    """Return the answer to `/help`: a line for each command."""
-    return "\n".join(f"{command:<31} {does}" for command, does in HELP.items())
 
 
 def listed(sessions: Sequence[SessionInfo]) -> str:
@@ -248,7 +238,7 @@ def undone(segments: Sequence[Segment], ours: AgentCompressor) -> str:
 
 
 def stated(status: Status) -> str:
-    """Return the answer to `/status`: the last request or the next one, and the bill."""
+    """Return the answer to `/status`: the last or next request, the bill."""
     if not status.tokens:
         return f"No request yet in session {status.session_id}."
     of = "Last request" if status.is_sent else "Next request"
