@@ -47,7 +47,7 @@ class Writing:
     async def write(
         self, request: Request, view: View, plan: Plan, dropped: Dropped
     ) -> list[Written]:
-        """Return the texts of the plan's jobs; a job with `by_model` asks a model."""
+        """Return the texts of the plan's jobs; a job with prose asks a model."""
         briefs = await asyncio.to_thread(briefs_for, request, view, plan, dropped)
         coming = [
             self._writer.write(
@@ -172,7 +172,6 @@ def _brief(
         spare=job.spare,
         prose=job.prose,
         quotes=job.quotes,
-        by_model=job.by_model,
         reference=reference,
         # Without recall tools, omit references; they cost a third.
         references=_references(view, job, reference, dropped) if follows else (),
