@@ -26,6 +26,7 @@ from .bills import Bill, reported
 from .clock import cooled
 from .pipeline import SOFT_RATIO, Pipeline, Planned
 from .preview import ContextUse, Preview, context_use_of
+from .projection import default_store
 from .request import (
     Key,
     Mode,
@@ -36,12 +37,12 @@ from .request import (
     check_parts,
     checked,
     key_of,
+    pinned_segment,
     request_of,
 )
 from .result import CompressResult
 from .sessions import Sessions, added_to
 from .telemetry import Telemetry, emit
-from .transcripts import default_store
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -256,8 +257,10 @@ class ContextCompressor:
             SessionNotFound: without `messages`, and the store has no such session.
         """
         name = self._named(session_id)
-        found = self._pipeline.transcripts
-        return found.stored(name) if messages is None else found.expanded(messages, name)
+        projector = self._pipeline.projector
+        if messages is None:
+            return projector.stored(name)
+        return projector.unfolded(messages, name, pinned_segment({}, self.config, self.tokens))
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
@@ -272,7 +275,7 @@ class ContextCompressor:
             LedgerError: the store cannot be read.
         """
         session_id = self._named(session_id)
-        messages = self._pipeline.transcripts.stored(session_id)
+        messages = self._pipeline.projector.stored(session_id)
         size = self.tokens.messages(messages)
         if token_budget is None:
             room = budget_of({}, self.config, self.tokens).trigger
@@ -298,7 +301,7 @@ class ContextCompressor:
         options: Options = {"session_id": self._named(session_id)}
         request = self._request(messages, options, Mode.FALLBACK)
         session = self._pipeline.projector.open(request)
-        return self._pipeline.transcripts.save(request, session)
+        return self._pipeline.projector.save(request, session)
 
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
@@ -369,7 +372,7 @@ class ContextCompressor:
                 options: Options = {"session_id": sent.id}
                 request = self._request(turn.known, options, Mode.FALLBACK)
                 session = self._pipeline.projector.open(request)
-                saved += session.is_as(sent) and self._pipeline.transcripts.save(request, session)
+                saved += session.is_as(sent) and self._pipeline.projector.save(request, session)
             except CompressorError as error:
                 logger.warning("session %s: its last turns are not saved: %s", sent.id, error)
         return saved

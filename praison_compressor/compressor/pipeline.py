@@ -36,7 +36,6 @@ from .projection import Projector, outline_of
 from .request import Key, Mode, Request
 from .result import CompressResult, committed, result_of, usage_of
 from .sessions import Placeholder, Sessions, last_turn_of
-from .transcripts import Transcripts
 from .writing import Recorded, Writing, asked, begun, is_asked_about
 
 logger = logging.getLogger(__name__)
@@ -80,7 +79,6 @@ class Pipeline:
         self.background = Background()
         self.projector = Projector(config, store, tokens, lambda key: sessions.of(key).draft)
         self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
-        self.transcripts = Transcripts(config, store, tokens, sessions, self.projector)
         self._writing = Writing(self.writer, self.projector.texts, tokens)
         self._store = store
         self._tokens = tokens
@@ -97,7 +95,6 @@ class Pipeline:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
             LedgerError: the store cannot be read or written.
         """
-        self.transcripts.log_no_fork(request)
         view = self.projector.look(request, session)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
@@ -246,7 +243,6 @@ class Pipeline:
         Raises:
             LedgerConflict: another writer committed meanwhile.
         """
-        self.transcripts.log_another(view)
         self.sessions.of(_key(view)).draft = None
         after = view.adding(segment for segment, _ in entries)
         session = self._store.commit(view.session, entries, outline_of(after))
@@ -301,60 +297,46 @@ class Pipeline:
 
     def _at_once(self, request: Request, view: View) -> CompressResult:
         """Return a view without waiting; begin a due summary in the background."""
-        filled = self._filled(request, view)
-        short = None if filled else self.projector.shortening(request, view)
-        newly_masked = 0
-        if short is not None:
-            done = self._shortened(request, view, short)
-            if done is None:
-                return self._sent(request, view, self.projector.plan(request, view) or short)
-            if done.vetoed or short.masks:
-                return done
-            view = self.projector.again(view, self.projector.open(request))
-            newly_masked = done.newly_masked
-        if view.size() > request.trigger_for(view.session, SOFT_RATIO):
-            self.prepare(request, view)
-        if filled is not None:
-            return filled
+        filled, plan, size = self._filled(request, view), None, view.size()
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
-        plan = self._plan(request, view) if view.size() > request.budget.limit else None
-        sent = self._sent(request, view) if plan is None else self._held(request, view, plan)
-        return replace(sent, newly_masked=newly_masked)
+        fits = size <= request.budget.limit
+        if filled is None and not (fits and self.background.busy(_key(view))):
+            plan = self._plan(request, view)
+            if plan is not None and not plan.jobs:
+                return self._shortened(request, view, plan)
+        if size > request.trigger_for(view.session, SOFT_RATIO):
+            self.prepare(request, view)
+        if filled is not None or plan is None or fits:
+            return filled or self._sent(request, view)
+        return self._held(request, view, plan)
 
     def prepare(self, request: Request, view: View) -> bool:
         """Begin a summary in the background; return whether it was begun."""
         return self.background.start(_key(view), functools.partial(self._prepare, request, view))
 
-    def _shortened(self, request: Request, view: View, plan: Plan) -> CompressResult | None:
-        """Commit masks and excerpts; return None while a summary of the session is written.
+    def _shortened(self, request: Request, view: View, plan: Plan) -> CompressResult:
+        """Commit masks and excerpts, but not while a summary of the session is written.
 
         The summary would lose the race to them, and its price with it.
         """
         if self.sessions.enter(_key(view)) is not None:
-            return None
+            return self._sent(request, view, plan)
         try:
             done, _ = run(self._committed(request, view, plan, Usage()))
         finally:
             self.sessions.leave(_key(view))
-        return done
+        return self._sent(request, view, plan) if done is None else done
 
     async def _prepare(self, request: Request, view: View) -> None:
-        """Write a summary before the view reaches the trigger.
-
-        A turn that needs the text earlier gets a static text.
-        """
-        asked, request = request, request.at(int(request.budget.trigger * SOFT_RATIO))
+        """Write a summary before the view reaches the trigger."""
+        request = request.at(int(request.budget.trigger * SOFT_RATIO))
         request = replace(request, mode=Mode.COMMIT)
         view, plan = await asyncio.to_thread(self._seen, request, view)
-        if plan is None:
-            await asyncio.to_thread(self._plan, asked, view)  # logs why a due plan is missing
-            return
-        if plan.jobs:
-            after, texts = await asyncio.to_thread(self._with_texts, request, view, plan)
-            self._hold(request, after, texts)
-        done = await self.carry_out(Planned(request, view, plan))
-        if done.usage != Usage():
+        if plan is not None:
+            if plan.jobs:  # a turn that needs the text earlier gets a static text
+                await asyncio.to_thread(self._held, request, view, plan)
+            done = await self.carry_out(Planned(request, view, plan))
             self.sessions.owe(request.key, done.usage)
 
     def _filled(self, request: Request, view: View) -> CompressResult | None:
@@ -364,8 +346,7 @@ class Pipeline:
             return None
         after = view.adding(map(self.projector.recounted, found.segments))
         if after.size() <= limit:
-            self._hold(request, after)
-            return result_of(request, after, self._tokens, found.unreported)
+            return result_of(request, after, self._tokens)
         with contextlib.suppress(BudgetTooSmall):
             more = self.projector.plan(request, after)
             if more is not None:
@@ -375,15 +356,11 @@ class Pipeline:
     def _held(self, request: Request, view: View, plan: Plan) -> CompressResult:
         """Return the result with texts without a model; hold these for the next turns."""
         after, texts = self._with_texts(request, view, plan)
-        self._hold(request, after)
-        return result_of(request, after, self._tokens, texts)
-
-    def _hold(self, request: Request, view: View, unreported: Sequence[Written] = ()) -> None:
-        added = view.segments[len(view.session.entries) :]
-        standing = {id(segment) for _, _, segment in view.standing}
+        added = after.segments[len(view.session.entries) :]
+        standing = {id(segment) for _, _, segment in after.standing}
         used = tuple(segment for segment in added if id(segment) in standing)
-        held = Placeholder(view.session, used, tuple(unreported))
-        self.sessions.of(request.key).placeholder = held
+        self.sessions.of(request.key).placeholder = Placeholder(view.session, used)
+        return result_of(request, after, self._tokens, texts)
 
     def idle(self, request: Request, *, has_messages: bool, now: float) -> bool:
         """Begin a summary if the cache is cold and the view is above the cold trigger.

@@ -1,12 +1,15 @@
-"""`Projector`: lay a transcript along its session's ledger, and plan a compression."""
+"""`Projector`: lay a transcript along its session's ledger, plan, restore and record it."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..config import CompressorConfig
+from ..ledger.memory import MemoryStore
 from ..ledger.segments import (
     DROPPED,
     FORGOTTEN,
@@ -18,7 +21,7 @@ from ..ledger.segments import (
     bounded,
     in_force,
 )
-from ..messages import Message, digest, read
+from ..messages import Message, as_list, digest, read, to_plain
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
 from ..messages.thinking import signatures, without_thinking
@@ -27,12 +30,14 @@ from ..view.budget import Budget
 from ..view.frame import is_pinned, unreferenced
 from ..view.jobs import Plan
 from ..view.masks import kept_steps
-from ..view.plan import plan, plan_range, shortening
+from ..view.plan import plan, plan_range
 from ..view.texts import Texts
 from ..view.view import View
 from .choices import Draft, chosen, new_keeps
 from .clock import balance_of, costs_of
 from .request import Key, Mode, Request
+
+logger = logging.getLogger(__name__)
 
 
 class Projector:
@@ -145,15 +150,6 @@ class Projector:
             return found
         return found if balance_of(view, found, costs).pays else None
 
-    def shortening(self, request: Request, view: View) -> Plan | None:
-        """Return the plan's masks and excerpts, or None without any.
-
-        Raises:
-            BudgetTooSmall: what cannot be dropped exceeds the limit.
-        """
-        budget, by_model = request.budget_for(view.session), request.has_model
-        return shortening(view, budget, self.texts, by_model=by_model)
-
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments; those for a far smaller window match nothing."""
         found = (s if s.is_for(limit) else FORGOTTEN for s in in_force(session.entries))
@@ -195,6 +191,35 @@ class Projector:
             known = originals is not None and DROPPED not in originals
             transcript += originals if originals and known else [message]
         return transcript
+
+    # -------------------------------------------------------------- whole transcripts
+
+    def stored(self, session_id: str) -> list[Message]:
+        """Return the recorded transcript of a session.
+
+        Raises:
+            SessionNotFound: the store has no such session.
+        """
+        self._store.lineage(self._namespace, session_id)  # `open` accepts an unknown name
+        session = self._store.open(self._namespace, session_id)
+        if gone := sum(entry.forgotten for entry in session.entries):
+            logger.warning("session %s: %d of its segments were forgotten", session_id, gone)
+        return self._store.transcript(session)
+
+    def unfolded(
+        self, messages: Sequence[Any], session_id: str, pinned: Segment | None
+    ) -> list[Message]:
+        """Return the transcript of a view of the session."""
+        session = self._store.open(self._namespace, session_id)
+        given = list(as_list(messages))
+        found = self.expanded(given, self._cache.all(given), session, pinned)
+        return [to_plain(message) for message in (given if found is None else found)]
+
+    def save(self, request: Request, session: Session) -> bool:
+        """Record the transcript; return False without messages or if another writer was faster."""
+        if not request.messages:
+            return False
+        return self._store.keep(session, outline_of(self.look(request, session)))
 
     # -------------------------------------------------------------- the archive's limit
 
@@ -257,3 +282,13 @@ def outline_of(view: View) -> Outline:
             for place in origins[1:]:
                 found[place] = None
     return tuple(part for part in found if part is not None)
+
+
+def default_store(config: CompressorConfig) -> Store:
+    """Return the store at `store_url`; memory without one."""
+    if config.store_url is None:
+        return MemoryStore()
+    from ..ledger.sql.store import open_store  # loads SQLAlchemy: only when asked
+
+    masks = config.redact_secrets is not False
+    return open_store(config.store_url, key=config.store_key, mask_secrets=masks)

@@ -18,7 +18,6 @@ from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
 from ..messages.forks import renewed
 from ..messages.thinking import signatures
-from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.view import Tile, View, lay, lay_masks, shown
 from .bills import Bill, RequestUsage, uncompressed
@@ -47,8 +46,6 @@ class Placeholder:
     session: Session
     """The session that the texts were made for."""
     segments: tuple[Segment, ...]
-    unreported: tuple[Written, ...] = ()
-    """Texts not yet reported in a result."""
 
 
 @dataclass
@@ -132,11 +129,6 @@ class Sessions:
             while len(self._known) > REMEMBERED_SESSIONS:
                 self._known.popitem(last=False)
             return found
-
-    def knows(self, key: Key) -> bool:
-        """Return whether this process remembers the session."""
-        with self._lock:
-            return key in self._known
 
     def last_turns(self) -> list[LastTurn]:
         """Return the last turns of all remembered sessions."""

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ..compressor.transcripts import default_store
+from ..compressor.projection import default_store
 from ..config import CompressorConfig
 from ..errors import CompressorError, ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory import MemoryStore

@@ -169,6 +169,8 @@ def _checked(reply: Any) -> SummaryReply:
     """Return the reply; a field of another type is an error as any of the summarizer's."""
     if not isinstance(reply, SummaryReply):
         raise TypeError(f"it gave {type(reply).__name__}, not a SummaryReply")
+    if not isinstance(reply.usage, Usage):
+        raise TypeError(f"its usage is a {type(reply.usage).__name__}, not a Usage")
     if not isinstance(reply.model, (str, type(None))):
         raise TypeError(f"its model is a {type(reply.model).__name__}")
     return replace(reply, usage=Usage() + reply.usage)

@@ -6,7 +6,6 @@ import asyncio
 import copy
 import itertools
 import logging
-import re
 
 import pytest
 from hypothesis import assume, given, settings
@@ -168,43 +167,6 @@ def test_equal_words_in_another_session_or_namespace_open_nothing():
     other = ContextCompressor(config, summarizer=said, store=store)
     assert other.compress_sync(messages, session_id="a").summary_method == "model"
     assert other.verbatim(view, session_id="a") == view
-
-
-def test_a_fork_of_nothing_is_logged_once(store, caplog):
-    """A parent that shares nothing with the session is logged once."""
-    ours = compressor(store=store)
-    ours.compress_sync(session(12), session_id="p")
-    ours.compress_sync(session(2), session_id="f", parent_session_id="p")
-    ours.compress_sync(session(2), session_id="short")
-    ours.compress_sync(session(4), session_id="g", parent_session_id="short")
-    assert not caplog.messages
-    for name, parent in (("n", "nothing"), ("n", "nothing"), ("p", "f"), ("p", "p")):
-        ours.compress_sync(session(2), session_id=name, parent_session_id=parent)
-    assert [re.findall("session (.): .*parent_session_id='(.*?)'", m) for m in caplog.messages] == [
-        [("n", "nothing")], [("p", "f")], [("p", "p")],
-    ]  # fmt: skip
-
-
-def test_two_conversations_under_one_name_are_logged_once(store, caplog):
-    """Two conversations under one session id are logged once; no archive is lost."""
-    first = session(20)
-    for end in (len(session(12)), len(first)):
-        compressor(store=store).compress_sync(first[:end], session_id="s", force=True)
-    edited = copy.deepcopy(first)
-    for message in edited[2:]:
-        message["content"] = f"{message['content']} edited"
-    compressor(store=store).compress_sync(edited, session_id="s", force=True)
-    assert not caplog.messages
-    other = [{**m, "content": f"{m['content']} Elsewhere."} for m in first]
-    ours = compressor(store=store)
-    for end in (len(session(12)), len(first)):
-        ours.compress_sync(other[:end], session_id="s", force=True)
-    (told,) = caplog.messages
-    assert "session s: another conversation" in told
-    found = store.search("default", "END-3-1", "s", limit=100, archived_only=True)
-    assert {"END-3-1", "edited", "Elsewhere."} <= {
-        str(hit.message["content"]).split()[-1] for hit in found
-    }
 
 
 # ---------------------------------------------------------------- threads, tasks, cancelled turns
