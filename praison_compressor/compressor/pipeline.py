@@ -165,7 +165,7 @@ class Pipeline:
         """
         request, view = planned.request, planned.view
         plan: Plan | None = planned.plan
-        key, bill, lost = _key(view), Usage(), 0
+        key, paid, lost = _key(view), Usage(), 0
         while plan is not None:
             others = self.sessions.enter(key)
             if others is not None:
@@ -180,7 +180,7 @@ class Pipeline:
                         view, plan = await asyncio.to_thread(self._seen, request, view)
                     if plan is None:
                         break
-                    result, bill = await self._committed(request, view, plan, bill)
+                    result, paid = await self._committed(request, view, plan, paid)
             finally:
                 self.sessions.leave(key)
             if result is not None:
@@ -189,8 +189,7 @@ class Pipeline:
             if lost >= MOST_CONFLICTS:
                 raise LedgerConflict(f"session {view.session.id}: its tip moved {lost} times")
             view, plan = await asyncio.to_thread(self._seen, request, view)
-        found = self._sent(request, view)
-        return replace(found, usage=found.usage + bill)
+        return replace(self._sent(request, view), usage=paid)
 
     def _seen(self, request: Request, view: View) -> tuple[View, Plan | None]:
         """Return the view by the ledger as it is now, and its plan."""
@@ -198,44 +197,46 @@ class Pipeline:
         return view, self.projector.plan(request, view)
 
     async def _committed(
-        self, request: Request, view: View, plan: Plan, bill: Usage
+        self, request: Request, view: View, plan: Plan, paid: Usage
     ) -> tuple[CompressResult | None, Usage]:
         """Ask the hook, write and commit; return the result, or None after a lost race.
 
-        Return the bill too: the cost of this call's texts that lost a race. `bill` is the cost of
-        the races lost before.
+        Return the cost of this call's texts too; `paid` is that of the races lost before.
         """
         event = begun(request, view, plan)
         said = await asked(self._hook, event, _key(view))
         if said is False:
             found = await asyncio.to_thread(self._vetoed, request, view, plan)
-            return replace(found, usage=found.usage + bill), bill
+            return replace(found, usage=paid), paid
         request, started = request.instructed(said) if said else request, time.monotonic()
         self._emit(event)
-        texts: Sequence[Written] = ()
         try:
-            dropped = await asyncio.to_thread(self.projector.with_room, view, plan)
+            unarchived = await asyncio.to_thread(self.projector.with_room, view, plan)
             draft = self.sessions.of(request.key).draft
-            texts = draft.texts if draft is not None and draft.plan is plan else ()
-            texts = texts or await self._writing.write(request, view, plan, dropped)
+            texts: Sequence[Written] = ()
+            if draft is not None and draft.plan is plan:
+                texts = draft.texts
+            texts = texts or await self._writing.write(request, view, plan, unarchived)
+            if texts:  # the ledger has the whole cost
+                texts = (replace(texts[0], usage=texts[0].usage + paid), *texts[1:])
+                paid = usage_of(texts)
             entries = await asyncio.to_thread(
-                self._writing.segments, request, view, plan, texts, dropped, bill
+                self._writing.segments, request, view, plan, texts, unarchived
             )
             after = await asyncio.to_thread(self._commit, view, entries)
         except BaseException as error:
             self._emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
             if isinstance(error, LedgerConflict):
-                return None, bill + usage_of(texts)
+                return None, paid
             raise
-        result = result_of(request, after, self._tokens, texts)
         result = replace(
-            result,
-            usage=result.usage + bill,
+            result_of(request, after, self._tokens, texts),
+            usage=paid,
             newly_masked=sum(segment.kind in ("mask", "excerpt") for segment, _ in entries),
             newly_summarized=len(plan.summarized),
         )
         self._emit(committed(request, view, result, time.monotonic() - started))
-        return result, bill
+        return result, paid
 
     def _commit(self, view: View, entries: Sequence[Recorded]) -> View:
         """Append the segments; return the view after them.
