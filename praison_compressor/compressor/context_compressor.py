@@ -33,7 +33,6 @@ from .request import (
     Options,
     Request,
     budget_of,
-    check_name,
     check_parts,
     checked,
     key_of,
@@ -338,8 +337,7 @@ class ContextCompressor:
         return lambda: self.store.open(self.config.namespace, name)
 
     def _named(self, session_id: str | None) -> str:
-        check_name("session_id", session_id)
-        return session_id or self.session_id
+        return checked({"session_id": session_id}).get("session_id") or self.session_id
 
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
         """Undo the newest compression; return its segments, () without one.
