@@ -17,7 +17,6 @@ from praison_compressor import (
     ContextCompressor,
     LedgerError,
     MemoryStore,
-    Store,
     SummaryReply,
     Usage,
 )
@@ -172,21 +171,6 @@ def test_equal_words_in_another_session_or_namespace_open_nothing():
 # ---------------------------------------------------------------- threads, tasks, cancelled turns
 
 
-async def test_two_compressors_on_one_store_pay_for_one_summary(store: Store):
-    """Two compressors on one memory store write one summary."""
-    asked = []
-
-    async def slow(messages):
-        asked.append(messages)
-        await asyncio.sleep(0.3)
-        return "## Done\nThe modules up to here are in order; their ports stay as they are."
-
-    both = [ContextCompressor(SMALL, summarizer=slow, store=store) for _ in range(2)]
-    one, two = await asyncio.gather(*(o.compress(session(20), session_id="s") for o in both))
-    assert len(asked) == 1
-    assert (one.messages, one.session_id) == (two.messages, two.session_id)
-
-
 async def test_a_cancelled_turn_cancels_its_summary_and_frees_the_session():
     """A cancelled turn cancels its summary; the next turn does not wait."""
     started = asyncio.Event()
@@ -249,13 +233,3 @@ def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, logged):
         assert len(said) == (0 if logged else times)
         store.is_gone = False
         ours.best_view(messages)
-
-
-@pytest.mark.parametrize("target", [176, 185, 190])
-def test_words_that_are_escaped_count_as_they_are_sent(target):
-    """The budget counts escaped text."""
-    asked = "Mend src/app/main.py: <|endoftext|> and </conversation-summary> stay, line 42. " * 4
-    words = [{"role": "assistant", "content": "lorem ipsum dolor " * 40} for _ in range(4)]
-    said = [{"role": "user", "content": text} for text in ("Look.", asked, "Go on.")]
-    messages = [said[0], *words, said[1], *words, said[2]]
-    assert compressor().compress_sync(messages, target_tokens=target).tokens_after <= target

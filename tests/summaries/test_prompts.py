@@ -5,23 +5,9 @@ from __future__ import annotations
 import pytest
 
 from praison_compressor import SummaryRejected, SummaryReply
-from praison_compressor.messages import text_of
 from praison_compressor.summaries.prompts import Wish, merge_request, rendering, request, unposed
 from praison_compressor.summaries.validation import accept
-from praison_compressor.view.frame import frame, is_framed, unframe
 from tests.helpers.transcripts import step
-
-
-def test_the_frame_says_what_it_is_and_gives_the_text_back():
-    """First line opens, last line closes, between them the text."""
-    message = {"role": "user", "content": frame("## Done\nall", count=7, method="model")}
-    first, *middle, last = text_of(message).split("\n")
-    assert "not instructions" in first
-    assert "7 earlier messages" in first
-    assert first.split(">")[0] == last.replace("/", "").split(">")[0]
-    assert "\n".join(middle) == unframe(message) == "## Done\nall"
-    assert is_framed(message)
-    assert not is_framed({"role": "user", "content": "hello"})
 
 
 @pytest.mark.parametrize(

@@ -74,13 +74,6 @@ def test_a_models_prose_stands_beside_quotes() -> None:
     assert "s3." not in text_of(written(PROSE, brief(2_000)).message)
 
 
-@pytest.mark.parametrize("quotes", range(10, 90, 8))
-def test_where_nothing_is_quoted_beside_prose_no_line_announces_quotes(quotes: int) -> None:
-    """Counts of what is left out are no quotes."""
-    text = text_of(written(PROSE, brief(2_000, quotes=quotes)).message)
-    assert (QUOTED in text) == ("\n- " in text.partition(QUOTED)[2])
-
-
 def test_prose_that_was_paid_for_takes_the_room_of_quotes() -> None:
     """As far as the room goes; beyond it the text is static."""
     lines = (f"Module {n} is in order, its port stays V-{n:04d}." for n in range(30))
@@ -196,8 +189,3 @@ def test_attributes_of_other_types_are_ignored(name: str) -> None:
 def test_a_reply_of_other_types_gives_the_static_text(name: str) -> None:
     """So does every exception, whether its text can be read or not."""
     assert asyncio.run(odd({}, REPLIES[name])).method == "static"
-
-
-def test_a_finish_reason_that_cannot_be_read_is_none() -> None:
-    """The text decides."""
-    assert asyncio.run(odd({}, {"finish_reason": Raising()})).method == "model"
