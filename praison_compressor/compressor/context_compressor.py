@@ -23,8 +23,9 @@ from ..summaries.protocol import as_summarizer
 from ..summaries.threads import run
 from ..tokens.counter import TokenCounter
 from .bills import Bill, reported
+from .choices import Draft
 from .clock import cooled
-from .pipeline import SOFT_RATIO, Pipeline, Planned
+from .pipeline import SOFT_RATIO, Pipeline
 from .preview import ContextUse, Preview, context_use_of
 from .projection import default_store
 from .request import (
@@ -386,7 +387,7 @@ class ContextCompressor:
 
     # -------------------------------------------------------------- requests
 
-    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Planned:
+    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Draft:
         """Return the result if nothing has to be waited for, else what to carry out."""
         request = self._request(messages, options)
         session = self._pipeline.projector.open(request)

@@ -13,7 +13,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall, LedgerConflict
@@ -29,13 +28,13 @@ from ..view.masks import shorten
 from ..view.plan import is_due
 from ..view.view import View
 from .background import Background, leased
-from .choices import Draft, located, names_of, new_references
+from .choices import Draft, names_of, new_references, resolved
 from .clock import cooled
 from .preview import Preview, preview_of
 from .projection import Projector, outline_of
 from .request import Key, Mode, Request
 from .result import CompressResult, committed, result_of, usage_of
-from .sessions import Placeholder, Sessions, last_turn_of
+from .sessions import Sessions, last_turn_of
 from .writing import Recorded, Writing, asked, begun, is_asked_about
 
 logger = logging.getLogger(__name__)
@@ -52,14 +51,6 @@ FIXED, NO_GAIN, PRICE, VETO = "fixed part", "no gain", "price", "veto"
 SHORTENED_SHARE = 0.75
 """Share of the window for shortened messages that may not be dropped; a summary and a tail get the
 rest."""
-
-
-class Planned(NamedTuple):
-    """A request with its view and the plan to carry out."""
-
-    request: Request
-    view: View
-    plan: Plan
 
 
 class Pipeline:
@@ -87,7 +78,7 @@ class Pipeline:
 
     # -------------------------------------------------------------- look and plan
 
-    def start(self, request: Request, session: Session) -> CompressResult | Planned:
+    def start(self, request: Request, session: Session) -> CompressResult | Draft:
         """Return the result, or the plan to `carry_out` if the caller must wait.
 
         Raises:
@@ -104,9 +95,15 @@ class Pipeline:
             return self._sent(request, view, self.projector.plan(request, view))
         plan = self._plan(request, view)
         if plan is not None and not is_asked_about(_key(view)):
-            return Planned(request, view, plan)
+            return self._drafted(request, view, plan)
         # Inside the hook, waiting would deadlock.
         return self._sent(request, view) if plan is None else self._vetoed(request, view, plan)
+
+    def _drafted(self, request: Request, view: View, plan: Plan) -> Draft:
+        """Return the plan to carry out, with the texts of a preview that showed the same plan."""
+        shown = self.sessions.of(request.key).draft
+        texts = shown.texts if shown is not None and shown.plan is plan else ()
+        return Draft(request, view, plan, texts)
 
     def _plan(self, request: Request, view: View) -> Plan | None:
         """Return the plan; log once if one is due but impossible."""
@@ -156,31 +153,30 @@ class Pipeline:
 
     # -------------------------------------------------------------- write and commit
 
-    async def carry_out(self, planned: Planned) -> CompressResult:
-        """Write and commit the plan, or take the segments of a faster writer.
+    async def carry_out(self, draft: Draft) -> CompressResult:
+        """Write and commit a planned compression, or take the segments of a faster writer.
 
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
             LedgerError: the store cannot be read or written.
         """
-        request, view = planned.request, planned.view
-        plan: Plan | None = planned.plan
-        key, paid, lost = _key(view), Usage(), 0
-        while plan is not None:
+        request, view, key, paid, lost = draft.request, draft.view, _key(draft.view), Usage(), 0
+        due: Draft | None = draft
+        while due is not None:
             others = self.sessions.enter(key)
             if others is not None:
                 await asyncio.wrap_future(others)
-                view, plan = await asyncio.to_thread(self._seen, request, view)
+                view, due = await asyncio.to_thread(self._seen, request, view)
                 continue
             try:
                 async with leased(self._store, view.session):
                     # Another writer may have committed between our look and our lease.
                     session = await asyncio.to_thread(self.projector.open, request)
                     if not session.is_as(view.session):
-                        view, plan = await asyncio.to_thread(self._seen, request, view)
-                    if plan is None:
+                        view, due = await asyncio.to_thread(self._seen, request, view)
+                    if due is None:
                         break
-                    result, paid = await self._committed(request, view, plan, paid)
+                    result, paid = await self._committed(due, paid)
             finally:
                 self.sessions.leave(key)
             if result is not None:
@@ -188,22 +184,22 @@ class Pipeline:
             lost += 1
             if lost >= MOST_CONFLICTS:
                 raise LedgerConflict(f"session {view.session.id}: its tip moved {lost} times")
-            view, plan = await asyncio.to_thread(self._seen, request, view)
+            view, due = await asyncio.to_thread(self._seen, request, view)
         return replace(self._sent(request, view), usage=paid)
 
-    def _seen(self, request: Request, view: View) -> tuple[View, Plan | None]:
-        """Return the view by the ledger as it is now, and its plan."""
+    def _seen(self, request: Request, view: View) -> tuple[View, Draft | None]:
+        """Return the view by the ledger as it is now, and the compression due."""
         view = self.projector.again(view, self.projector.open(request))
-        return view, self.projector.plan(request, view)
+        plan = self.projector.plan(request, view)
+        return view, None if plan is None else self._drafted(request, view, plan)
 
-    async def _committed(
-        self, request: Request, view: View, plan: Plan, paid: Usage
-    ) -> tuple[CompressResult | None, Usage]:
+    async def _committed(self, draft: Draft, paid: Usage) -> tuple[CompressResult | None, Usage]:
         """Ask the hook, write and commit; return the result, or None after a lost race.
 
         Return the cost of this call's texts too; `paid` is that of the races lost before.
         """
-        event = begun(request, view, plan)
+        request, view, plan = draft.request, draft.view, draft.plan
+        event, texts = begun(request, view, plan), draft.texts
         said = await asked(self._hook, event, _key(view))
         if said is False:
             found = await asyncio.to_thread(self._vetoed, request, view, plan)
@@ -212,10 +208,6 @@ class Pipeline:
         self._emit(event)
         try:
             unarchived = await asyncio.to_thread(self.projector.with_room, view, plan)
-            draft = self.sessions.of(request.key).draft
-            texts: Sequence[Written] = ()
-            if draft is not None and draft.plan is plan:
-                texts = draft.texts
             texts = texts or await self._writing.write(request, view, plan, unarchived)
             if texts:  # the ledger has the whole cost
                 texts = (replace(texts[0], usage=texts[0].usage + paid), *texts[1:])
@@ -265,13 +257,11 @@ class Pipeline:
         texts: tuple[Written, ...] = ()
         if plan is not None:
             if plan.jobs and (is_written or not request.has_model):
-                texts = tuple(run(self._writing.write(request, view, plan, frozenset())))
+                texts = run(self._writing.write(request, view, plan, frozenset()))
             new = self._writing.segments(request, view, plan, texts, frozenset())
-            names = {
-                **new_references(view, plan),
-                **names_of(request, located(request, view, last)),
-            }
-            known.draft = Draft(request, view, plan, texts, names)
+            asked = resolved(request, view, last)
+            names = {**new_references(view, plan), **names_of(request, asked, view)}
+            known.draft = Draft(asked, view, plan, texts, names)
         return preview_of(request, view, plan, [segment for segment, _ in new], self._tokens)
 
     # -------------------------------------------------------------- without a commit
@@ -324,7 +314,7 @@ class Pipeline:
         if self.sessions.enter(_key(view)) is not None:
             return self._sent(request, view, plan)
         try:
-            done, _ = run(self._committed(request, view, plan, Usage()))
+            done, _ = run(self._committed(Draft(request, view, plan), Usage()))
         finally:
             self.sessions.leave(_key(view))
         return self._sent(request, view, plan) if done is None else done
@@ -333,11 +323,11 @@ class Pipeline:
         """Write a summary before the view reaches the trigger."""
         request = request.at(int(request.budget.trigger * SOFT_RATIO))
         request = replace(request, mode=Mode.COMMIT)
-        view, plan = await asyncio.to_thread(self._seen, request, view)
-        if plan is not None:
-            if plan.jobs:  # a turn that needs the text earlier gets a static text
-                await asyncio.to_thread(self._held, request, view, plan)
-            done = await self.carry_out(Planned(request, view, plan))
+        view, due = await asyncio.to_thread(self._seen, request, view)
+        if due is not None:
+            if due.plan.jobs:  # a turn that needs the text earlier gets a static text
+                await asyncio.to_thread(self._held, request, view, due.plan)
+            done = await self.carry_out(due)
             self.sessions.owe(request.key, done.usage)
 
     def _filled(self, request: Request, view: View) -> CompressResult | None:
@@ -345,7 +335,9 @@ class Pipeline:
         found, limit = self.sessions.of(request.key).placeholder, request.budget.limit
         if found is None or not view.session.is_as(found.session) or view.size() <= limit:
             return None
-        after = view.adding(map(self.projector.recounted, found.segments))
+        standing = {id(segment) for _, _, segment in found.standing}
+        texts = found.segments[len(found.session.entries) :]
+        after = view.adding(self.projector.recounted(s) for s in texts if id(s) in standing)
         if after.size() <= limit:
             return result_of(request, after, self._tokens)
         with contextlib.suppress(BudgetTooSmall):
@@ -357,10 +349,7 @@ class Pipeline:
     def _held(self, request: Request, view: View, plan: Plan) -> CompressResult:
         """Return the result with texts without a model; hold these for the next turns."""
         after, texts = self._with_texts(request, view, plan)
-        added = after.segments[len(view.session.entries) :]
-        standing = {id(segment) for _, _, segment in after.standing}
-        used = tuple(segment for segment in added if id(segment) in standing)
-        self.sessions.of(request.key).placeholder = Placeholder(view.session, used)
+        self.sessions.of(request.key).placeholder = after
         return result_of(request, after, self._tokens, texts)
 
     def idle(self, request: Request, *, has_messages: bool, now: float) -> bool:

@@ -94,6 +94,11 @@ class Request:
     """Tokens above which to compress, as the provider's cache is cold; None: warm or unknown."""
 
     @property
+    def places(self) -> tuple[str | int | None, ...]:
+        """Return the messages to keep, then the ends of the range."""
+        return *self.keep, self.since, self.until
+
+    @property
     def chooses(self) -> bool:
         """Whether the call names messages to keep, or a range."""
         return bool(self.keep) or self.has_range

@@ -35,26 +35,18 @@ NEWEST_SHARE = 0.25
 """Weight of the newest request in the average growth."""
 
 
-@dataclass(frozen=True)
-class Placeholder:
-    """Uncommitted texts that are sent while a model writes a summary.
-
-    They stay the same from turn to turn, so that the provider's cache stays warm. A commit to the
-    session discards them.
-    """
-
-    session: Session
-    """The session that the texts were made for."""
-    segments: tuple[Segment, ...]
-
-
 @dataclass
 class Memory:
     """The state of one session between turns."""
 
     last_turn: LastTurn | None = None
     """The newest view that needed no compression."""
-    placeholder: Placeholder | None = None
+    placeholder: View | None = None
+    """The view with uncommitted texts that is sent while a model writes a summary.
+
+    The texts stay the same from turn to turn, so that the provider's cache stays warm. A commit to
+    the session discards them.
+    """
     draft: Draft | None = None
     """The newest preview's compression."""
     said: dict[str, str] = field(default_factory=dict)

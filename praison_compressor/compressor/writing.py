@@ -45,7 +45,7 @@ class Writing:
 
     async def write(
         self, request: Request, view: View, plan: Plan, unarchived: Unarchived
-    ) -> list[Written]:
+    ) -> tuple[Written, ...]:
         """Return the texts of the plan's jobs; a job with prose asks a model."""
         briefs = await asyncio.to_thread(briefs_for, request, view, plan, unarchived)
         coming = [
@@ -54,7 +54,7 @@ class Writing:
             )
             for brief in briefs
         ]
-        return await asyncio.gather(*coming)
+        return tuple(await asyncio.gather(*coming))
 
     def static(self, request: Request, view: View, plan: Plan) -> list[Written]:
         """Return the texts of the plan's jobs without a model and without references."""
