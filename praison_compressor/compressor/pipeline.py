@@ -358,8 +358,9 @@ class Pipeline:
         Without messages take the session's last ones, from memory or the store.
         """
         session, known = self.projector.open(request), self.sessions.of(request.key)
+        known.account.look(self._store, lambda: session, now)
         request = cooled(request, self.sessions.seconds_since(request.key, session, now))
-        silence = f"{session.tip} {max(known.requested, session.updated)}"
+        silence = f"{session.tip} {max(known.account.requested, session.updated)}"
         # One look in each silence is enough.
         if request.cold_trigger is None or not self.sessions.is_first(request.key, "idle", silence):
             return False

@@ -58,7 +58,7 @@ class CompressResult:
     model: str | None = None
     """The model that reads the view."""
     bill: Bill | None = field(default=None, compare=False)
-    """What the session cost so far in this process; requests by `record_usage`."""
+    """What the session has cost so far; requests by `record_usage`."""
     recall_tools: tuple[Callable[..., str], ...] = field(default=(), repr=False, compare=False)
     """Two functions to give to the model as tools: they search and read the archive. () while the
     view leaves nothing out. `recall_schemas` describes them to the model."""

@@ -13,14 +13,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from ..errors import InvalidMessages
-from ..ledger.segments import Segment, Session, Usage
+from ..ledger.segments import Segment, Session, Store, Usage
 from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
 from ..messages.forks import renewed
 from ..messages.thinking import signatures
 from ..tokens.counter import TokenCounter
 from ..view.view import Tile, View, lay, lay_masks, shown
-from .bills import Bill, RequestUsage, uncompressed
+from .bills import Account, Bill, RequestUsage, uncompressed
 from .choices import Draft
 from .projection import renderings
 from .request import Key, Mode, Pace, Request
@@ -39,6 +39,7 @@ NEWEST_SHARE = 0.25
 class Memory:
     """The state of one session between turns."""
 
+    account: Account
     last_turn: LastTurn | None = None
     """The newest view that needed no compression."""
     placeholder: View | None = None
@@ -52,8 +53,6 @@ class Memory:
     said: dict[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
     owed: Usage = field(default_factory=Usage)
-    requested: float = 0.0
-    """Seconds since 1970 of the last request; 0: none in this process."""
     requests: int = 0
     cold_requests: int = 0
     """Requests that found the provider's cache cold."""
@@ -67,19 +66,31 @@ class Memory:
     """Tokens that compression saved in the last request."""
     is_cold: bool = False
     """Whether the last request found the provider's cache cold."""
-    bill: Bill = field(default_factory=Bill)
 
     @property
     def pace(self) -> Pace | None:
         """Return the pace of the session, or None before it shows."""
         if self.requests < LEAST_REQUESTS or not self.growth:
             return None
-        is_cached = self.bill.requests < LEAST_REQUESTS or self.bill.usage.cached > 0
+        bill = self.account.bill
+        is_cached = bill.requests < LEAST_REQUESTS or bill.usage.cached > 0
         return Pace(self.growth, self.cold_requests / self.requests, is_cached)
+
+    def quiet(
+        self, request: Request, session: Session, trigger: int, tokens: TokenCounter
+    ) -> CompressResult | None:
+        """Return the result if the turn only adds to the last one and fits, else None."""
+        last, is_asked = self.last_turn, self.draft and not self.draft.request.force
+        if last is None or request.is_asked or is_asked or not session.is_as(last.session):
+            return None
+        found = added_to(last, request, trigger, tokens)
+        if found is not None and request.mode is not Mode.FALLBACK:
+            self.last_turn = found[0]
+        return found and found[1]
 
     def begun(self, now: float, *, is_cold: bool) -> None:
         """Record the time of a request."""
-        self.requested = now
+        self.account.requested = now
         self.requests += 1
         self.cold_requests += is_cold
         self.is_cold = is_cold
@@ -91,14 +102,13 @@ class Memory:
         if before and self.added > 0:  # neither the first request nor a shorter transcript
             weight = NEWEST_SHARE if self.growth else 1
             self.growth += (self.added - self.growth) * weight
-        self.bill = self.bill.summarized(result.usage)
+        self.account.add(Bill(summaries=result.usage))
 
-    def paid(self, usage: RequestUsage, model: str | None) -> Bill:
-        """Add what the provider reports for the last request; return the bill."""
-        is_warm = not self.is_cold and bool(usage.cached or self.bill.usage.cached)
+    def paid(self, usage: RequestUsage, model: str | None) -> None:
+        """Add what the provider reports for the last request to the bill."""
+        is_warm = not self.is_cold and bool(usage.cached or self.account.bill.usage.cached)
         whole = uncompressed(usage, self.saved, self.added, is_warm=is_warm)
-        self.bill = self.bill.paid(usage, whole, model)
-        return self.bill
+        self.account.add(Bill.of(usage, whole, model))
 
 
 class Sessions:
@@ -116,7 +126,7 @@ class Sessions:
     def of(self, key: Key) -> Memory:
         """Return the memory of a session, and mark it the newest."""
         with self._lock:
-            found = self._known.setdefault(key, Memory())
+            found = self._known.setdefault(key, Memory(Account(key)))
             self._known.move_to_end(key)
             while len(self._known) > REMEMBERED_SESSIONS:
                 self._known.popitem(last=False)
@@ -126,6 +136,13 @@ class Sessions:
         """Return the last turns of all remembered sessions."""
         with self._lock:
             return [each.last_turn for each in self._known.values() if each.last_turn]
+
+    def settle(self, store: Store) -> None:
+        """Write to the store what it lacks of the remembered sessions' bills."""
+        with self._lock:
+            accounts = [known.account for known in self._known.values()]
+        for account in accounts:
+            account.settle(store, always=True)
 
     def is_first(self, key: Key, subject: str, epoch: str) -> bool:
         """Return True the first time in an epoch; remember it."""
@@ -138,9 +155,9 @@ class Sessions:
     def seconds_since(self, key: Key, session: Session, now: float) -> float | None:
         """Return the seconds since the session's last known request, or None.
 
-        The ledger has the newest write of other processes.
+        The store has the newest write and the last request of other processes.
         """
-        last = max(self.of(key).requested, session.updated)
+        last = max(self.of(key).account.requested, session.updated)
         return now - last if last else None
 
     def owe(self, key: Key, usage: Usage) -> None:

@@ -26,7 +26,7 @@ from ..segments import (
 )
 from ..words import ASKED, Hit, HitPlace, hits, names, words
 from .archive import MessageArchive, dump, load, unsealed
-from .schema import entries, links, sessions, tails
+from .schema import entries, links, notes, sessions, tails
 
 logger = logging.getLogger(__name__)
 
@@ -111,6 +111,14 @@ def _epochs(archive: MessageArchive, row: Row[Any], head: str) -> list[Epoch]:
             undoes = entry.kind == "undo"
             found.append(Epoch(entry.epoch, found[-1].id, row.id, entry.created, undoes))
     return found
+
+
+def note_of(archive: MessageArchive, session: Session, *, is_locked: bool = False) -> str:
+    """Return the session's note, "" without one; lock it until the transaction ends."""
+    query = select(notes.c.body).where(
+        notes.c.namespace == session.namespace, notes.c.session_id == session.id
+    )
+    return archive.execute(query.with_for_update() if is_locked else query).scalar() or ""
 
 
 # ---------------------------------------------------------------- the list of sessions

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +19,8 @@ from ...messages import Message, digest, read
 from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
 from .archive import MessageArchive, dump, sealed
-from .reading import find, head_at, record, transcript_at
-from .schema import entries, leases, sessions, tails
+from .reading import find, head_at, note_of, record, transcript_at
+from .schema import entries, leases, notes, sessions, tails
 
 # ---------------------------------------------------------------- masking
 Recorded = tuple[Segment, list[Message]]
@@ -178,6 +178,17 @@ def create(archive: MessageArchive, namespace: str, session_id: str, parent_id: 
     key = archive.execute(insertion.returning(sessions.c.key)).scalar()
     if key is not None and base is not None:
         record(archive, key, transcript_at(archive, base, head))
+
+
+# ---------------------------------------------------------------- notes
+def change_note(archive: MessageArchive, session: Session, change: Callable[[str], str]) -> str:
+    """Replace the session's note by its change; return the new note."""
+    values = {"namespace": session.namespace, "session_id": session.id, "body": ""}
+    archive.execute(archive.insert(notes).values(values).on_conflict_do_nothing())
+    after = change(note_of(archive, session, is_locked=True))
+    of_session = (notes.c.namespace == session.namespace) & (notes.c.session_id == session.id)
+    archive.execute(update(notes).where(of_session).values(body=after))
+    return after
 
 
 # ---------------------------------------------------------------- leases
