@@ -60,11 +60,10 @@ class ContextCompressor:
         store: the ledger. None: the store at `config.store_url`, else memory.
         on_event: called with each `Event`.
         telemetry: called with each `Event`. None: `Telemetry()` with the global providers.
-        before_compression: called before each compression with the `Event` "started" (`session_id`,
-            and in `data` tokens, messages, trigger, target, limit, to_summarize, to_mask, forced),
-            in a thread or async. None continues, False refuses this compression (a view above the
-            window is made to fit all the same), a text instructs the summarizer. An exception is
-            logged and refuses nothing.
+        before_compression: called before each compression with the `Event` "started", in a thread
+            or async. None continues, False refuses this compression (a view above the window is
+            made to fit all the same), a text instructs the summarizer. An exception is logged and
+            refuses nothing.
         sessions: the memory of sessions between turns; compressors of one agent share it.
         clock: returns seconds since 1970. None: `time.time`.
     """
@@ -225,13 +224,13 @@ class ContextCompressor:
 
         For an application's idle loop: above `idle_trigger_ratio` of the trigger a summary is
         written in the background, once in each silence, and the next request finds it in the
-        ledger. `messages` None means the session's last transcript, from memory or the store.
+        ledger. No `messages` means the session's last transcript, from memory or the store.
 
         Raises:
             CompressorError: as `compress` would.
         """
         request = self._request(messages or (), checked(options), Mode.BACKGROUND)
-        return self._pipeline.idle(request, has_messages=messages is not None, now=self._clock())
+        return self._pipeline.idle(request, self._clock())
 
     def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
         """Add the usage of the session's last request to the session's bill; return the bill.
@@ -271,9 +270,10 @@ class ContextCompressor:
         """
         name = self._named(session_id)
         projector = self._pipeline.projector
-        if messages is None:
-            return projector.stored(name)
-        return projector.unfolded(messages, name, pinned_segment({}, self.config, self.tokens))
+        pinned = pinned_segment({}, self.config, self.tokens)
+        if messages is not None:
+            return projector.unfolded(messages, name, pinned)
+        return projector.stored(name)
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
@@ -289,9 +289,8 @@ class ContextCompressor:
         """
         messages = self._pipeline.projector.stored(session_id := self._named(session_id))
         size = self.tokens.messages(messages)
-        if token_budget is None:
-            room = budget_of({}, self.config, self.tokens).trigger
-        else:
+        room = budget_of({}, self.config, self.tokens).trigger
+        if token_budget is not None:
             room = whole("token_budget", token_budget)
         if size <= room:
             session = self.store.open(self.config.namespace, session_id)

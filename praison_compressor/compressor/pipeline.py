@@ -352,7 +352,7 @@ class Pipeline:
         self.sessions.of(request.key).placeholder = after
         return result_of(request, after, self._tokens, texts)
 
-    def idle(self, request: Request, *, has_messages: bool, now: float) -> bool:
+    def idle(self, request: Request, now: float) -> bool:
         """Begin a summary if the cache is cold and the view is above the cold trigger.
 
         Without messages take the session's last ones, from memory or the store.
@@ -364,7 +364,7 @@ class Pipeline:
         # One look in each silence is enough.
         if request.cold_trigger is None or not self.sessions.is_first(request.key, "idle", silence):
             return False
-        if not has_messages:
+        if not request.messages:
             last = known.last_turn
             is_newest = last is not None and session.is_as(last.session)
             found = last.known if last and is_newest else self._store.transcript(session)
