@@ -289,9 +289,8 @@ class ContextCompressor:
         """
         messages = self._pipeline.projector.stored(session_id := self._named(session_id))
         size = self.tokens.messages(messages)
-        room = budget_of({}, self.config, self.tokens).trigger
-        if token_budget is not None:
-            room = whole("token_budget", token_budget)
+        trigger = budget_of({}, self.config, self.tokens).trigger
+        room = trigger if token_budget is None else whole("token_budget", token_budget)
         if size <= room:
             session = self.store.open(self.config.namespace, session_id)
             return CompressResult(messages, "full", size, size, session.tip, session.parent, None)
@@ -338,9 +337,8 @@ class ContextCompressor:
         """
         if not isinstance(reference, str):
             raise ConfigError(f"reference={reference!r}: expected a text such as s2.14")
-        recall = Recall(
-            lambda: self.store, self._opener(session_id), self.tokens.text, turn_tokens=None
-        )
+        session = self._opener(session_id)
+        recall = Recall(lambda: self.store, session, self.tokens.text, turn_tokens=None)
         return recall.read(reference, whole("tokens", tokens))
 
     def _opener(self, session_id: str | None) -> Callable[[], Session]:
