@@ -51,17 +51,13 @@ class Brief:
 
 @dataclass(frozen=True)
 class Written:
-    """A framed summary, the model's part of it, and its cost."""
+    """A framed summary and its cost."""
 
     message: Message
     method: str
     """"model" or "static"."""
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
-    prose: str = ""
-    """The model's words; of a static text those that earlier summaries carried."""
-    source: tuple[Message, ...] = ()
-    """The messages that the summary replaces."""
 
 
 # -------------------------------------------------------------- the summarizer

@@ -70,23 +70,21 @@ class SummaryWriter:
             model: asked in place of the configured auxiliary model.
             force: ask models that rest after a failure, too.
         """
-        source = brief.messages
         brief, secrets = await asyncio.to_thread(self._redacted, brief, model)
         if secrets:
             self.emit(Event("redacted", session_id, {"secrets": secrets}))
         summarizer = self._summarizer_for(model)
         asker = Asker(self.config, summarizer, self.emit, self._windows, session_id)
-        written = None
         if summarizer is not None and brief.prose:
             written = await self._by_models(brief, asker, model, force)
-        if written is None:
-            written = await asyncio.to_thread(self._static, brief, asker.usage)
-        return replace(written, source=source)
+            if written is not None:
+                return written
+        return await asyncio.to_thread(self._static, brief, asker.usage)
 
     def static(self, brief: Brief) -> Written:
         """Return the text without a model: carried prose and quotes."""
         safe, _ = self._redacted(brief, None)
-        return replace(self._static(safe, Usage()), source=brief.messages)
+        return self._static(safe, Usage())
 
     # -------------------------------------------------------------- secrets
 
@@ -196,7 +194,7 @@ class SummaryWriter:
         if room - tokens > SEAM_TOKENS:
             quotes = read_quotes(brief.messages, self.config.rule_sources)
             message = self._filled(brief, quotes, prose, "model", room)
-        return Written(message, "model", prose=prose)
+        return Written(message, "model")
 
     # -------------------------------------------------------------- without a model
 
@@ -211,7 +209,7 @@ class SummaryWriter:
                 brief.folded, max(int(room * CARRIED_SHARE), room - needed - 2 * SEAM_TOKENS)
             )
         message = self._filled(brief, quotes, prose, "static", brief.room)
-        return Written(message, "static", usage=usage, prose=prose)
+        return Written(message, "static", usage=usage)
 
     def _carried(self, texts: Sequence[str], room: int) -> str:
         """Return earlier prose, each text cut to an equal share."""

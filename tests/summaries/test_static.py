@@ -59,7 +59,7 @@ def test_a_static_text_quotes_and_carries_earlier_prose_on() -> None:
     """The prose stands above the quotes, and is found again; without prose there is none."""
     found = writer().static(brief(900, folded=(PROSE, "Agreed: audit before lunch.")))
     text = text_of(found.message)
-    assert prose_in(found) == f"{PROSE}\n\nAgreed: audit before lunch." == found.prose
+    assert prose_in(found) == f"{PROSE}\n\nAgreed: audit before lunch."
     assert "Its port must stay V-0029." in text.partition(QUOTED)[2]
     assert prose_in(writer().static(brief(900))) == ""
 
@@ -68,7 +68,7 @@ def test_a_models_prose_stands_beside_quotes() -> None:
     """Prose first, then quotes of at most their share; a reader with recall gets references."""
     found = written(PROSE, brief(2_000, references=NAMES, reference="s3"))
     quotes = text_of(found.message).partition(QUOTED)[2]
-    assert (found.method, found.prose, prose_in(found)) == ("model", PROSE, PROSE)
+    assert (found.method, prose_in(found)) == ("model", PROSE)
     assert 100 < TOKENS.text(quotes) <= 400
     assert "s3." in quotes
     assert "s3." not in text_of(written(PROSE, brief(2_000)).message)
