@@ -92,7 +92,7 @@ class Pipeline:
         if request.mode is Mode.BACKGROUND and not view.signed:
             return self._at_once(request, view)
         if request.mode is Mode.FALLBACK:
-            return self._sent(request, view, self.projector.plan(request, view))
+            return self._sent(request, self._planned(request, view))
         plan = self._plan(request, view)
         if plan is not None and not is_asked_about(_key(view)):
             return self._drafted(request, view, plan)
@@ -129,14 +129,8 @@ class Pipeline:
         why = "costs more than it saves yet" if waits else "would free too little"
         logger.info("session %s: compressing it now %s", request.key[1], why)
 
-    def _sent(self, request: Request, view: View, plan: Plan | None = None) -> CompressResult:
-        """Return the result of a view as it is now, or with a plan's texts without a model.
-
-        The view is remembered, the texts are recorded nowhere.
-        """
-        if plan is not None:
-            after, texts = self._with_texts(request, view, plan)
-            return result_of(request, after, self._tokens, texts)
+    def _sent(self, request: Request, view: View) -> CompressResult:
+        """Return the result of a view; remember the view for the next turn."""
         result = result_of(request, view, self._tokens)
         turn = last_turn_of(request, view, result, self._tokens)
         if turn is not None:
@@ -266,13 +260,21 @@ class Pipeline:
 
     # -------------------------------------------------------------- without a commit
 
-    def _with_texts(
-        self, request: Request, view: View, plan: Plan
-    ) -> tuple[View, Sequence[Written]]:
-        """Return the view as it would be after the plan, and the texts, without a model."""
+    def _with_texts(self, request: Request, view: View, plan: Plan | None) -> View:
+        """Return the view as it would be after the plan, with texts without a model."""
+        if plan is None:
+            return view
         texts = self._writing.static(request, view, plan)
         entries = self._writing.segments(request, view, plan, texts, None)
-        return view.adding(segment for segment, _ in entries), texts
+        return view.adding(segment for segment, _ in entries)
+
+    def _planned(self, request: Request, view: View) -> View:
+        """Return the view after the compression due, recorded nowhere.
+
+        Raises:
+            BudgetTooSmall: what cannot be dropped exceeds the limit.
+        """
+        return self._with_texts(request, view, self.projector.plan(request, view))
 
     def _vetoed(self, request: Request, view: View, plan: Plan) -> CompressResult:
         """Return the view without the refused compression.
@@ -280,27 +282,26 @@ class Pipeline:
         A view above the window is made to fit by texts without a model.
         """
         self._skip(request, view, VETO, view.session.tip)
-        fits = view.size() <= request.budget.limit
-        found = self._sent(request, view, None if fits else plan)
-        return replace(found, vetoed=True, written=())
+        due = plan if view.size() > request.budget.limit else None
+        return replace(self._sent(request, self._with_texts(request, view, due)), vetoed=True)
 
     # -------------------------------------------------------------- in the background
 
     def _at_once(self, request: Request, view: View) -> CompressResult:
         """Return a view without waiting; begin a due summary in the background."""
-        filled, plan, size = self._filled(request, view), None, view.size()
+        sent, plan, size = self._filled(request, view), None, view.size()
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
         fits = size <= request.budget.limit
-        if filled is None and not (fits and self.background.busy(_key(view))):
+        if sent is None and not (fits and self.background.busy(_key(view))):
             plan = self._plan(request, view)
             if plan is not None and not plan.jobs:
                 return self._shortened(request, view, plan)
         if size > request.trigger_for(view.session, SOFT_RATIO):
             self.prepare(request, view)
-        if filled is not None or plan is None or fits:
-            return filled or self._sent(request, view)
-        return self._held(request, view, plan)
+        if sent is None and plan is not None and not fits:
+            sent = self._held(request, view, plan)
+        return self._sent(request, sent or view)
 
     def prepare(self, request: Request, view: View) -> bool:
         """Begin a summary in the background; return whether it was begun."""
@@ -311,13 +312,13 @@ class Pipeline:
 
         The summary would lose the race to them, and its price with it.
         """
-        if self.sessions.enter(_key(view)) is not None:
-            return self._sent(request, view, plan)
-        try:
-            done, _ = run(self._committed(Draft(request, view, plan), Usage()))
-        finally:
-            self.sessions.leave(_key(view))
-        return self._sent(request, view, plan) if done is None else done
+        done = None
+        if self.sessions.enter(_key(view)) is None:
+            try:
+                done, _ = run(self._committed(Draft(request, view, plan), Usage()))
+            finally:
+                self.sessions.leave(_key(view))
+        return done or self._sent(request, self._with_texts(request, view, plan))
 
     async def _prepare(self, request: Request, view: View) -> None:
         """Write a summary before the view reaches the trigger."""
@@ -330,7 +331,7 @@ class Pipeline:
             done = await self.carry_out(due)
             self.sessions.owe(request.key, done.usage)
 
-    def _filled(self, request: Request, view: View) -> CompressResult | None:
+    def _filled(self, request: Request, view: View) -> View | None:
         """Return the view with the placeholder, or None if missing, unneeded or outgrown."""
         found, limit = self.sessions.of(request.key).placeholder, request.budget.limit
         if found is None or not view.session.is_as(found.session) or view.size() <= limit:
@@ -339,18 +340,18 @@ class Pipeline:
         texts = found.segments[len(found.session.entries) :]
         after = view.adding(self.projector.recounted(s) for s in texts if id(s) in standing)
         if after.size() <= limit:
-            return result_of(request, after, self._tokens)
+            return after
         with contextlib.suppress(BudgetTooSmall):
             more = self.projector.plan(request, after)
             if more is not None:
                 return self._held(request, after, more)
         return None
 
-    def _held(self, request: Request, view: View, plan: Plan) -> CompressResult:
-        """Return the result with texts without a model; hold these for the next turns."""
-        after, texts = self._with_texts(request, view, plan)
+    def _held(self, request: Request, view: View, plan: Plan) -> View:
+        """Return the view with texts without a model; hold it for the next turns."""
+        after = self._with_texts(request, view, plan)
         self.sessions.of(request.key).placeholder = after
-        return result_of(request, after, self._tokens, texts)
+        return after
 
     def idle(self, request: Request, now: float) -> bool:
         """Begin a summary if the cache is cold and the view is above the cold trigger.
@@ -381,7 +382,7 @@ class Pipeline:
         """
         view = self.projector.look(request, session)
         try:
-            return self._sent(request, view, self.projector.plan(request, view))
+            return self._sent(request, self._planned(request, view))
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         limit, count = request.budget.limit, self._tokens.messages
@@ -392,7 +393,7 @@ class Pipeline:
         messages = [shorter.get(id(message), message) for message in view.own]
         try:
             short = self.projector.look(replace(request, messages=messages), session)
-            fit = self._sent(request, short, self.projector.plan(request, short))
+            fit = self._sent(request, self._planned(request, short))
         except BudgetTooSmall:
             bare = shorten(kept, limit, count)
             nothing = replace(view, segments=())

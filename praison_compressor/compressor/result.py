@@ -54,7 +54,7 @@ class CompressResult:
     masked_secrets: int = 0
     """Keys and tokens masked in the archived originals of the view."""
     written: tuple[Written, ...] = field(default=(), repr=False)
-    """Texts that this call wrote."""
+    """Texts that this call wrote and recorded."""
     model: str | None = None
     """The model that reads the view."""
     bill: Bill | None = field(default=None, compare=False)

@@ -221,12 +221,14 @@ class LastTurn:
 def last_turn_of(
     request: Request, view: View, result: CompressResult, tokens: TokenCounter
 ) -> LastTurn | None:
-    """Return the last turn of a view that needs no compression, or None.
+    """Return the last turn of a recorded view that needs no compression, or None.
 
     None if the next turn may have to do more than add messages, or if `==` with a copy misses some
     edits.
     """
     own, given = view.own, request.messages
+    if len(view.segments) > len(view.session.entries):
+        return None
     is_as_given = len(own) == len(given) and all(map(operator.is_, own, given))
     if request.mode in (Mode.FALLBACK, Mode.PREVIEW) or not is_as_given:
         return None
