@@ -19,7 +19,7 @@ _REFERENCE = re.compile(r"s(\d+)(?:\.(\d+))?")
 
 @dataclass(frozen=True)
 class Draft:
-    """A planned compression: one to carry out now, or one that a preview showed.
+    """A planned compression: to carry out now, or shown by a preview.
 
     The next compression of the same request commits what was shown.
     """
@@ -34,7 +34,7 @@ class Draft:
     """Reference that a message would get -> its index in the transcript."""
 
     def holds_for(self, view: View) -> bool:
-        """Return whether the transcript only grew and the ledger is unchanged since the preview."""
+        """Return whether the transcript only grew on an unchanged ledger."""
         before = self.view
         is_same = view.session.is_as(before.session) and view.session.id == before.session.id
         return is_same and view.digests[: len(before.digests)] == before.digests
@@ -117,7 +117,7 @@ def new_keeps(view: View) -> Iterator[range]:
 
 
 def _index(view: View, draft: Draft | None, option: str, place: str | int | None) -> int:
-    """Return the index in the transcript of a reference, or of an index in the caller's list.
+    """Return the transcript index of a reference or a caller's index.
 
     Raises:
         ConfigError: it names no message of the transcript.
@@ -177,7 +177,7 @@ def _named(view: View, runs: Iterable[tuple[int, range]]) -> dict[str, int]:
 
 
 def by_origin(view: View, run: Iterable[int]) -> list[int]:
-    """Return a run's indices in the order of the caller's list, without inserted messages."""
+    """Return a run's indices in the caller's order, without inserted messages."""
     origins = view.transcript.origins
     placed = [(origin, i) for i in run if (origin := origins[i]) is not None]
     return [index for _, index in sorted(placed)]

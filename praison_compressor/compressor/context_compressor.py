@@ -148,7 +148,7 @@ class ContextCompressor:
         logged: Exception | None = None,
         **options: Unpack[Options],
     ) -> list[Message]:
-        """Return the best valid view without a model and without a store write; never raise.
+        """Return the best valid view without model and write; never raise.
 
         For a host whose turn must go on. Messages that cannot fit are shortened. Messages that
         cannot be read come back unchanged. The failure `logged` is not logged again.
@@ -179,7 +179,7 @@ class ContextCompressor:
         )
 
     def _best(self, request: Request, logged: Exception | None) -> CompressResult:
-        """Return the view and its counts, without the ledger while it cannot be read."""
+        """Return the result, without the ledger while it cannot be read."""
         try:
             session = self._pipeline.projector.open(request)
             self._without_ledger = False
@@ -220,7 +220,7 @@ class ContextCompressor:
         return context_use_of(request, view, self.tokens, options.get("overhead_tokens", 0))
 
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
-        """Begin the next summary if the provider's cache is cold; return whether one was begun.
+        """Begin the next summary if the cache is cold; return whether begun.
 
         For an application's idle loop: above `idle_trigger_ratio` of the trigger a summary is
         written in the background, once in each silence, and the next request finds it in the
@@ -396,7 +396,7 @@ class ContextCompressor:
     # -------------------------------------------------------------- requests
 
     def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Draft:
-        """Return the result if nothing has to be waited for, else what to carry out."""
+        """Return the result, or the compression that the caller must wait for."""
         request = self._request(messages, options)
         session = self._pipeline.projector.open(request)
         if request.mode is not Mode.FALLBACK:
@@ -414,7 +414,7 @@ class ContextCompressor:
         return replace(cooled(request, seconds), pace=known.pace)
 
     def _quiet(self, request: Request, session: Session) -> CompressResult | None:
-        """Return the result if the turn only adds to the last one and fits, else None."""
+        """Return the result of a turn that only adds and fits, or None."""
         share = SOFT_RATIO if self.config.background else 1.0
         # While a summary is written, send the whole as long as it fits.
         is_busy = self.background.busy(request.key)
@@ -435,7 +435,7 @@ class ContextCompressor:
         )
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:
-        """Return the result with the background's costs since the last one, and recall tools."""
+        """Return the result with the background's costs and the recall tools."""
         key = key_of(options, self.config, self.session_id)
         if result.segments or result.masked or self.config.recall:
             tools = tuple(self.recall_tools(key[1]))

@@ -100,7 +100,7 @@ class Pipeline:
         return self._sent(request, view) if plan is None else self._vetoed(request, view, plan)
 
     def _drafted(self, request: Request, view: View, plan: Plan) -> Draft:
-        """Return the plan to carry out, with the texts of a preview that showed the same plan."""
+        """Return the plan to carry out, with the texts that a preview showed."""
         shown = self.sessions.of(request.key).draft
         texts = shown.texts if shown is not None and shown.plan is plan else ()
         return Draft(request, view, plan, texts)
@@ -148,7 +148,7 @@ class Pipeline:
     # -------------------------------------------------------------- write and commit
 
     async def carry_out(self, draft: Draft) -> CompressResult:
-        """Write and commit a planned compression, or take the segments of a faster writer.
+        """Write and commit a compression, or take a faster writer's segments.
 
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
@@ -182,13 +182,13 @@ class Pipeline:
         return replace(self._sent(request, view), usage=paid)
 
     def _seen(self, request: Request, view: View) -> tuple[View, Draft | None]:
-        """Return the view by the ledger as it is now, and the compression due."""
+        """Return the view by the newest ledger, and the compression due."""
         view = self.projector.again(view, self.projector.open(request))
         plan = self.projector.plan(request, view)
         return view, None if plan is None else self._drafted(request, view, plan)
 
     async def _committed(self, draft: Draft, paid: Usage) -> tuple[CompressResult | None, Usage]:
-        """Ask the hook, write and commit; return the result, or None after a lost race.
+        """Write and commit; return the result, or None after a lost race.
 
         Return the cost of this call's texts too; `paid` is that of the races lost before.
         """
@@ -239,7 +239,7 @@ class Pipeline:
     # -------------------------------------------------------------- preview
 
     def preview(self, request: Request, session: Session, *, is_written: bool) -> Preview:
-        """Return the compression to come; the next commit of the same request takes it.
+        """Return the compression that the next commit of the request takes.
 
         A model is asked for the summaries only if they are to be written.
         """
@@ -261,7 +261,7 @@ class Pipeline:
     # -------------------------------------------------------------- without a commit
 
     def _with_texts(self, request: Request, view: View, plan: Plan | None) -> View:
-        """Return the view as it would be after the plan, with texts without a model."""
+        """Return the view after the plan, with texts without a model."""
         if plan is None:
             return view
         texts = self._writing.static(request, view, plan)
@@ -308,7 +308,7 @@ class Pipeline:
         return self.background.start(_key(view), functools.partial(self._prepare, request, view))
 
     def _shortened(self, request: Request, view: View, plan: Plan) -> CompressResult:
-        """Commit masks and excerpts, but not while a summary of the session is written.
+        """Commit masks and excerpts unless a summary of the session is written.
 
         The summary would lose the race to them, and its price with it.
         """
@@ -348,13 +348,13 @@ class Pipeline:
         return None
 
     def _held(self, request: Request, view: View, plan: Plan) -> View:
-        """Return the view with texts without a model; hold it for the next turns."""
+        """Return the view with static texts; hold it for the next turns."""
         after = self._with_texts(request, view, plan)
         self.sessions.of(request.key).placeholder = after
         return after
 
     def idle(self, request: Request, now: float) -> bool:
-        """Begin a summary if the cache is cold and the view is above the cold trigger.
+        """Begin a summary above the cold trigger; return whether begun.
 
         Without messages take the session's last ones, from memory or the store.
         """

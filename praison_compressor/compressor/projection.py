@@ -65,7 +65,7 @@ class Projector:
         return self._store.open(*request.key, request.parent_id)
 
     def look(self, request: Request, session: Session | None = None) -> View:
-        """Return the view of the request's messages, by the ledger as it is now.
+        """Return the view of the request's messages by the newest ledger.
 
         Raises:
             InvalidMessages: not a list of chat messages.
@@ -122,7 +122,7 @@ class Projector:
         return replace(view, session=session, segments=self._segments(session, view.limit))
 
     def plan(self, request: Request, view: View) -> Plan | None:
-        """Return the plan, or None while the view fits or nothing would be gained.
+        """Return the plan, or None while the view fits or nothing is gained.
 
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
@@ -267,7 +267,7 @@ def _aliases(session: Session) -> dict[str, str]:
 
 
 def outline_of(view: View) -> Outline:
-    """Return the transcript with the number of its segment in place of every replaced run.
+    """Return the transcript with segment numbers in place of replaced runs.
 
     Outline and ledger together restore a session exactly. The outline has no summary's text, so
     that no summary becomes an original.

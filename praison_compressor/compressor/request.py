@@ -36,7 +36,7 @@ class Options(TypedDict, total=False):
 
 
 class Mode(Enum):
-    """The last step of a request on the way look -> plan -> write -> commit -> result."""
+    """The last step of a request: plan, write or commit."""
 
     COMMIT = "commit"
     """Every step; the caller waits for the model."""
@@ -122,7 +122,7 @@ class Request:
         return self.at(self.budget.limit).budget if session.was_undone else self.budget
 
     def trigger_for(self, session: Session, share: float = 1.0) -> int:
-        """Return the tokens above which to compress: a share of the trigger, or less if cold."""
+        """Return the trigger times `share`, or less if the cache is cold."""
         trigger = self.budget_for(session).trigger
         if session.was_undone:
             return trigger
@@ -153,7 +153,7 @@ def request_of(
     has_model: bool,
     mode: Mode | None = None,
 ) -> Request:
-    """Return the request of a call; `session_id` is used if the call names none.
+    """Return the request of a call; `session_id` is the default.
 
     Raises:
         ConfigError: an option has a value that cannot work.

@@ -175,7 +175,7 @@ class Sessions:
     # -------------------------------------------------------------- at work
 
     def enter(self, key: Key) -> Future[None] | None:
-        """Return None if the session is free, else the future of the thread at work on it.
+        """Return None if the session is free, else its worker's future.
 
         After None the caller must call `leave`. After a future the caller waits and looks again.
         """
@@ -221,7 +221,7 @@ class LastTurn:
 def last_turn_of(
     request: Request, view: View, result: CompressResult, tokens: TokenCounter
 ) -> LastTurn | None:
-    """Return the last turn of a recorded view that needs no compression, or None.
+    """Return the last turn of a recorded view, or None.
 
     None if the next turn may have to do more than add messages, or if `==` with a copy misses some
     edits.
@@ -252,7 +252,7 @@ def last_turn_of(
 def added_to(
     last: LastTurn, request: Request, trigger: int, tokens: TokenCounter
 ) -> tuple[LastTurn, CompressResult] | None:
-    """Return the turn and its result if the messages extend the last turn's, else None.
+    """Return turn and result if the messages extend the last turn's.
 
     Every old message is compared.
     """
@@ -292,13 +292,13 @@ def added_to(
 
 
 def _beside(last: LastTurn, tokens: TokenCounter) -> int:
-    """Return the tokens of a view beside those that a trigger is compared with."""
+    """Return the tokens of a view that no trigger counts."""
     pinned = last.pinned if last.pinned is not None and last.sent else None
     return tokens.messages([]) + (pinned.tokens if pinned else 0)
 
 
 def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
-    """Return the digests that a new message must not have for the view to stay as it is.
+    """Return the digests of messages that would change the view.
 
     None if any new message may change the view: a segment that the newest messages hide becomes
     visible behind them, or the newest messages are the beginning of a segment.
@@ -323,7 +323,7 @@ def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
 
 
 def _is_sound(new: list[Message]) -> bool:
-    """Return whether new messages are valid and begin with no result of an earlier call."""
+    """Return whether new messages are valid and answer no earlier call."""
     if new and is_result(new[0]):
         return False
     got = read(new)

@@ -46,7 +46,7 @@ class Writing:
     async def write(
         self, request: Request, view: View, plan: Plan, unarchived: Unarchived
     ) -> tuple[Written, ...]:
-        """Return the texts of the plan's jobs; a job with prose asks a model."""
+        """Return the texts of the jobs; those with prose ask a model."""
         briefs = await asyncio.to_thread(briefs_for, request, view, plan, unarchived)
         coming = [
             self._writer.write(
@@ -68,7 +68,7 @@ class Writing:
         texts: Sequence[Written],
         unarchived: Unarchived,
     ) -> list[Recorded]:
-        """Return the plan's summaries, masks and excerpts and the user's new choices to keep.
+        """Return the segments of the plan and of new choices to keep.
 
         Each has the messages that it covers. Without `texts` the summaries are blank.
         """
@@ -168,7 +168,7 @@ def _brief(
 
 
 def _references(view: View, job: Job, name: str, unarchived: Unarchived) -> tuple[str, ...]:
-    """Return the reference of each message of a run, by its place among the originals.
+    """Return the reference of each message of a run.
 
     An inserted message has the reference of the message before it. A message without room in the
     archive has "".

@@ -172,7 +172,7 @@ _THINKS = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-(2\.5|[3-9])|.*(r
 
 
 def _complete(litellm: Any, request: dict[str, Any]) -> Any:
-    """Ask, once more for each option that a deployment of an unlisted name refuses."""
+    """Ask; repeat without each option that the deployment refuses."""
     while True:
         try:
             return litellm.completion(**request)

@@ -166,7 +166,7 @@ def _listed_window(summarizer: Any, model: str | None) -> int | None:
 
 
 def _checked(reply: Any) -> SummaryReply:
-    """Return the reply; a field of another type is an error as any of the summarizer's."""
+    """Return the reply, or raise TypeError for a field of another type."""
     if not isinstance(reply, SummaryReply):
         raise TypeError(f"it gave {type(reply).__name__}, not a SummaryReply")
     if not isinstance(reply.usage, Usage):

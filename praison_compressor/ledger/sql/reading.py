@@ -415,7 +415,7 @@ def _standing(
 
 
 def _place_of(archive: MessageArchive, key: int, scope: Collection[int] | None) -> HitPlace:
-    """Return session, hash and ordinal of a message's newest entry, of those in scope."""
+    """Return session, hash and ordinal of a message's newest entry in scope."""
     query = (
         select(sessions.c.id, entries.c.hash, links.c.ordinal, entries.c.key)
         .join(entries, entries.c.key == links.c.entry_key)
