@@ -208,7 +208,8 @@ class Projector:
             return frozenset()
         known = {i for start, end, _ in view.standing for i in range(start, end)}
         new = plan.summarized.union(plan.masks, plan.excerpts) - known
-        self.trim(free=sum(len(str(view.transcript.messages[i])) for i in new))
+        origins = (view.transcript.origins[i] for i in new)
+        self.trim(free=sum(view.given.at(o for o in origins if o is not None).sizes()))
         digests = view.given.content_digests()
         gone = self._bounded.dropped(self._namespace, digests)
         return frozenset(n for n, d in enumerate(digests) if d in gone)

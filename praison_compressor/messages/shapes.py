@@ -111,8 +111,8 @@ def text_of(message: Mapping[str, Any]) -> str:
     results as blocks of their own message, reasoning, and the bodies of pictures, audio and files.
     """
     content = message.get("content")
-    if type(content) is str and _BESIDE.isdisjoint(message):
-        return content
+    if (content is None or type(content) is str) and _BESIDE.isdisjoint(message):
+        return content or ""
     items = (part_text(item) for item in items_of(message))
     return "\n".join(filter(None, (_content_text(content), text_beside(message), *items)))
 

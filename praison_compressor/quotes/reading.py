@@ -115,15 +115,14 @@ class Quotes:
         one = self.pairs.answer(key, f"is_error: {text}" if is_error else text, at)
         if one is None:
             return
-        if calls.key_of(one.call.name) in passages.ASKING_TOOLS:
-            words, how = text, f"answering {passages.call_line(one.call)}"
-        else:
+        words, most, how = text, 160, "answering"
+        if calls.key_of(one.call.name) not in passages.ASKING_TOOLS:
             # What a fetched page or a file opens with is nobody's decision about a call.
             can_refuse = is_error or calls.kind_of(one.call) == calls.ACTS
             words = passages.words_in_result(text) if can_refuse else ""
-            how = f"in the result of {passages.call_line(one.call, 80)}"
+            most, how = 80, "in the result of"
         if words.strip():
-            self.said.append(Said(at, words, how))
+            self.said.append(Said(at, words, f"{how} {passages.call_line(one.call, most)}"))
 
     def _end_turn(self) -> None:
         self.reports += [self._last] if self._last else []

@@ -198,7 +198,7 @@ def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Pie
     """
     counted = zip(rendering(messages), tokens.each(tokens.cache.all(messages)), strict=True)
     pieces = [
-        Piece(text, tokens=min(size + LABEL, len(text.encode("utf-8", "replace"))))
+        Piece(text, tokens=min(size + LABEL, len(text) * (1 if text.isascii() else 4)))
         for text, size in counted
     ]
     return [[pieces[index] for index in step] for step in steps(messages)]
