@@ -129,10 +129,10 @@ class Seen:
     def digest(self) -> str:
         """Canonical digest, which matches messages."""
         if not self._digest:
-            bare = is_bare(self.plain)
-            self._digest = sha256_of(self.plain if bare else _canonical(self.plain))
-            if bare:
-                self._content_digest = self._digest
+            if is_bare(self.plain):
+                self._digest = self._content_digest = sha256_of(self.plain)
+            else:
+                self._digest = sha256_of(_canonical(self.plain))
         return self._digest
 
     @property
@@ -229,16 +229,19 @@ class MessageCache:
                 seen = self._keep(pairs, Seen(dict(message), True, sum(map(len, chain(*pairs)))))
             self._know(message, seen)
             return seen
+        given, is_own = dict(message), True
         try:
-            data, plain = marshal.dumps(dict(message), _PLAIN), message
+            data = marshal.dumps(given, _PLAIN)
         except ValueError:  # objects inside: only a plain copy can be compared
-            plain = to_plain(message)
-            data = marshal.dumps(plain, _PLAIN)
+            given, is_own = to_plain(message), False
+            data = marshal.dumps(given, _PLAIN)
         key = hashlib.blake2b(data).digest()
         known = self._young.get(key)
         if known is None:
-            known = self._keep(key, Seen(to_plain(plain), not _has_number(plain), len(data)))
-        if plain is message and known.comparable:
+            is_simple = _is_simple(given)
+            copy = marshal.loads(data) if is_simple else to_plain(given)
+            known = self._keep(key, Seen(copy, is_simple, len(data)))
+        if is_own and known.comparable:
             self._know(message, known)
         return known
 
@@ -262,7 +265,10 @@ class MessageCache:
         self._by_id[id(message)] = (seen, message)
 
 
-def _has_number(value: Any) -> bool:
-    if isinstance(value, (dict, list)):
-        return any(map(_has_number, value.values() if isinstance(value, dict) else value))
-    return value is not None and not isinstance(value, str)
+def _is_simple(value: Any) -> bool:
+    """Return whether a value has only texts, lists and mappings with texts as keys."""
+    if type(value) is dict:
+        return set(map(type, value)) <= {str} and all(map(_is_simple, value.values()))
+    if type(value) is list:
+        return all(map(_is_simple, value))
+    return value is None or type(value) is str

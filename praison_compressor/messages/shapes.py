@@ -231,10 +231,11 @@ def _sum(each: Iterable[tuple[Any, Bodies]], sealed: int = 0) -> Bodies:
 def media_in(message: Mapping[str, Any]) -> int:
     """Return the number of parts without words: images, audio and files."""
     content = message.get("content")
-    parts = content if isinstance(content, list) else ()
+    if not isinstance(content, list):
+        return 0
     return sum(
         media_in(part) if is_answer_block(part) else _is_medium(part)
-        for part in parts
+        for part in content
         if isinstance(part, Mapping)
     )
 

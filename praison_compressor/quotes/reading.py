@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from ..messages import Message, ToolCall, calls, is_result, result_text, text_of
 from . import passages, user, work
@@ -54,18 +55,21 @@ class Quotes:
 
         `references` are those of the messages; `visible` is text that stands in the view anyway.
         """
+        known = {*visible.split()}
 
         def is_new(text: str) -> bool:
-            return not user.is_visible(text, visible)
+            return not user.is_visible(text, visible, known)
 
         said = [one for one in self.said if is_new(one.text)]
+        wanted = sum(len(one.text) for one in said) // MOST_CHARS
+        beside = budget_tokens - min(wanted, int(user.SHARE * budget_tokens))
         sections = [
             user.section(said, budget_tokens),
             user.others(said),
             work.instructions({k: v for k, v in self.instructions.items() if is_new(v[1])}),
             self.plan.section(),
-            work.files(self.files, budget_tokens),
-            work.commands(self.runs, self.files, budget_tokens),
+            work.files(self.files, beside),
+            work.commands(self.runs, self.files, beside),
         ]
         if not beside_prose:
             others = sorted(set(self.texts).difference(at for at, _ in self.reports))
@@ -173,5 +177,5 @@ def read_calls(messages: Sequence[Message]) -> list[calls.AnsweredCall]:
 def fill(messages: Sequence[Message], budget_tokens: int) -> bool:
     """Return whether the user's words alone exceed a budget, without reading the rest."""
     own = (message for message in messages if message.get("role") == "user")
-    said = sum(len(x.text) for m in own for x in passages.spoken(m) if x.source == "user")
-    return said > budget_tokens * MOST_CHARS
+    said = (len(x.text) for m in own for x in passages.spoken(m) if x.source == "user")
+    return any(sofar > budget_tokens * MOST_CHARS for sofar in accumulate(said))

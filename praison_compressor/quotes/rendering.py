@@ -137,11 +137,11 @@ class Renderer:
             if not text or text == part.text:
                 break
             tokens = self.count(text) + 1
+            # Cut entries take less than they are given; the next try gives them more, or less.
+            part.ratio *= min(2.0, 1.02 * tokens / max(1, room))
             if tokens <= room:
                 part.text, part.tokens, part.left = text, tokens, left
                 return
-            known = tokens / (_bytes(text) + 1)
-            part.ratio = max(known, part.ratio * min(2.0, 1.02 * tokens / max(1, room)))
         if not part.text:
             part.tokens = self.count(self._note([part])) + 1
 
@@ -154,7 +154,8 @@ class Renderer:
             chosen, costs = chosen[:fitting], costs[:fitting]
         if not chosen:
             return "", part.lines
-        level = _level(costs, room)
+        # Entries that are cut take less than they are given.
+        level = _level(costs, room if sum(costs) <= room else room * 11 // 10)
         texts = {id(x): self._cut(x, c, level) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(line)] for line in section.lines if id(line) in texts]
         left = part.lines[len(chosen) :]

@@ -16,6 +16,7 @@ from .telling import telling_line
 NO_RESULT = "no result was recorded"
 AGENT = "assistant"  # the name of a call that an agent without native calls wrote in its text
 COMMAND_CHARS = 200
+ENTRY_TOKENS = 60  # of a call with its result
 CHANGED_HERE = "(here: the newest call of the section Files)"
 
 
@@ -81,7 +82,7 @@ def commands(found: Mapping[str, Newest], changed: Mapping[str, Newest], budget:
 
 def parted(entries: Sequence[Any], budget: int) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the entries before the last, and as many of the last as a budget can hold."""
-    most = max(8, budget // 24)
+    most = max(8, budget // ENTRY_TOKENS)
     return entries[:-most], entries[-most:]
 
 

@@ -421,8 +421,9 @@ def _is_by_chance(words: list[str], source: list[str]) -> bool:
 
 def _tokens(text: str) -> Iterator[str]:
     """Yield words without outer punctuation; signs of unspaced scripts singly."""
-    bare = (token.strip(_EDGES) for token in _TOKEN.findall(text.casefold()))
-    return filter(None, bare)
+    folded = text.casefold()
+    found = folded.split() if folded.isascii() else _TOKEN.findall(folded)
+    return filter(None, (token.strip(_EDGES) for token in found))
 
 
 _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
