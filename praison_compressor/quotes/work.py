@@ -82,7 +82,7 @@ def commands(found: Mapping[str, Newest], changed: Mapping[str, Newest], budget:
 
 def parted(entries: Sequence[Any], budget: int) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the entries before the last, and as many of the last as a budget can hold."""
-    most = max(8, budget // ENTRY_TOKENS)
+    most = max(24, budget // ENTRY_TOKENS)
     return entries[:-most], entries[-most:]
 
 
