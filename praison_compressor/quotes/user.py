@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -74,7 +74,7 @@ def others(said: Sequence[Said]) -> Section:
     return Section(TITLES["others"], lines, 0.08, noun="texts in the user's role")
 
 
-def is_visible(text: str, visible: str, words: Set[str]) -> bool:
+def is_visible(text: str, visible: str, words: set[str]) -> bool:
     """Return whether a text of some length stands in the view, which has these words."""
     said = text.strip()
     # A look for some words takes a tenth of a search; a cut text may end inside its last word.
