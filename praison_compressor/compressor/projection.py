@@ -69,11 +69,13 @@ class Projector:
         session = self.open(request) if session is None else session
         given, found = request.messages, read(request.messages)
         seen = self._cache.all(found.messages)
-        before = self._tokens.seen(seen)
+        tokens = self._tokens.each(seen)
+        before = self._tokens.messages([]) + sum(tokens)
         expanded = self.expanded(found.messages, seen, session, request.pinned)
         if expanded is not None:
             given, found = expanded, read(expanded)
             seen = self._cache.all(found.messages)
+            tokens = self._tokens.each(seen)
         # Private copies: a host may edit its messages between digest and archive.
         transcript = replace(found, messages=tuple(each.plain for each in seen))
         # A message that was restored with masked secrets has another digest.
@@ -81,7 +83,7 @@ class Projector:
         view = View(
             transcript=transcript,
             digests=tuple(aliases.get(each.digest, each.digest) for each in seen),
-            tokens=tuple(self._tokens.each(seen)),
+            tokens=tuple(tokens),
             segments=self._segments(session, request.budget.window_limit),
             head_tokens=request.budget.head,
             kept=kept_steps(transcript.messages, transcript.steps, request.config),

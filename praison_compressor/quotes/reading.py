@@ -69,7 +69,7 @@ class Quotes:
             work.instructions({k: v for k, v in self.instructions.items() if is_new(v[1])}),
             self.plan.section(),
             work.files(self.files, beside),
-            work.commands(self.runs, self.files, beside),
+            work.commands(self.runs, beside),
         ]
         if not beside_prose:
             others = sorted(set(self.texts).difference(at for at, _ in self.reports))

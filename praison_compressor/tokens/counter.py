@@ -132,11 +132,7 @@ class TokenCounter:
 
     def messages(self, messages: Iterable[Mapping[str, Any]]) -> int:
         """Return the tokens of a request's messages, with REPLY_TOKENS."""
-        return self.seen(self.cache.all(messages))
-
-    def seen(self, messages: Iterable[Seen]) -> int:
-        """Return `messages` of entries of the cache."""
-        return REPLY_TOKENS + sum(self.each(messages))
+        return REPLY_TOKENS + sum(self.each(self.cache.all(messages)))
 
     def each(self, messages: Iterable[Seen]) -> list[int]:
         """Return `message` of each entry of the cache."""

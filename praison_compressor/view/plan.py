@@ -210,6 +210,7 @@ def _yielding(whole: Summaries) -> Plan | None:
         return whole.plan()
     steps = (step for step in view.transcript.steps if step.start in view.kept)
     kept = [step for step in steps if view.covered.isdisjoint(step)]
+
     def yielded(oldest: int) -> Summaries:
         left = frozenset(chain.from_iterable(kept[oldest:]))
         return replace(whole, view=replace(view, kept=left))
