@@ -74,11 +74,13 @@ class Projector:
         session = self.open(request) if session is None else session
         given, found = request.messages, read(request.messages)
         seen = self._cache.all(found.messages)
-        before = self._tokens.seen(seen)
+        tokens = self._tokens.each(seen)
+        before = self._tokens.messages([]) + sum(tokens)
         expanded = self.expanded(found.messages, seen, session, request.pinned)
         if expanded is not None:
             given, found = expanded, read(expanded)
             seen = self._cache.all(found.messages)
+            tokens = self._tokens.each(seen)
         # Private copies: a host may edit its messages between digest and archive.
         transcript = replace(found, messages=tuple(each.plain for each in seen))
         # A message that was restored with masked secrets has another digest.
@@ -86,7 +88,7 @@ class Projector:
         view = View(
             transcript=transcript,
             digests=tuple(aliases.get(each.digest, each.digest) for each in seen),
-            tokens=tuple(self._tokens.each(seen)),
+            tokens=tuple(tokens),
             segments=self._segments(session, request.budget.window_limit),
             head_tokens=request.budget.head,
             kept=kept_steps(transcript.messages, transcript.steps, request.config),
@@ -233,7 +235,8 @@ class Projector:
             return frozenset()
         known = {i for start, end, _ in view.standing for i in range(start, end)}
         new = plan.summarized.union(plan.masks, plan.excerpts) - known
-        self.trim(free=sum(len(str(view.transcript.messages[i])) for i in new))
+        origins = (view.transcript.origins[i] for i in new)
+        self.trim(free=sum(view.given.at(o for o in origins if o is not None).sizes()))
         digests = view.given.content_digests()
         gone = self._bounded.dropped(self._namespace, digests)
         return frozenset(n for n, d in enumerate(digests) if d in gone)

@@ -193,7 +193,7 @@ def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Pie
     """
     counted = zip(rendering(messages), tokens.each(tokens.cache.all(messages)), strict=True)
     pieces = [
-        Piece(text, tokens=min(size + LABEL, len(text.encode("utf-8", "replace"))))
+        Piece(text, tokens=min(size + LABEL, len(text) * (1 if text.isascii() else 4)))
         for text, size in counted
     ]
     return [[pieces[index] for index in step] for step in steps(messages)]
@@ -220,7 +220,7 @@ def packed(
     if not all(piece.tokens for piece in every) or (space is not None and sum(sizes) > space):
         sizes = [size + JOINED for size in count([piece.text for piece in every])]
     sized = iter(sizes)
-    whole = [[piece._replace(tokens=next(sized)) for piece in group] for group in groups]
+    whole = [[Piece(*piece[:2], next(sized)) for piece in group] for group in groups]
     if space is None:
         return [[_cut(piece, longest, count) for group in whole for piece in group]]
     longest = min(longest, space)
@@ -273,6 +273,8 @@ def _level(sizes: Sequence[int], room: int) -> int:
 
 def _cut(piece: Piece, longest: int, count: Sizes) -> Piece:
     shown, size, chars = piece.text, piece.tokens, len(piece.text)
+    if size <= longest:
+        return piece
     while size > longest and chars > 1:
         chars = int(SPARE * chars * longest / size)
         shown = abridged(piece.text, chars)

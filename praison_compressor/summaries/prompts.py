@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ..messages import (
     Message,
+    ToolCall,
     is_answer_block,
     is_result,
     is_tools_text,
@@ -137,10 +138,11 @@ def rendering(messages: Iterable[Message]) -> list[str]:
     names: dict[str, str] = {}
     rendered = []
     for message in messages:
-        names.update({call.id: _label(call.name) for call in tool_calls_of(message)})
+        calls = tool_calls_of(message)
+        names.update({call.id: _label(call.name) for call in calls})
         results, said = _parted(message)
         lines = [line for result in results for line in _result_lines(result, names)]
-        lines += _said_lines(said) if said else ()
+        lines += _said_lines(said, calls) if said else ()
         rendered.append("\n".join(filter(None, lines)))
     return rendered
 
@@ -163,8 +165,7 @@ def _result_lines(result: Message, names: Mapping[str, str]) -> list[str]:
     return [f"[result of {name}]{failed}", unposed(text_of(result)), _attached(result)]
 
 
-def _said_lines(message: Message) -> list[str]:
-    calls = tool_calls_of(message)
+def _said_lines(message: Message, calls: Sequence[ToolCall]) -> list[str]:
     return [
         f"[{_speaker(message)}]",
         unposed(text_of(message)),

@@ -12,9 +12,9 @@ import random
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from typing import Any
 
 from ..errors import SummaryRejected
@@ -192,9 +192,18 @@ def is_copy(text: str, source: str) -> bool:
     text = " ".join(text.split())
     if len(text) < _COPY:
         return False
-    source = " ".join(source.split())
     places = range(0, len(text) - _COPY + 1, max(_COPY, len(text) // _PROBES))
-    return sum(text[at : at + _COPY] in source for at in places) >= _COPIED * len(places)
+    stretches = [text[at : at + _COPY] for at in places]
+    # To join the lines of a long source takes longer than to look for some words.
+    if not _nearly_all(lambda one: all(map(source.__contains__, one.split())), stretches):
+        return False
+    return _nearly_all(" ".join(source.split()).__contains__, stretches)
+
+
+def _nearly_all(holds: Callable[[str], bool], stretches: Sequence[str]) -> bool:
+    least = _COPIED * len(stretches)
+    failing = enumerate(filterfalse(holds, stretches), 1)
+    return not any(len(stretches) - failed < least for failed, _ in failing)
 
 
 # -------------------------------------------------------------- words shared with the segment
@@ -342,8 +351,9 @@ def _is_by_chance(words: list[str], source: list[str]) -> bool:
 
 def _tokens(text: str) -> Iterator[str]:
     """Yield words without outer punctuation; signs of unspaced scripts singly."""
-    bare = (token.strip(_EDGES) for token in _TOKEN.findall(text.casefold()))
-    return filter(None, bare)
+    folded = text.casefold()
+    found = folded.split() if folded.isascii() else _TOKEN.findall(folded)
+    return filter(None, (token.strip(_EDGES) for token in found))
 
 
 _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")
