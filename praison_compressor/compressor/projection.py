@@ -24,10 +24,10 @@ from ..ledger.segments import (
 from ..messages import Message, as_list, digest, read, to_plain
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
-from ..messages.thinking import signatures, without_thinking
+from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
 from ..view.budget import Budget
-from ..view.frame import is_pinned, unreferenced
+from ..view.frame import BRIDGE, is_framed, is_pinned, unreferenced
 from ..view.jobs import Plan
 from ..view.masks import kept_steps
 from ..view.plan import plan, plan_range
@@ -93,12 +93,14 @@ class Projector:
             head_tokens=request.budget.head,
             kept=kept_steps(transcript.messages, transcript.steps, request.config),
             pinned=request.pinned,
+            bridge=Segment("bridge", (), BRIDGE, self._tokens.message(BRIDGE), 0, "bridge"),
             own=found.messages,
             given=Originals(self._cache.all(given)),
             given_tokens=before,
             session=session,
             limit=request.budget.window_limit,
             signed=self._signed(transcript.messages),
+            binds=binds_thinking(self._tokens.model),
         )
         draft = self.draft(request, view)
         asked = request if draft is None else draft.adopted_by(request)
@@ -184,9 +186,11 @@ class Projector:
         # Of equal renderings (masks of equal outputs) the view shows the newest ones.
         waiting = {found: iter(rendered[found][-count:]) for found, count in times.items()}
         transcript: list[Message] = []
-        for message, found in zip(messages, digests, strict=True):
+        for message, found, following in zip(messages, digests, [*messages[1:], {}], strict=True):
             # An earlier view of this session may have had other pinned texts.
             if found == own or (times and is_pinned(message)):
+                continue
+            if message == BRIDGE and is_framed(following):
                 continue
             entry = next(waiting[found], None) if found in waiting else None
             originals = self._store.originals(session, entry) if entry is not None else None
