@@ -207,6 +207,8 @@ def _yielding(whole: Summaries) -> Plan | None:
     turns would be a compression of its own. The more yield, the lower it comes.
     """
     view, target = whole.view, whole.budget.target
+    if not view.kept:
+        return whole.plan()
     steps = (step for step in view.transcript.steps if step.start in view.kept)
     kept = [step for step in steps if view.covered.isdisjoint(step)]
 

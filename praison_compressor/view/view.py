@@ -331,7 +331,10 @@ class View:
     @lazy
     def _sums(self) -> tuple[int, ...]:
         # A plan asks for many runs: each costs a subtraction.
-        return (0, *accumulate(map(self.message_tokens, range(len(self.tokens)))))
+        sizes = self.tokens
+        if self.replaced or self.unbound:
+            sizes = tuple(map(self.message_tokens, range(len(sizes))))
+        return (0, *accumulate(sizes))
 
     def message_tokens(self, index: int) -> int:
         """Return the tokens of one message as it is outside summaries."""
@@ -377,7 +380,8 @@ class View:
 
     def adding(self, segments: Iterable[Segment]) -> View:
         """Return the view of the same transcript with these segments in its ledger too."""
-        return replace(self, segments=(*self.segments, *segments))
+        more = tuple(segments)
+        return replace(self, segments=self.segments + more) if more else self
 
 
 def shown(
