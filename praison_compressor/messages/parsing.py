@@ -321,7 +321,7 @@ def cleaned(index: int, message: Any) -> Message:
 
 
 def _is_langchain(message: Any) -> bool:
-    """Return whether a message is an object or a dump of LangChain, whose role is its type."""
+    """Return whether a message is an object or a dump of LangChain."""
     if type(message).__module__.startswith(("langchain", "langgraph")):
         return True
     if not isinstance(message, Mapping) or "role" in message:

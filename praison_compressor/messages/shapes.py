@@ -105,7 +105,7 @@ def _are_tools(message: Mapping[str, Any]) -> list[bool]:
 
 # ---------------------------------------------------------------- reading one message
 def text_of(message: Mapping[str, Any]) -> str:
-    """Return all words that a message holds, whatever part or key has them.
+    """Return all words of a message, whatever part or key has them.
 
     Counts, summaries, quotes, the archive and its search read this. Not among the words are calls,
     results as blocks of their own message, reasoning, and the bodies of pictures, audio and files.
@@ -174,7 +174,7 @@ def part_text(part: Any) -> str:
 
 
 def words_in(value: Any) -> Iterator[str]:
-    """Yield the words inside a value of any shape, without ids, codes and bodies of files."""
+    """Yield the words inside a value, without ids, codes and files."""
     if isinstance(value, str):
         if value and not is_payload(value):
             yield value
@@ -191,7 +191,7 @@ def words_in(value: Any) -> Iterator[str]:
 
 
 def is_payload(text: str) -> bool:
-    """Return whether a text is the body of a picture, audio or file: a data URL or base64."""
+    """Return whether a text is a file's body (data URL or base64)."""
     if text.startswith("data:"):
         return ";base64," in text[:200]
     return len(text) >= LEAST_PAYLOAD and bool(_BASE64.fullmatch(text[: 4 * LEAST_PAYLOAD]))
@@ -207,7 +207,7 @@ class Bodies(NamedTuple):
 
 
 def without_bodies(value: Any) -> tuple[Any, Bodies]:
-    """Return the value without the bodies of files and encrypted text, and their sizes."""
+    """Return the value without files and encrypted text, and their sizes."""
     if isinstance(value, str):
         return ("", Bodies(len(value))) if is_payload(value) else (value, Bodies())
     if isinstance(value, Mapping):

@@ -193,7 +193,7 @@ _NO_SIZE = re.compile(
 def overflow_of(
     error: BaseException, sent: int | None = None, said: Iterable[str] = ()
 ) -> Overflow | None:
-    """Return what a refusal says of a request's length; None if the refusal means something else.
+    """Return what a refusal says of a request's length, or None.
 
     Args:
         error: what the client raised.
@@ -233,7 +233,7 @@ _FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s
 
 
 def _beyond_a_minute(text: str, sent: int | None) -> Overflow | None:
-    """Return a limit per minute that one request alone exceeds; other limits are no window."""
+    """Return a limit per minute that one request exceeds, or None."""
     found = _PER_MINUTE.search(text)
     if found is None:
         return None
@@ -258,7 +258,7 @@ def _can_mean_length(
 
 
 def _believed(named: Overflow, text: str, sent: int) -> Overflow:
-    """Return the refusal with the numbers that a request of `sent` tokens allows.
+    """Return the refusal with the numbers that `sent` tokens allow.
 
     A window lies between half of the request and nearly all of it. It may be smaller only where
     the refusal names the request's own size as well.
@@ -287,7 +287,7 @@ def _believed(named: Overflow, text: str, sent: int) -> Overflow:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes; a context may be an older, unrelated failure."""
+    """Yield an error and its causes, without contexts."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
@@ -327,6 +327,6 @@ def _numbers(text: str) -> Iterator[int]:
 def _number(
     patterns: tuple[re.Pattern[str], ...], text: str, besides: Container[int | None] = ()
 ) -> int | None:
-    """Return the number of the first pattern that finds another than those of `besides`."""
+    """Return the first pattern's number that is not in `besides`."""
     found = (_integer(one[1]) for pattern in patterns for one in pattern.finditer(text))
     return next((number for number in found if number not in besides), None)
