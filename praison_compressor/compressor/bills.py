@@ -192,6 +192,10 @@ class Account:
         self._noted = 0.0
         """The last request that the store knows; before the first one, when it was looked for."""
         self._read_at = 0.0
+        renewed(self)
+
+    def _at_fork_reinit(self) -> None:
+        self._due = Bill()  # the parent writes it
 
     @property
     def bill(self) -> Bill:

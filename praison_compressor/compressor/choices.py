@@ -138,8 +138,8 @@ def _index(view: View, draft: Draft | None, option: str, place: str | int | None
             if index is not None:
                 return index
     raise ConfigError(
-        f"{option}={shown(place)}: no message of this transcript has that reference; preview() "
-        "shows the references, or give the message's index"
+        f"{option}={shown(place)}: no message of this transcript has that reference; a preview "
+        "shows the references"
     )
 
 

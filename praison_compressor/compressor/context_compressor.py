@@ -438,8 +438,7 @@ class ContextCompressor:
         """Return the result with the background's costs and the recall tools."""
         key = key_of(options, self.config, self.session_id)
         if result.segments or result.masked or self.config.recall:
-            tools = tuple(self.recall_tools(key[1]))
-            result = replace(result, recall_tools=tools)
+            result = replace(result, recall_tools=tuple(self.recall_tools(key[1])))
         if not options.get("extends", True):
             return result
         known = self.sessions.of(key)

@@ -316,11 +316,11 @@ class MemoryStore:
         """See `Noting.note`."""
         key = session.namespace, session.id
         with self._lock:
-            found = self._notes.pop(key, "")
-            self._notes[key] = found if change is None else change(found)
-            while len(self._notes) > MOST_SESSIONS:
-                self._notes.popitem(last=False)
-            return self._notes[key]
+            if change is not None:
+                self._notes[key] = change(self._notes.pop(key, ""))
+                while len(self._notes) > MOST_SESSIONS:
+                    self._notes.popitem(last=False)
+            return self._notes.get(key, "")
 
     def close(self) -> None:
         """See `Store.close`."""

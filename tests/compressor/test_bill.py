@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -149,6 +151,22 @@ def test_a_store_that_cannot_be_written_stops_no_report() -> None:
     ours.store = open_store("postgresql://nobody@localhost:1/nothing")
     assert ours.record_usage(usage(5_000), session_id="s").requests == 1
     assert ours.bill("s").requests == 1
+
+
+def test_a_forked_child_does_not_write_its_parents_bill(tmp_path: Path) -> None:
+    """Each request is on the bill once, whichever process ends first."""
+    path = tmp_path / "ledger.db"
+    ours = compressor(open_store(path))
+    ours.compress_sync(session(2), session_id="s")
+    for _ in range(39):
+        ours.record_usage(usage(5_000), session_id="s")
+    child = os.fork()
+    if child == 0:
+        ours.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    ours.close()
+    assert compressor(open_store(path)).bill("s").requests == 39
 
 
 def test_a_forgotten_session_has_no_bill(sql_store: Any) -> None:

@@ -132,8 +132,6 @@ class SessionInfo:
     compressions: int
     taken_back: int
     """Compressions that `undo` took back."""
-    messages: int
-    """The session's own archived originals."""
     created: float
     updated: float
 
@@ -167,19 +165,13 @@ def sessions_of(archive: MessageArchive, namespace: str) -> list[SessionInfo]:
     """Return the namespace's sessions, last used first, without forgotten ones."""
     own = entries.c.session_key == sessions.c.key
     undone = select(func.count()).where(own, entries.c.kind == "undo").scalar_subquery()
-    own_originals = (
-        select(func.count(func.distinct(links.c.message_key)))
-        .join(entries, entries.c.key == links.c.entry_key)
-        .where(own)
-        .scalar_subquery()
-    )
     newest = entries.alias("newest")
     is_head = (newest.c.namespace == sessions.c.namespace) & (newest.c.hash == sessions.c.head)
     query = (
         select(
             *(sessions.c.id, sessions.c.parent_id),
             case((sessions.c.commits == 0, sessions.c.id), else_=newest.c.epoch),
-            *(sessions.c.commits - undone, undone, own_originals),
+            *(sessions.c.commits - undone, undone),
             *(sessions.c.created, sessions.c.updated),
         )
         .join(newest, is_head, isouter=True)
