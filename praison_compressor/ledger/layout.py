@@ -161,8 +161,6 @@ _NOTHING = re.compile(
 )
 """Lines that say nothing: frames, progress meters, passed tests, what an installer goes through."""
 _HEAD_CHARS = 200
-QUIET_TOKENS = 120
-"""Tokens of lines that say nothing, from which on these are left out although they fit."""
 
 
 def says_nothing(line: str) -> bool:
@@ -184,13 +182,16 @@ def endings(texts: Iterable[str]) -> frozenset[str]:
 
 
 def without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
-    """Return the number of lines before an ending that other texts have too."""
+    """Return the number of lines before an ending that other texts have too: a paragraph."""
     number = len(lines)
     while number and (not (line := lines[number - 1].strip()) or line in shared):
         number -= 1
-    is_worth = sum(map(len, lines[number:])) >= WORTH_CUTTING
     # What is longer is no ending: the messages are alike.
-    return number if is_worth and 0 < len(lines) - number < min(ENDING, len(lines)) else len(lines)
+    is_ending = 0 < len(lines) - number < min(ENDING, len(lines))
+    while is_ending and number < len(lines) and lines[number].strip() and lines[number][0] != "<":
+        number += 1
+    is_worth = sum(map(len, lines[number:])) >= WORTH_CUTTING
+    return number if is_ending and is_worth else len(lines)
 
 
 def within(lines: Sequence[str], room: int, count: Callable[[str], int]) -> int:
@@ -211,15 +212,13 @@ def condensed(
     Lines that say nothing and repeated lines (those in `seen` too) go first, then the middle.
     Errors of the middle stay. A numbered listing gives its first lines: they are read on.
     """
+    if count("\n".join(lines)) <= room:
+        return "\n".join(lines)
     mark = count(gap(len(lines), len(lines))) + 1
     sizes = [count(line + "\n") for line in lines]
     kept: Sequence[int] = range(len(lines))
-    fits = sum(sizes) <= room
     if not _is_listing(lines):
-        loud = [n for n in kept if not says_nothing(lines[n])] if fits else quiet(lines, seen)
-        loud = _without_small_gaps(loud, sizes, mark)
-        is_worth = not fits or sum(sizes) - sum(sizes[n] for n in loud) > QUIET_TOKENS
-        kept = loud if is_worth else kept
+        kept = _without_small_gaps(quiet(lines, seen), sizes, mark)
     if sum(sizes[n] for n in kept) + mark * _gaps(kept, len(lines)) > room:
         kept = _without_small_gaps(_edges(kept, sizes, lines, room, mark), sizes, mark)
     return "\n".join(_with_gaps(kept, lines, gap))

@@ -44,8 +44,8 @@ NEAR, NEAR_FOUND = 32, 12
 """Messages before and after a named or a found one, among which calls and results are paired."""
 COMPARED = 5_000
 """Words of the archive that are compared with those of a query that finds nothing."""
-BESIDE, BESIDE_TOKENS = 4, 120
-"""Calls above take one part in four of an answer at most, and so do results below."""
+BESIDE = 7
+"""Calls above take one part in seven of an answer at most, and so do results below."""
 SAMPLED = 100
 """Messages among which lines are looked for that end several."""
 _NOTHING = "Nothing of this conversation has been archived."
@@ -318,10 +318,9 @@ class Recall:
     def _ends(self, around: Around, places: range, room: int) -> tuple[str, str]:
         """Return the calls that named results answer, and the results of named calls."""
         places = range(places.start, min(places.stop, around.start + len(around.messages)))
-        fitted, room = self._fitting.ends_of_all, min(room // BESIDE, BESIDE_TOKENS)
-        return fitted(_calls_above(around, places), room), fitted(
-            _results_below(around, places), room
-        )
+        fitted = self._fitting.ends_of_all
+        above, below = _calls_above(around, places), _results_below(around, places)
+        return fitted(above, room // BESIDE), fitted(below, room // BESIDE)
 
 
 OUTLINE_CHARS = 1_000
