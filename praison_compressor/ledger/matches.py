@@ -21,8 +21,8 @@ from .words import missing, words
 
 __all__ = ["COUNTED", "Answer", "Around", "Found", "answer_of", "ends_of", "few_words"]
 
-COUNTED = 400
-"""Matching messages that are counted at most."""
+COUNTED, COUNTED_IN_PART = 400, 100
+"""Matching messages that are counted at most, with all names of a query and with some."""
 DETAILED = 24
 """Messages whose passages are ranked; the others are listed by reference."""
 A_MESSAGE, SECOND = 2, 0.8
@@ -122,10 +122,11 @@ def answer_of(
     `shared` are lines that end several messages of the session.
     """
     wanted = terms(query)
-    count = _count(query, found)
+    documents = _documents(found)
+    count = _count(query, found, documents)
     is_whole, least = found[0].is_whole, WORTH * found[0].score
     limit = limit if is_whole else min(limit, PART_SHOWN)
-    ranked, weight = _ranked(found[:DETAILED], wanted, shared)
+    ranked, weight = _ranked(found[:DETAILED], wanted, shared, is_lone=documents == 1)
     matches, older = _apart(ranked)
     shown = _Shown(near, wanted, weight, {match.place for match in matches[:limit]})
     for match in matches[:limit]:
@@ -141,19 +142,19 @@ def answer_of(
     return Answer(count, shown.lines, _rows(rest, wanted), is_whole)
 
 
-def _count(query: str, found: Sequence[Found]) -> str:
+def _count(query: str, found: Sequence[Found], documents: int) -> str:
     """Return how many documents match, those with the exact phrase apart."""
-    more = " or more" if len(found) >= COUNTED else ""
-    if not found[0].is_whole:
+    is_whole = found[0].is_whole
+    more = " or more" if len(found) >= (COUNTED if is_whole else COUNTED_IN_PART) else ""
+    if not is_whole:
         lacking = missing(query, [in_words(each.message) for each in found])
         shown = ", ".join(excerpt(chunk, NAME_CHARS) for chunk in lacking[:LACKING])
         none = f" (none has {shown})" if lacking else ""
-        return f"No archived message has all of it{none}; {_documents(found)}{more} have a part:"
+        return f"No archived message has all of it{none}; {documents}{more} have a part:"
     several = len(query.split()) > 1
     phrase = " ".join(query.casefold().split())
     exact = [e for e in found if phrase in " ".join(in_words(e.message).casefold().split())]
-    number = _documents(found)
-    said = f"{number}{more} archived message{'s match' if number > 1 else ' matches'}"
+    said = f"{documents}{more} archived message{'s match' if documents > 1 else ' matches'}"
     return said + (f", {_documents(exact)} with these very words" if several and exact else "")
 
 
@@ -248,7 +249,7 @@ _NUMBER = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
 
 
 def _ranked(
-    found: Sequence[Found], wanted: Sequence[Term], shared: Collection[str]
+    found: Sequence[Found], wanted: Sequence[Term], shared: Collection[str], *, is_lone: bool
 ) -> tuple[list[_Match], dict[str, float]]:
     """Return the messages' passages, best first, then newest first; and the terms' weights.
 
@@ -260,7 +261,6 @@ def _ranked(
     held = [held_in(lines, wanted) for lines in texts]
     weight = weights(wanted, held)
     has = [sum(weight[text] for text in set().union(*terms_of)) for terms_of in held]
-    is_lone = _documents(found) == 1
     worth = WORTH if found[0].is_whole and not is_lone else PART_WORTH
     best, most, matches = max(each.score for each in found) or 1, max(has) or 1, list[_Match]()
     less = {call for call, result in _answers(found) if has[result] > has[call]}
