@@ -386,7 +386,7 @@ def _results_below(around: Around, places: range) -> list[str]:
     """Return the results, in other messages, of calls at these ordinals."""
     made = [one.answered_at for ordinal in places for one in around.made_by(ordinal)]
     outside = [at for at in dict.fromkeys(made) if around.start + at not in places]
-    return [f"=> [{around.where(at)}] {around.without_ending(at)}" for at in outside]
+    return [f"=> [{around.where(at)}] " + "\n".join(around.lines(at)) for at in outside]
 
 
 def _quoted(asked: str) -> str:
