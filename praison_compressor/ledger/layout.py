@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 
 from ..quotes.telling import is_bad
 
-__all__ = ["condensed", "lines_of", "paths_of", "quiet", "says_nothing", "within"]
+__all__ = ["condensed", "endings", "lines_of", "paths_of", "says_nothing", "within"]
 
 LONG_LINE, WRAPPED = 400, 200
 """Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
@@ -218,7 +218,7 @@ def condensed(
     sizes = [count(line + "\n") for line in lines]
     kept: Sequence[int] = range(len(lines))
     if not _is_listing(lines):
-        kept = _without_small_gaps(quiet(lines, seen), sizes, mark)
+        kept = _without_small_gaps([*_loud(lines, seen)], sizes, mark)
     if sum(sizes[n] for n in kept) + mark * _gaps(kept, len(lines)) > room:
         kept = _without_small_gaps(_edges(kept, sizes, lines, room, mark), sizes, mark)
     return "\n".join(_with_gaps(kept, lines, gap))
@@ -243,19 +243,13 @@ def _is_listing(lines: Sequence[str]) -> bool:
     return 2 * sum(_NUMBERED.match(line) is not None for line in lines) > len(lines)
 
 
-def quiet(lines: Sequence[str], seen: Collection[str] = ()) -> list[int]:
-    """Return the lines that say something, with short gaps between them."""
+def _loud(lines: Sequence[str], seen: Collection[str]) -> Iterator[int]:
+    """Yield the lines that say something new."""
     known = set(seen)
-    loud = []
     for number, line in enumerate(lines):
         if not says_nothing(line) and line.strip() not in known:
-            loud.append(number)
             known.add(line.strip())
-    kept: list[int] = []
-    for number in loud:
-        before = kept[-1] if kept else -1
-        kept += range(before + 1, number + 1) if number - before <= 3 else [number]
-    return kept
+            yield number
 
 
 def _gaps(kept: Sequence[int], length: int) -> int:
@@ -269,10 +263,8 @@ def _edges(
     """Return the first and the last lines that fit, and errors between them."""
     chosen: set[int] = set()
     bad = [number for number in kept if is_bad(lines[number])][:20]
-    shares: tuple[tuple[Sequence[int], int], ...]
-    shares = ((bad, room // 4), (kept, room // 2), (kept[::-1], room))
-    if _is_listing(lines):
-        shares = ((kept, room),)
+    ahead = room if _is_listing(lines) else room // 2
+    shares = ((bad, room // 4), (kept, ahead), (kept[::-1], room))
     for numbers, most in shares:
         for number in numbers:
             if number in chosen:
