@@ -126,7 +126,7 @@ class Completed(NamedTuple):
 
 def carried_in(transcript: Sequence[Message], cache: MessageCache) -> Carried:
     """Return what a recorded transcript carried."""
-    return Carried(tuple(_exchanges(cache.all(transcript[_leading(transcript) :]))))
+    return Carried(tuple(_exchanges(cache.all(transcript[leading_in(transcript) :]))))
 
 
 def completed(
@@ -148,7 +148,7 @@ def completed(
         bound: messages to which the host bounds its list; 0: unknown.
         model: the model that gets the request.
     """
-    leading = _leading(given)
+    leading = leading_in(given)
     theirs = _exchanges(cache.all(given[leading:]))
     if turn is not None and turn == carried.turn:
         theirs = _with_running(theirs, carried)
@@ -252,7 +252,8 @@ def _with_running(theirs: list[Exchange], carried: Carried) -> list[Exchange]:
 # -------------------------------------------------------------- exchanges
 
 
-def _leading(messages: Sequence[Message]) -> int:
+def leading_in(messages: Sequence[Message]) -> int:
+    """Return the number of leading system messages."""
     return len([*takewhile(is_system, messages)])
 
 

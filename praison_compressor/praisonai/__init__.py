@@ -3,18 +3,20 @@
 The modules, in the order in which a turn passes them:
 
 - `install`, `plugin`: switch it on, for a process, for one agent, or by the host's configuration
-- `seams`: lists what is replaced in the host and what is read of it, and probes it
-- `options`: reads what an agent asks for by `context=`
+- `host_names`: lists what is replaced in the host and what is read of it, and probes it
+- `options`: reads what an agent asks for by `context=`; sets and restores the host's settings
 - `agents`: knows which agents asked; keeps the host's own management out of their turns
-- `prompts`: answers a command, or begins a turn; restores the conversation after a restart
-- `wire`, `requests`, `cache_marks`, `answers`: carry each request out and its answer back
+- `turns`: answers a command, or begins a turn; restores the conversation after a restart
+- `wire`: carries each request out as its view, and reads its answer
+- `requests`, `provider_rules`: read and write a request; change a view as its provider demands
 - `sending`: the view of each request; learns from answers and refusals
-- `whose`, `conversations`: decide whose conversation a request carries, and remember it
+- `known_conversations`: finds the conversation that a request carries
+- `conversations`: what is remembered of one conversation; the running turn
 - `journal`: completes requests with the tool steps that the host drops, and records them
 - `engines`: make one `ContextCompressor` per model, with the agent's own model as summarizer
-- `ledgers`: open an agent's ledger, select what recall reads of it, forget a part of it
+- `ledgers`: open an agent's ledger, find its stored sessions, forget a part of it
+- `recall`: gives the agent the recall tools; selects what they read
 - `agent_compressor`, `commands`: `agent.context_compressor` and its slash commands
-- `settings`: the agent's settings and tools while it is ours
 - `surfaces`: serves the host's terminal, bots and gateway
 - `notices`: reports compressions to hooks, stream and display
 - `realtime`: voice conversations

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from typing import Any
 
@@ -19,19 +18,18 @@ from ..ledger.segments import Segment, Store
 from ..ledger.sql.reading import SessionInfo
 from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
-from ..messages import Message, is_system
-from ..messages.completing import Carried, Completed, carried_in
+from ..messages import Message
+from ..messages.completing import Carried, Completed, carried_in, leading_in
 from ..summaries.threads import run
 from .conversations import Conversation, Place, Status, Turn
 from .engines import Engines
 from .journal import KeptSteps, kept_of
-from .ledgers import Forgotten, archive_of, forget, host_session
+from .known_conversations import is_under, named_by_host
+from .ledgers import Forgotten, forget, host_session
 from .notices import Notices
-from .options import RequestedContext, takes_whole_results
-from .requests import conversation_now, replace_conversation
+from .options import RequestedContext, Settings
+from .recall import RecallTools, archive_of, drop_copied, wants_recall
 from .sending import Sender
-from .settings import RecallTools, Settings, drop_copied, wants_recall
-from .whose import is_under, named_by_host
 
 
 class AgentCompressor:
@@ -43,23 +41,21 @@ class AgentCompressor:
         drop_copied(agent)
         is_wanted = config.recall
         config = replace(config, recall=wants_recall(agent, is_wanted))
-        self._notices = Notices(self._agent, lambda session: self._whose.named(session))
+        self._notices = Notices(self._agent, lambda session: self._known.named(session))
         self._engines = Engines(config, self._agent, asked.own_model, self._notices)
-        self._settings = Settings(self._agent, takes_whole_results(agent, asked))
+        self._settings = Settings(self._agent, asked)
         self._recall = RecallTools(self._recall_tools)
         self.sender = Sender(
             *(self._agent, self._engines, self._notices, self._recall), automatic=asked.automatic
         )
-        self._whose = self.sender.whose
+        self._known = self.sender.known
         if is_wanted:
             self._recall.give(agent)
 
-    @contextmanager
-    def turn(self) -> Iterator[Turn]:
+    def turn(self) -> AbstractContextManager[Turn]:
         """Run a turn of the agent, in which only this compressor compresses."""
         self._settings.compress_alone()
-        with self.sender.turn() as turn:
-            yield turn
+        return self.sender.turn()
 
     def leave(self) -> None:
         """Give the agent back what it had."""
@@ -80,13 +76,13 @@ class AgentCompressor:
         return recall_tools(
             # Asked at each call: a store may come late, and each turn has its own conversation.
             lambda: ours()._archive(),
-            lambda: ours().ledger.open(ours().config.namespace, ours()._whose.asking.session_id),
+            lambda: ours().ledger.open(ours().config.namespace, ours()._known.asking.session_id),
             lambda text: ours().engine().tokens.text(text),
-            turn=lambda: (ours()._whose.asking.session_id, ours()._whose.asking.progress),
+            turn=lambda: (ours()._known.asking.session_id, ours()._known.asking.progress),
         )
 
     def _archive(self) -> Store:
-        found, namespace = self._whose.asking, self.config.namespace
+        found, namespace = self._known.asking, self.config.namespace
         return archive_of(self.ledger, namespace, found.session_id, found.reads)
 
     # ------------------------------------------------------------ what it reads
@@ -103,8 +99,8 @@ class AgentCompressor:
 
     @property
     def conversation(self) -> Conversation:
-        """Return the running turn's conversation, else the one that the history carries now."""
-        return self._whose.now
+        """Return the running turn's conversation, else the history's."""
+        return self._known.now
 
     @property
     def session_id(self) -> str:
@@ -128,7 +124,7 @@ class AgentCompressor:
         return self.conversation.notice
 
     def engine(self, model: str | None = None) -> ContextCompressor:
-        """Return the compressor for a model's window; this agent's compressors share a ledger."""
+        """Return the compressor for a model; all share the agent's ledger."""
         return self._engines.of(model)
 
     def subscribe(self, listener: Listener) -> None:
@@ -181,7 +177,7 @@ class AgentCompressor:
         until: str | None = None,
         focus: str | None = None,
     ) -> Preview:
-        """Add messages to keep, or set range and focus of the next `compress`; return its preview.
+        """Choose what the next `compress` keeps, takes and stresses; return its preview.
 
         The references are those of the last preview. A message that is kept is never summarized,
         by no later compression.
@@ -208,7 +204,9 @@ class AgentCompressor:
     def _now(self) -> Completed:
         """Return the conversation as a request would carry it now."""
         found = self.conversation
-        messages = conversation_now(self._agent(), found.transcript)
+        # The host keeps no system messages in its history.
+        system, said = found.transcript, self._known.history or []
+        messages = [*system[: leading_in(system)], *said[leading_in(said) :]]
         if not self.config.keep_tool_steps:
             return Completed(messages, Carried(), [], [])
         return found.journal.at_rest(messages, self.engine())
@@ -216,7 +214,7 @@ class AgentCompressor:
     # ------------------------------------------------------------ what it does
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
-        """Compress the conversation now, as chosen; `focus` names what the summary must keep.
+        """Compress the conversation now; `focus` names what the summary must keep.
 
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
@@ -230,7 +228,7 @@ class AgentCompressor:
         return run(self.acompress(focus))
 
     def idle(self) -> int:
-        """Begin the next summaries while nobody asks, for an idle loop; return how many.
+        """Begin the next summaries of resting conversations; return how many.
 
         A conversation rests once its provider's cache is cold. Its summary is begun where the view
         is above `idle_trigger_ratio` of the trigger, off the caller's thread.
@@ -257,18 +255,19 @@ class AgentCompressor:
         if undone:
             now = self._now()
             result = engine.best(now.messages, **found.options)
-            found.remember(result, engine, found.overhead_tokens, found.model, now.back)
+            beside, model = found.overhead_tokens, found.model
+            found.remember(result, engine, beside, model, now.back, is_sent=False)
         return undone
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
-        agent, earlier = self._agent(), self._whose.leaving()
+        agent, earlier = self._agent(), self._known.leaving()
         if agent is not None:
             agent.clear_history()
-        return self._whose.begin(earlier).session_id
+        return self._known.begin(earlier).session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
-        """Go on with a stored session; any of its epochs' ids names it.
+        """Go on with a stored session, named by any epoch's id.
 
         The agent's history becomes the session's questions and answers; tool steps come back with
         the next request. With `token_budget`, or without `keep_tool_steps`, it becomes the whole
@@ -282,7 +281,7 @@ class AgentCompressor:
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
-        if not is_under(root, named_by_host(agent)):
+        if not is_under(root, named_by_host(agent)[0]):
             raise SessionNotFound(f"no session {session_id} of this conversation")
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
@@ -293,9 +292,10 @@ class AgentCompressor:
             session = engine.store.open(self.config.namespace, root)
             carried = carried_in(engine.store.transcript(session), engine.tokens.cache)
             messages = carried.spoken
-        earlier = self._whose.leaving()
-        replace_conversation(agent, messages)
-        self._whose.adopt(root, earlier).remember(result, engine, back=())
+        earlier = self._known.leaving()
+        agent.clear_history()
+        agent.chat_history = list(messages[leading_in(messages) :])
+        self._known.adopt(root, earlier).remember(result, engine, 0, None, (), is_sent=False)
         return root
 
     def sessions(self) -> list[SessionInfo]:
@@ -306,23 +306,23 @@ class AgentCompressor:
         Raises:
             StoreUnavailable: the store cannot be reached.
         """
-        store, key, own = self.ledger, self._whose.key, self._whose.leaving()
+        store, key, own = self.ledger, self._known.key, self._known.leaving()
         found = store.sessions(self.config.namespace) if isinstance(store, SqlStore) else []
         mine = [e for e in found if e.id in own or (key is not None and is_under(e.id, key))]
         return sorted(mine, key=lambda each: each.updated, reverse=True)
 
     def save(self) -> int:
-        """Record the conversations for `resume` in another process; return how many are recorded.
+        """Record the conversations for `resume`; return how many are recorded.
 
         With `keep_tool_steps` and a store on disk each request and each answer is recorded by
         itself.
         """
         if self.config.keep_tool_steps and isinstance(self.ledger, SqlStore):
-            return self._whose.settle()
+            return self._known.settle()
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
-        """Remove a session (None: this one) or a message's digest from the ledger.
+        """Remove a session (None: this one) or a message from the ledger.
 
         The agent's own history stays, and so does the transcript in the host's session store.
 
@@ -336,8 +336,7 @@ class AgentCompressor:
 
 
 def _place(shown: Preview, reference: str | None) -> Place | None:
-    """Return the place of a message that a preview shows under a reference."""
+    """Return the place of a message that a preview shows."""
     if shown.repaired or not reference or reference not in shown.references:
         return reference
-    leading = sum(1 for _ in itertools.takewhile(is_system, shown.messages))
-    return shown.references.index(reference) - leading
+    return shown.references.index(reference) - leading_in(shown.messages)

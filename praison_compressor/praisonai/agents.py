@@ -8,7 +8,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..messages.forks import renewed
 from . import options
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class Agents:
-    """Know which agents asked, and the compressor of each; keep no agent alive."""
+    """Know the agents that asked and their compressors; keep no agent alive."""
 
     def __init__(self) -> None:
         self.defaults: dict[str, Any] = {}
@@ -40,7 +40,7 @@ class Agents:
 
     @property
     def by_default(self) -> bool:
-        """Return whether agents that name no strategy are ours: a plugin is on."""
+        """Return whether agents without a strategy are ours: a plugin is on."""
         return self.plugin is not None and self.plugin()
 
     @property
@@ -91,98 +91,121 @@ def _model_of(agent: Any) -> str | None:
 # ------------------------------------------------------------ replaced in the host
 
 
-class Argument:
-    """Find one argument of a host's method, whatever its place."""
+class HostCall(NamedTuple):
+    """A call of a method of the host that we replaced."""
 
-    def __init__(self, method: Callable[..., Any], name: str) -> None:
-        names = list(inspect.signature(method).parameters)[1:]
-        self._name = name
-        # Behind a `*args` of somebody who wrapped it, it is the first as ever.
-        self._place = names.index(name) if name in names else 0
+    original: Callable[..., Any]
+    agents: Agents
+    owner: Any
+    """The call's `self`."""
+    args: tuple[Any, ...]
+    kwargs: Mapping[str, Any]
 
-    def of(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
-        """Return its value in a call, or None; `args` are those after `self`."""
-        is_there = len(args) > self._place
-        return args[self._place] if is_there else kwargs.get(self._name)
+    def go_on(self) -> Any:
+        """Return what the host's own method returns."""
+        return self.original(self.owner, *self.args, **self.kwargs)
 
-    def put(
-        self, value: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
-    ) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
-        """Return the call's arguments with another value for it."""
-        if len(args) <= self._place:
-            return args, {**kwargs, self._name: value}
-        return (*args[: self._place], value, *args[self._place + 1 :]), kwargs
+    def argument(self, name: str) -> Any:
+        """Return an argument's value, or None."""
+        place = _place(self.original, name)
+        return self.args[place] if place < len(self.args) else self.kwargs.get(name)
+
+    def with_argument(self, name: str, value: Any) -> HostCall:
+        """Return the call with another value for an argument."""
+        place, args = _place(self.original, name), self.args
+        if place < len(args):
+            return self._replace(args=(*args[:place], value, *args[place + 1 :]))
+        return self._replace(kwargs={**self.kwargs, name: value})
+
+
+@functools.lru_cache
+def _place(method: Callable[..., Any], name: str) -> int:
+    """Return a parameter's place behind `self`; the first one of somebody's `*args`."""
+    names = list(inspect.signature(method).parameters)[1:]
+    return names.index(name) if name in names else 0
+
+
+Replacement = Callable[[Any, Agents], Any]
+
+
+def replacing(answer: Callable[[HostCall], Any]) -> Replacement:
+    """Return a maker of replacements that pass each call of a method to `answer`."""
+
+    def make(original: Any, agents: Agents) -> Any:
+        @functools.wraps(original)
+        def replaced(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return answer(HostCall(original, agents, self, args, kwargs))
+
+        @functools.wraps(original)
+        async def areplaced(self: Any, *args: Any, **kwargs: Any) -> Any:
+            return await answer(HostCall(original, agents, self, args, kwargs))
+
+        return areplaced if inspect.iscoroutinefunction(answer) else replaced
+
+    return make
+
+
+def attribute(name: str, get: Callable[[Any], Any]) -> property:
+    """Return a property in the place of an attribute that the host may set."""
+    return property(get, lambda self, value: vars(self).__setitem__(name, value))
 
 
 def context_compressor(original: object, agents: Agents) -> property:
-    """Return `agent.context_compressor`; its value is None on an agent that did not ask."""
+    """Return `agent.context_compressor`: None on an agent that did not ask."""
     return property(agents.of)
 
 
 def context_config(original: object, agents: Agents) -> property:
-    """Return the attribute that a clone for a channel gets as its `context=`.
+    """Return the attribute that a channel's clone gets as its `context=`.
 
     The host reads an attribute that its agents lack. A value that the host sets wins.
     """
-    name = "_context_config"
 
     def get(self: Any) -> Any:
         given = self._context_param if agents.of(self) is not None else None
-        return vars(self).get(name, given)
+        return vars(self).get("_context_config", given)
 
-    return property(get, lambda self, value: vars(self).__setitem__(name, value))
+    return attribute("_context_config", get)
 
 
-def unmanaged(original: Any, agents: Agents) -> Any:
+@replacing
+def unmanaged(call: HostCall) -> Any:
     """Replace the host's context management: agents of ours keep their messages.
 
     It removes repeated results and cuts pairs apart before a request reaches us.
     """
-    messages = Argument(original, "messages")
-
-    @functools.wraps(original)
-    def _apply_context_management(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if agents.of(self) is None:
-            return original(self, *args, **kwargs)
-        return messages.of(args, kwargs), None
-
-    return _apply_context_management
+    if call.agents.of(call.owner) is None:
+        return call.go_on()
+    return call.argument("messages"), None
 
 
 def in_loop_compaction(original: object, agents: Agents) -> property:
-    """Return the host's switch for context management in a tool loop: off in turns of ours.
+    """Return the host's switch for compaction in tool loops: off for ours.
 
     Agents that did not ask may share an `LLM` with ours, so the turn decides.
     """
     name = "_in_loop_compaction"
-
-    def get(self: Any) -> Any:
-        return vars(self).get(name, True) if current() is None else False
-
-    return property(get, lambda self, value: vars(self).__setitem__(name, value))
+    return attribute(name, lambda self: current() is None and vars(self).get(name, True))
 
 
-def team_init(original: Any, agents: Agents) -> Any:
+@replacing
+def team_init(call: HostCall) -> None:
     """Replace a team's constructor: members without a `context=` take the team's.
 
     The host makes a manager of the team's and gives it to no agent.
     """
-
-    @functools.wraps(original)
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        if not agents.are_served or options.read(self._context_param) is None:
-            return
-        for member in self.agents:
-            # The host makes `True` of nothing where an agent has tools.
-            is_silent = member._context_param is None or (
-                member._context_param is True and bool(member.tools)
-            )
-            if is_silent and member._context_manager is None:
-                member._context_param = self._context_param
-                member._context_manager_initialized = False
-
-    return __init__
+    call.go_on()
+    team = call.owner
+    if not call.agents.are_served or options.read(team._context_param) is None:
+        return
+    for member in team.agents:
+        # The host makes `True` of nothing where an agent has tools.
+        is_silent = member._context_param is None or (
+            member._context_param is True and bool(member.tools)
+        )
+        if is_silent and member._context_manager is None:
+            member._context_param = team._context_param
+            member._context_manager_initialized = False
 
 
 # As the host's parser renames them before it reads them.
@@ -194,19 +217,13 @@ _ALIASES = {
 }
 
 
-def parse_workflow_data(original: Any, agents: Agents) -> Any:
-    """Replace the workflow parser: keep `context: summarize`, and our keys in a dictionary."""
-    argument = Argument(original, "data")
-
-    @functools.wraps(original)
-    def _parse_workflow_data(self: Any, *args: Any, **kwargs: Any) -> Any:
-        workflow = original(self, *args, **kwargs)
-        data = argument.of(args, kwargs)
-        given = data.get("context") if isinstance(data, Mapping) else None
-        written = given if isinstance(given, Mapping) else {"strategy": given}
-        if agents.are_served and options.wants(written.get("strategy")):
-            # Each step's agent is given it as its own `context=`.
-            workflow.context = {_ALIASES.get(key, key): value for key, value in written.items()}
-        return workflow
-
-    return _parse_workflow_data
+@replacing
+def parse_workflow_data(call: HostCall) -> Any:
+    """Replace the workflow parser: keep `context: summarize` and our keys."""
+    workflow, data = call.go_on(), call.argument("data")
+    given = data.get("context") if isinstance(data, Mapping) else None
+    written = given if isinstance(given, Mapping) else {"strategy": given}
+    if call.agents.are_served and options.wants(written.get("strategy")):
+        # Each step's agent is given it as its own `context=`.
+        workflow.context = {_ALIASES.get(key, key): value for key, value in written.items()}
+    return workflow

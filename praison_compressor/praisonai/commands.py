@@ -15,7 +15,7 @@ from ..config import nearest
 from ..errors import CompressorError
 from ..ledger.segments import Segment
 from ..ledger.sql.reading import SessionInfo
-from ..messages import Message, digest, text_of, tool_calls_of
+from ..messages import digest, text_of, tool_calls_of
 from ..messages.display import one_line
 from .agent_compressor import AgentCompressor
 from .conversations import Status
@@ -29,21 +29,6 @@ MOST_LISTED = 10
 
 MISSPELLED, PREVIEW = "no command", "compact preview"
 """Names that nobody can type: the name of a command ends at a blank."""
-
-AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
-    "status": lambda ours, said: stated(ours.status()),
-    "context": lambda ours, said: filled(ours.context_use(), ours.kept()),
-    "undo": lambda ours, said: undone(ours.undo(), ours),
-    "pin": lambda ours, said: pinned(ours.pin(said) if said else ours.conversation.pinned),
-    "new": lambda ours, said: f"New session {ours.new_session()}",
-    "resume": lambda ours, said: (
-        f"Session {ours.resume(said)}" if said else listed(ours.sessions())
-    ),
-    "help": lambda ours, said: helped(),
-    PREVIEW: lambda ours, said: previewed(chosen(ours, said), ours.kept()),
-    MISSPELLED: lambda ours, said: said,
-}
-"""The answer to a command and the words behind it; `compact` waits for a model."""
 
 HELP = {
     "/status": "what the last request carried, and what the conversation has cost",
@@ -60,6 +45,21 @@ HELP = {
     "/help": "this list",
 }
 """Command -> what it does, as `/help` prints it."""
+
+AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
+    "status": lambda ours, said: stated(ours.status()),
+    "context": lambda ours, said: filled(ours.context_use(), ours.kept()),
+    "undo": lambda ours, said: undone(ours.undo(), ours),
+    "pin": lambda ours, said: pinned(ours.pin(said) if said else ours.conversation.pinned),
+    "new": lambda ours, said: f"New session {ours.new_session()}",
+    "resume": lambda ours, said: (
+        f"Session {ours.resume(said)}" if said else listed(ours.sessions())
+    ),
+    "help": lambda ours, said: "\n".join(f"{command:<31} {does}" for command, does in HELP.items()),
+    PREVIEW: lambda ours, said: previewed(chosen(ours, said), ours.kept()),
+    MISSPELLED: lambda ours, said: said,
+}
+"""The answer to a command and the words behind it; `compact` waits for a model."""
 
 CHOICES = ("preview", "keep", "from", "focus")
 """First words of `/compact` that compress nothing yet."""
@@ -156,7 +156,7 @@ def previewed(preview: Preview, earlier: KeptSteps) -> str:
 
 
 def _part_of(preview: Preview, part: Part) -> list[str]:
-    """Return lines for a part: its size, then its replaced messages and its text."""
+    """Return a part's lines: its size, replaced messages and text."""
     sizes = f"{short(part.tokens_before)} → {short(part.tokens_after)}"
     name = part.reference or part.name
     lines = [f"{name:<8} {part.messages:>4} messages  {sizes:<14} {part.why}"]
@@ -164,17 +164,13 @@ def _part_of(preview: Preview, part: Part) -> list[str]:
     named = [n for n in inside if preview.references[n] and (part.reference or n in preview.masks)]
     for n in named[:MOST_SHOWN]:
         message, tokens = preview.messages[n], short(preview.message_tokens[n])
-        words = preview.lines.get(n) or text_of(message) or ", ".join(calls_in_words(message))
+        calls = ", ".join(call.name for call in tool_calls_of(message))
+        words = preview.lines.get(n) or text_of(message) or calls
         role = str(message.get("role"))
         lines.append(f"  {preview.references[n]:<7} {tokens:>6}  {role:<9} {one_line(words)[:60]}")
     if len(named) > MOST_SHOWN:
         lines.append(f"  and {len(named) - MOST_SHOWN} more")
     return [*lines, *(f"  | {line}" for line in part.text.splitlines())]
-
-
-def calls_in_words(message: Message) -> list[str]:
-    """Return the names of the tools that a message calls."""
-    return [call.name for call in tool_calls_of(message)]
 
 
 def compacted(result: CompressResult) -> str:
@@ -192,11 +188,6 @@ def pinned(texts: Sequence[str]) -> str:
     if not texts:
         return "Nothing is pinned. /pin TEXT keeps a text word for word."
     return "\n".join(["Pinned, and kept word for word by each compression:", *texts])
-
-
-def helped() -> str:
-    """Return the answer to `/help`: a line for each command."""
-    return "\n".join(f"{command:<31} {does}" for command, does in HELP.items())
 
 
 def listed(sessions: Sequence[SessionInfo]) -> str:
@@ -237,6 +228,6 @@ def undone(segments: Sequence[Segment], ours: AgentCompressor) -> str:
 
 
 def stated(status: Status) -> str:
-    """Return the answer to `/status`: the last request or the next one, and the bill."""
+    """Return the answer to `/status`: the last or next request, the bill."""
     of = "Last request" if status.is_sent else "Next request"
     return "\n".join([f"{of}: {status}", *([str(status.bill)] if status.bill.requests else [])])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -15,6 +14,7 @@ from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
 from ..ledger.segments import Entry
 from ..messages import Message, is_system
+from ..messages.completing import leading_in
 from ..messages.digests import Seen
 from ..tokens.models import model_limits
 from .journal import Journal, KeptSteps, kept_of
@@ -43,7 +43,7 @@ class Choices:
 
     def options(self, messages: Sequence[Message]) -> dict[str, Any]:
         """Return the options of a compression of these messages that are given."""
-        leading = sum(1 for _ in itertools.takewhile(is_system, messages))
+        leading = leading_in(messages)
 
         def at(place: Place) -> Place:
             return place + leading if isinstance(place, int) else place
@@ -55,7 +55,7 @@ class Choices:
 
 @dataclass(frozen=True)
 class ConversationBill(Bill):
-    """What a conversation's requests cost, their summaries, and the host's requests without us."""
+    """The cost of a conversation's requests and summaries, and without us."""
 
     ALONE: ClassVar[str] = "As the host alone"
 
@@ -128,19 +128,19 @@ class Conversation:
         self,
         result: CompressResult,
         engine: ContextCompressor,
-        overhead_tokens: int = 0,
-        model: str | None = None,
-        back: Sequence[Message] | None = None,
+        overhead_tokens: int,
+        model: str | None,
+        back: Sequence[Message],
+        *,
+        is_sent: bool = True,
     ) -> None:
         """Take the result of its newest request to a model.
 
-        `back`: the messages that the host had left out, of what was not sent; None: it was sent,
-        and the journal knows them.
+        `back`: the messages that the host had left out. `is_sent`: False after a command.
         """
-        self.is_sent = back is None
         self.result, self.overhead_tokens, self.model = result, overhead_tokens, model
         self.tool_tokens = overhead_tokens or self.tool_tokens
-        self.kept = kept_of(self.journal.back if back is None else back, engine, result.messages)
+        self.kept, self.is_sent = kept_of(back, engine, result.messages), is_sent
 
     @property
     def options(self) -> dict[str, Any]:
@@ -186,7 +186,7 @@ class Conversation:
         return self.taken_back.isdisjoint(entry.segment.run)
 
     def aligned(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Return the place of `sent` in `left`, and the length kept of `left`."""
+        """Return the place of `sent` in `left`, and `left`'s kept length."""
         places = {digest: at for at, digest in enumerate(sent)}
         for end in range(len(self.left), 0, -1):
             at = places.get(self.left[end - 1])
@@ -197,7 +197,7 @@ class Conversation:
         return 0, 0
 
     def goes_on(self, sent: Sequence[str]) -> bool:
-        """Return whether `sent` carries the newest end of `left`, and nothing in between."""
+        """Return whether `sent` carries the newest end of `left` unbroken."""
         if not self.left or self.left[-1] not in sent:
             return False
         at = len(sent) - 1 - sent[::-1].index(self.left[-1])
@@ -213,7 +213,7 @@ class Conversation:
         self.taken_back.difference_update(sent)
 
     def rewind(self, length: int, sent: Sequence[str]) -> None:
-        """Take back what follows the first `length` messages and is not in `sent`."""
+        """Take back messages behind the first `length` that `sent` lacks."""
         gone = {digest for digest, mark in self.carried.items() if mark >= length}
         gone = (gone | set(self.left[length:])) - set(sent)
         self.taken_back |= gone
@@ -228,7 +228,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Status:
-    """The last request of a conversation, or the next one, in tokens of the model that it asks."""
+    """A conversation's last or next request, in tokens of its model."""
 
     session_id: str
     epoch: str
@@ -267,7 +267,7 @@ class Status:
 
     @property
     def parts(self) -> str:
-        """Return the tokens of each part, their sum and their share, in words."""
+        """Return the parts' tokens, their sum and share, in words."""
         return (
             f"{short(self.tokens)} (system {short(self.system_tokens)}, "
             f"summary {short(self.summary_tokens)}, kept {short(self.kept_tokens)}, "
@@ -313,7 +313,7 @@ def running() -> Turn | None:
 
 @contextmanager
 def during(turn: Turn | None) -> Iterator[None]:
-    """Run a block as a part of a turn; None hides the turn of a calling agent."""
+    """Run a block in a turn; None hides a caller's turn."""
     token = _running.set(turn)
     try:
         yield
@@ -342,7 +342,7 @@ def each_step_during(turn: Turn, stream: Generator[Any, Any, Any]) -> Generator[
 
 
 def current() -> Any:
-    """Return the compressor of the agent whose turn is running here, or None."""
+    """Return the sender of the agent whose turn runs here, or None."""
     turn = running()
     return None if turn is None else turn.owner
 

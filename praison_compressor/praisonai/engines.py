@@ -25,7 +25,7 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..tokens.refusals import Overflow
 from ..tokens.windows import LearnedWindow
-from .ledgers import StandIn, ledger_of, place_of
+from .ledgers import ledger_of
 from .notices import Notices
 from .requests import HostRequest, same_model
 
@@ -124,25 +124,11 @@ class Engines:
         )
 
     def open(self) -> Store:
-        """Return the agent's ledger; open it at the first call.
-
-        A store that could not be reached then replaces the memory used in its place as soon as
-        the change costs nothing.
-        """
+        """Return the agent's ledger; open it at the first call."""
         with self._lock:
             if self._store is None:
                 self._store = ledger_of(self.config, self._agent())
-            held = self._store
-        store = held.relieved() if isinstance(held, StandIn) else None
-        if store is None:
-            return held
-        with self._lock:
-            self._store, made = store, list(self._made.items())
-            # With the windows and the counts that were learned of their models.
-            self._made = {name: self._make(each.config, each.tokens) for name, each in made}
-        name = getattr(self._agent(), "display_name", None)
-        log.warning("agent %s: its ledger is in %s from now on", name, place_of(store))
-        return store
+            return self._store
 
     def _summarizer(self, config: CompressorConfig) -> Summarizer | None:
         """Return the agent's own model where no auxiliary one is named."""

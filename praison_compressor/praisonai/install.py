@@ -6,6 +6,7 @@ import logging
 import threading
 import weakref
 from collections.abc import Iterable, Mapping
+from copy import copy
 from dataclasses import Field, dataclass, field, fields, make_dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 from ..config import CompressorConfig, check_store, no_such
 from ..errors import ConfigError
 from ..messages.forks import renewed
-from . import seams
+from . import host_names
 from .agents import Agents
 from .options import HOSTS, OURS, options_in
 
@@ -23,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Installation:
-    """What one `install()` did: the agents that asked, and every name that was replaced.
+    """One `install()`: the agents that asked, and every replaced name.
 
     `close` puts back the very object that the owner's own dictionary held, or takes away a name
     that it did not have. Where somebody wrapped ours since, theirs stays with ours inside, which
@@ -36,33 +37,33 @@ class Installation:
         Raises:
             HostMoved: a place that we build on is gone; nothing was replaced.
         """
-        places, self.lacking = seams.probe()
+        targets, self.lacking = host_names.probe()
         """Parts that this host does not let us have, with the reason."""
         _warn(self.lacking)
         self.agents = Agents()
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what was there and what we put there."""
-        self._replace(places)
-        self._waiting = set(seams.installed_surfaces())
+        self._replace(targets)
+        self._waiting = set(host_names.installed_surfaces())
         self.agents.before_turn = self._reach
         self._reach()
 
-    def _replace(self, places: Iterable[seams.Seam]) -> None:
-        for row, owner, before in places:
+    def _replace(self, targets: Iterable[host_names.Target]) -> None:
+        for row, owner, before in targets:
             after = row.by(before, self.agents)
             setattr(owner, row.name, after)
             self.patches.append((owner, row.name, before, after))
 
     def _reach(self) -> None:
         """Replace the names in modules that the host imported since."""
-        rows = [row for row in self._waiting if seams.arrived(row)]
+        rows = [row for row in self._waiting if host_names.arrived(row)]
         if not rows:
             return
         with _lock:
             rows = [row for row in rows if row in self._waiting]
             self._waiting.difference_update(rows)
-            places, lacking = seams.probe_surfaces(rows)
-            self._replace(places)
+            targets, lacking = host_names.probe(rows, ())
+            self._replace(targets)
         _warn(lacking)
         self.lacking.update(lacking)
 
@@ -72,14 +73,14 @@ class Installation:
         return self.agents.defaults
 
     def close(self) -> None:
-        """Give the host its own names back, and the agents what they had."""
+        """Restore the host's names and the agents' settings."""
         self._waiting.clear()
         self.agents.close()
         while self.patches:
             owner, name, before, after = self.patches.pop()
             if vars(owner).get(name) is not after:
                 log.warning("%s.%s was replaced again after us", owner.__name__, name)
-            elif before is seams.ABSENT:
+            elif before is host_names.ABSENT:
                 delattr(owner, name)
             else:
                 setattr(owner, name, before)
@@ -140,20 +141,8 @@ def installed() -> Installation | None:
 
 def _fields() -> list[tuple[str, Any, Field[Any]]]:
     """Return our options that the host's configuration lacks, as `make_dataclass` takes them."""
-    return [
-        (
-            option.name,
-            option.type,
-            field(
-                default=option.default,
-                default_factory=option.default_factory,
-                repr=option.repr,
-                metadata=option.metadata,
-            ),
-        )
-        for option in fields(CompressorConfig)
-        if option.name in OURS - HOSTS
-    ]
+    ours = [option for option in fields(CompressorConfig) if option.name in OURS - HOSTS]
+    return [(option.name, option.type, copy(option)) for option in ours]
 
 
 if TYPE_CHECKING:
@@ -190,7 +179,7 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
     """The agent whose conversation has that name: clones and the members of a team have others."""
 
     def __new__(cls, *args: Any, **given: Any) -> CompressorContext:
-        """Return a new configuration; an unknown option is a ConfigError with the nearest name."""
+        """Return a new configuration; refuse unknown options with the nearest name."""
         known = {item.name for item in fields(cls)}
         for name in given.keys() - known:
             raise ConfigError(no_such("option", name, known))

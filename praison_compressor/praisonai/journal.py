@@ -16,7 +16,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
 from ..ledger.sql.store import SqlStore
-from ..messages import Message, digest, is_system
+from ..messages import Message, digest
 from ..messages.completing import (
     Carried,
     Completed,
@@ -25,6 +25,7 @@ from ..messages.completing import (
     carried_in,
     completed,
     failed,
+    leading_in,
 )
 from ..messages.digests import Seen
 from ..messages.forks import renewed
@@ -36,7 +37,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class KeptSteps:
-    """Steps of earlier turns that a request carries although the host dropped them."""
+    """Steps of earlier turns in a request that the host dropped."""
 
     steps: int = 0
     tokens: int = 0
@@ -49,7 +50,7 @@ class KeptSteps:
 def kept_of(
     back: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
 ) -> KeptSteps:
-    """Count the restored messages, of a view only those that are verbatim in it."""
+    """Count restored messages; of a view only the verbatim ones."""
     if view is not None:
         there = {id(message) for message in view}
         back = [message for message in back if id(message) in there]
@@ -69,7 +70,6 @@ class Journal:
         """Digests of the messages that the store has."""
         self._edits = -1
         """How often a part of the session was forgotten, when the store was last written."""
-        self._back: Completed | None = None
         self.failure = ""
         """Words of the store's failure, logged once; "" while the store works."""
         self.tokens = 0
@@ -92,17 +92,17 @@ class Journal:
         *,
         turn: Hashable = None,
         bound: int = 0,
-    ) -> list[Message]:
-        """Return a request's messages with what the host left out; record what is new."""
+    ) -> Completed:
+        """Return a request with what the host left out; record it."""
         session, cache = self._session(engine), engine.tokens.cache
+        model = engine.config.model
         with self._lock:
             carried = self._known(given, engine, session)
-            model = engine.config.model
             done = completed(carried, given, cache, turn=turn, bound=bound, model=model)
-            self._system = [*itertools.takewhile(is_system, given)]
-            self._carried, self._back = done.carried, done
+            self._system = list(given[: leading_in(given)])
+            self._carried = done.carried
             self._record(engine, session)
-        return done.messages
+        return done
 
     def at_rest(self, given: Sequence[Message], engine: ContextCompressor) -> Completed:
         """Return the messages with what the host left out; record nothing."""
@@ -117,19 +117,10 @@ class Journal:
         carried = self._carried
         return () if carried is None else (*self._system, *carried.messages)
 
-    @property
-    def back(self) -> Sequence[Message]:
-        """Return the messages of the last request that the host had left out."""
-        return () if self._back is None else self._back.back
-
-    def of_another_model(self) -> frozenset[int]:
-        """Return the ids of those messages that came back and another model wrote."""
-        return frozenset() if self._back is None else frozenset(map(id, self._back.foreign))
-
     # ------------------------------------------------------------ the running turn
 
     def call(self, message: Message, engine: ContextCompressor) -> None:
-        """Add the calls of an answer: the turn may stop before their results."""
+        """Add an answer's calls: the turn may stop before their results."""
         with self._lock:
             if self._carried is not None:
                 self._carried = called(self._carried, engine.tokens.cache(message))
@@ -138,7 +129,7 @@ class Journal:
     def end(
         self, history: Sequence[Message], engine: ContextCompressor, *, has_failed: bool
     ) -> None:
-        """Add the answer that the host's history has; a failed turn leaves nothing."""
+        """Add the answer in the host's history; drop a failed turn."""
         with self._lock:
             if self._carried is not None and has_failed:
                 self._carried = failed(self._carried)
@@ -184,7 +175,7 @@ class Journal:
         return found
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:
-        """Write the messages that the store lacks; a failing store ends no turn."""
+        """Write the messages that the store lacks; log its failure."""
         if session is None or self._carried is None or not isinstance(engine.store, SqlStore):
             return
         record = self._carried.record

@@ -1,24 +1,21 @@
-"""Open an agent's ledger; select what recall reads of it; forget a part of it."""
+"""Open an agent's ledger, find its stored sessions, and forget a part of it."""
 
 from __future__ import annotations
 
-import functools
 import logging
-import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 from ..compressor.transcripts import default_store
 from ..config import CompressorConfig
-from ..errors import CompressorError, ConfigError, LedgerError, StoreUnavailable
+from ..errors import ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory import MemoryStore
-from ..ledger.segments import EVERY, Entry, Session, Store
+from ..ledger.segments import Session, Store
 from ..ledger.sql.database import default_path
 from ..ledger.sql.maintenance import Erased
 from ..ledger.sql.store import SqlStore, open_store
-from ..ledger.words import Hit
-from ..messages import Message, digest
+from ..messages import digest
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +28,7 @@ def session_id_of(agent: Any) -> str | None:
 
 
 def hosts_session_id(agent: Any) -> str | None:
-    """Return the session id that the host has for the agent, or None."""
+    """Return the host's session id of the agent, or None."""
     for name in ("_history_session_id", "_session_id"):
         given = getattr(agent, name, None)
         if isinstance(given, str) and given:
@@ -39,13 +36,8 @@ def hosts_session_id(agent: Any) -> str | None:
     return None
 
 
-def new_session_id() -> str:
-    """Return a random id, so that two agents never share a session."""
-    return f"agent-{secrets.token_hex(8)}"
-
-
 def host_session(agent: Any) -> tuple[Any, str] | None:
-    """Return the host's store on this disk and the agent's session, or None.
+    """Return the host's store on disk and the session, or None.
 
     A database adapter (`db=`) or a store without a directory may be on another machine: its
     conversations are not written to a disk here.
@@ -68,79 +60,22 @@ def host_session(agent: Any) -> tuple[Any, str] | None:
     return (store, session_id) if on_disk else None
 
 
-def is_encrypted(store: Any) -> bool:
-    """Return whether a session store encrypts what it keeps."""
-    return any("encrypt" in kind.__name__.lower() for kind in type(store).__mro__)
-
-
 def ledger_of(config: CompressorConfig, agent: Any) -> Store:
     """Return the store for an agent's ledger; log its place.
 
-    Where the store cannot be opened (a wrong URL or key, a path that is not writable), the ledger
-    is in memory, and the log says why. A store that could not be reached is tried again.
+    If the store cannot be opened, the ledger is in memory, and the log has the reason.
     """
     name = getattr(agent, "display_name", None)
-    memory = MemoryStore()
     try:
         store = _opened(config, agent)
         if isinstance(store, SqlStore):
-            memory = StandIn(store)
             store.check()
     except (ConfigError, LedgerError) as error:
-        store = memory if isinstance(error, StoreUnavailable) else MemoryStore()
-        log.error(_FOR_NOW if isinstance(store, StandIn) else _FOR_GOOD, name, error)
+        store = MemoryStore()
+        said = "agent %s: its ledger stays in memory and ends with this process: %s"
+        log.error(said, name, error)
     log.info("agent %s: its ledger is in %s", name, place_of(store))
     return store
-
-
-_FOR_GOOD = "agent %s: its ledger stays in memory and ends with this process: %s"
-_FOR_NOW = (
-    "agent %s: its ledger stays in memory for now, and ends with this process if this is not "
-    "mended before the first compression: %s"
-)
-
-
-class StandIn(MemoryStore):
-    """The ledger in memory in the place of a store that could not be reached."""
-
-    def __init__(self, store: SqlStore) -> None:
-        super().__init__()
-        self._store: SqlStore | None = store
-        """None once nothing is waited for."""
-        self._is_relieved = False
-
-    def relieved(self) -> SqlStore | None:
-        """Return the store once, if it can be opened by now.
-
-        None after the first compression and while one is being written: only before that the
-        change costs nothing. The store decides how often it is tried: it rests after failures.
-        """
-        store = self._store
-        if store is None or self._is_in_use():
-            return None
-        try:
-            store.check()
-        except StoreUnavailable:
-            return None
-        except CompressorError as error:  # it is there, and cannot be used
-            self._store = None
-            log.error("its store was reached, and the ledger stays in memory for good: %s", error)
-            return None
-        with self._lock:
-            if self._store is None or self._is_in_use():
-                return None
-            self._store, self._is_relieved = None, True
-        return store
-
-    def _is_in_use(self) -> bool:
-        return bool(self._sessions or self._leases)
-
-    def claim(self, session: Session, holder: str, seconds: float) -> bool:
-        """Take the lease of a session, unless the store can be opened again."""
-        with self._lock:
-            if self._is_relieved:  # nobody would find what its holder is about to pay for
-                raise StoreUnavailable("the ledger is no longer in memory: its store can be opened")
-            return super().claim(session, holder, seconds)
 
 
 def _opened(config: CompressorConfig, agent: Any) -> Store:
@@ -148,20 +83,20 @@ def _opened(config: CompressorConfig, agent: Any) -> Store:
     if config.store_url is None and session is None:
         return MemoryStore()
     url, codec = config.store_url, None
-    keeper = session[0] if session is not None else getattr(agent, "_session_store", None)
-    if is_encrypted(keeper):
-        codec, url = _codec_of(keeper), url or str(default_path(encrypted=True))
+    hosts = session[0] if session is not None else getattr(agent, "_session_store", None)
+    if any("encrypt" in kind.__name__.lower() for kind in type(hosts).__mro__):
+        codec, url = _codec_of(hosts), url or str(default_path(encrypted=True))
     elif url is not None:
         return default_store(config)
     return open_store(url, codec=codec, mask_secrets=config.redact_secrets is not False)
 
 
-def _codec_of(keeper: Any) -> Any:
+def _codec_of(hosts: Any) -> Any:
     """Return the codec of the host's encrypted store, for the ledger too."""
-    codec = getattr(keeper, "_fernet", None)
+    codec = getattr(hosts, "_fernet", None)
     if hasattr(codec, "encrypt") and hasattr(codec, "decrypt"):
         return codec
-    kind = type(keeper).__name__
+    kind = type(hosts).__name__
     raise ConfigError(f"the agent's sessions are encrypted by a {kind} whose key cannot be used")
 
 
@@ -218,65 +153,22 @@ def default_host() -> Any:
     return get_default_session_store() if get_sessions_dir().is_dir() else None
 
 
-# ------------------------------------------------------------ what recall reads
-
-
-@dataclass(frozen=True)
-class Archive:
-    """A ledger's store as recall reads it: without what the conversation took back."""
-
-    store: Store
-    hidden: frozenset[str]
-    """Hashes of the entries that are left out."""
-
-    def originals(
-        self, session: Session, entry: Entry, wanted: slice = EVERY
-    ) -> list[Message] | None:
-        """Return an entry's archived messages, or None if left out."""
-        return None if entry.hash in self.hidden else self.store.originals(session, entry, wanted)
-
-    def search(self, *asked: Any, **options: Any) -> list[Hit]:
-        """Return the messages that match, best first."""
-        found = self.store.search(*asked, **options)
-        return [hit for hit in found if hit.entry not in self.hidden]
-
-
-def archive_of(
-    store: Store, namespace: str, session_id: str, reads: Callable[[Entry], bool]
-) -> Store:
-    """Return a session's archive, without the entries that recall may not read."""
-    entries = store.open(namespace, session_id).entries
-    archive = Archive(store, frozenset(e.hash for e in entries if not reads(e)))
-    return cast("Store", archive)  # all of a store that recall asks
-
-
-@dataclass(frozen=True)
-class Stored:
-    """A session of the ledger that may be a conversation's."""
-
-    id: str
-    digests: Callable[[], frozenset[str]]
-    """Of all messages that the ledger has of it."""
-
-    def carries(self, sent: Sequence[str]) -> bool:
-        """Return whether the session has more of these messages than the first one."""
-        return len(sent) > 1 and not self.digests().isdisjoint(sent[1:])
-
-
 LOOKED_AT = 8
 """Stored sessions under one host id that are compared with a request, the newest."""
 
 
-def stored_under(store: Store, namespace: str, key: str) -> Iterator[Stored]:
-    """Yield the sessions that a ledger has under a host's id, the newest first."""
-    below = getattr(store, "names_below", None)  # memory ends with the process: nothing to list
-    names = () if below is None else below(namespace, f"{key}~", LOOKED_AT)
-    for each in (*names, key):
-        session = store.open(namespace, each)
+def stored_under(store: Store, namespace: str, key: str) -> Iterator[Session]:
+    """Yield a ledger's sessions under a host's id, the newest first."""
+    # Memory ends with the process: nothing to list.
+    below = store.names_below if isinstance(store, SqlStore) else lambda *_: ()
+    for name in (*below(namespace, f"{key}~", LOOKED_AT), key):
+        session = store.open(namespace, name)
         if session.entries or store.transcript(session):
-            yield Stored(session.id, functools.partial(_digests_of, store, session))
+            yield session
 
 
-def _digests_of(store: Store, session: Session) -> frozenset[str]:
-    runs = {found for entry in session.entries for found in entry.segment.run}
-    return frozenset(runs.union(map(digest, store.transcript(session))))
+def carries(store: Store, session: Session, sent: Sequence[str]) -> bool:
+    """Return whether a stored session has one of the later messages."""
+    known = {name for entry in session.entries for name in entry.segment.run}
+    known.update(map(digest, store.transcript(session)))
+    return not known.isdisjoint(sent[1:])

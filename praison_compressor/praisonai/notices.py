@@ -43,7 +43,7 @@ async def _after(before: Sequence[asyncio.Task[None]], work: Callable[[], None])
 
 
 class Notices:
-    """Report the compressions of one agent. The failure of a listener ends no compression."""
+    """Report the compressions of one agent; log a listener's failure."""
 
     def __init__(
         self, agent: weakref.ref[Any], named: Callable[[str], Conversation | None]
@@ -59,7 +59,7 @@ class Notices:
 
     @asynccontextmanager
     async def during(self, request: HostRequest) -> AsyncIterator[None]:
-        """Run a block that compresses a request; wait for its hooks at the end."""
+        """Run a block that compresses a request; wait for its hooks."""
         hooks: list[asyncio.Task[None]] = []
         token = _reporting.set((request.messages, hooks))
         try:
@@ -108,7 +108,7 @@ class Notices:
         return words
 
     def _report(self, event: Event, messages: Sequence[Message]) -> None:
-        """Report to the agent's memory before a compression, to the host's hooks after it."""
+        """Report to the memory before a compression, to hooks after it."""
         memory: Any = getattr(self._agent(), "_memory_instance", None)
         if event.name == "committed":
             _guarded(lambda: self._ran("AFTER_COMPACTION", event))
@@ -116,7 +116,7 @@ class Notices:
             _guarded(lambda: memory.on_pre_compress(list(messages)))
 
     def before_compression(self, event: Event) -> str | bool | None:
-        """Return False if a hook of the host refuses, else the text that the hooks add.
+        """Return False if a hook refuses, else the hooks' text.
 
         A hook that fails refuses nothing here; for the host it refuses.
         """
@@ -145,7 +145,7 @@ class Notices:
         return ran
 
     def _print(self, words: str, *, only_on_terminal: bool = False) -> None:
-        """Print on the console of the host's progress, if the agent is verbose."""
+        """Print on the host's console, if the agent is verbose."""
         agent = self._agent()
         if agent is None or not getattr(agent, "verbose", False):
             return
@@ -165,7 +165,7 @@ def _guarded(work: Callable[[], Any]) -> None:
 
 
 def _words(event: Event) -> str:
-    """Return the words of an event for the screen, or an empty string."""
+    """Return an event's words for the screen, or ""."""
     data = event.data
     if event.name == "started":
         return f"compressing {short(data['tokens'])} tokens"

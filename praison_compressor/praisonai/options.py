@@ -1,10 +1,12 @@
-"""What an agent asks for: each spelling of `context=` as one value."""
+"""Read what an agent asks for by `context=`; set and restore the host's settings of the agent."""
 
 from __future__ import annotations
 
+import copy
 import logging
 import os
 import sys
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
@@ -50,7 +52,7 @@ class RequestedContext:
 
 
 def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the options that work together, and why each other one does not."""
+    """Return the options that work together, and the others' faults."""
     kept: dict[str, Any] = {}
     faults: dict[str, str] = {}
     for name, value in options.items():
@@ -86,7 +88,7 @@ def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
 
 
 def names_none(param: Any) -> bool:
-    """Return whether a `context=` names no strategy; a configuration of the host names one."""
+    """Return whether a `context=` names no strategy."""
     if isinstance(param, Mapping):
         return param.get("strategy") is None
     return param is None or param is True
@@ -113,7 +115,7 @@ def read(param: Any) -> RequestedContext | None:
 
 
 def wants(strategy: Any) -> bool:
-    """Return whether a strategy is SUMMARIZE, as the enum or as a string."""
+    """Return whether a strategy is SUMMARIZE, as enum or string."""
     if isinstance(strategy, OptimizerStrategy):
         return strategy is SUMMARIZE
     return isinstance(strategy, str) and strategy.strip().lower() == SUMMARIZE.value
@@ -134,9 +136,6 @@ def _asked(
 ) -> RequestedContext | None:
     if context is None or not wants(context.strategy):
         return None
-    if not isinstance(context.strategy, OptimizerStrategy):
-        # The host reads `.strategy.value`, so a string there breaks its own reports.
-        context = replace(context, strategy=SUMMARIZE)
     options = options_in(context, more)
     # Where the default is False, as in the host's own configuration, False says nothing.
     by_default = getattr(type(context), "llm_summarize", False)
@@ -144,32 +143,8 @@ def _asked(
     return RequestedContext(context, options, bool(context.auto_compact), own_model)
 
 
-NO_LIMIT = sys.maxsize
-"""Characters of a tool's result that the host leaves as it is."""
-
-
-def as_it_is(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
-    """Return a tool's result whole: the host would cut its middle out for good."""
-    return output
-
-
-def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
-    """Return whether tool results of any size may come: large ones go to the archive.
-
-    Not where a limit of the host was set, or where the host keeps large results itself.
-    """
-    host, plain = asked.context, ContextConfig()
-    limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()
-    return (
-        asked.automatic
-        and all(getattr(host, name) == getattr(plain, name) for name in limits)
-        and getattr(agent, "tool_output_limit", None) in (DEFAULT_TOOL_OUTPUT_LIMIT, NO_LIMIT)
-        and getattr(agent, "_artifact_store", None) is None
-    )
-
-
 def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return our options that differ from the defaults of a host's configuration, and `more`."""
+    """Return our options that differ from the host's defaults, and `more`."""
     defaults = {
         item.name: item.default if item.default_factory is MISSING else item.default_factory()
         for item in fields(context)
@@ -195,3 +170,68 @@ def _protecting(tools: Sequence[str], policies: Any) -> Any:
     except ConfigError:
         return policies
     return {**dict.fromkeys(tools, "keep"), **given}
+
+
+# ------------------------------------------------------------ what is set while the agent is ours
+
+
+NO_LIMIT = sys.maxsize
+"""Characters of a tool's result that the host leaves as it is."""
+
+
+def as_it_is(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
+    """Return a tool's result whole: the host would cut its middle out."""
+    return output
+
+
+def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
+    """Return whether tool results of any size go to the archive.
+
+    Not where a limit of the host was set, or where the host keeps large results itself.
+    """
+    host, plain = asked.context, ContextConfig()
+    limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()
+    return (
+        asked.automatic
+        and all(getattr(host, name) == getattr(plain, name) for name in limits)
+        and getattr(agent, "tool_output_limit", None) in (DEFAULT_TOOL_OUTPUT_LIMIT, NO_LIMIT)
+        and getattr(agent, "_artifact_store", None) is None
+    )
+
+
+class Settings:
+    """The host's settings of one agent: compaction, and limit of tool results."""
+
+    def __init__(self, agent: weakref.ref[Any], asked: RequestedContext) -> None:
+        self._agent = agent
+        self._uncompacted: Any = None
+        self._execution: Any = None
+        self.compress_alone()
+        made = agent()
+        if made is not None and takes_whole_results(made, asked):
+            made.tool_output_limit = NO_LIMIT
+            made._truncate_tool_output = as_it_is
+
+    def compress_alone(self) -> None:
+        """Switch the host's `context_compaction` off, so that exactly one system compresses.
+
+        Each turn calls this: the agent may have other settings by then.
+        """
+        agent = self._agent()
+        if agent is None:
+            return
+        if agent.execution is not self._uncompacted:
+            self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
+            agent.execution = self._uncompacted
+        self._uncompacted.context_compaction = False
+
+    def restore(self) -> None:
+        """Give the agent the settings that it had."""
+        agent = self._agent()
+        if agent is None:
+            return
+        if agent.execution is self._uncompacted:
+            agent.execution = self._execution
+        if getattr(agent, "tool_output_limit", None) == NO_LIMIT:
+            agent.tool_output_limit = DEFAULT_TOOL_OUTPUT_LIMIT
+        vars(agent).pop("_truncate_tool_output", None)

@@ -139,7 +139,7 @@ def _misspelled(names: Iterable[object]) -> list[str]:
 
 
 def _read(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the valid options under our name, and the faults of the others."""
+    """Return the valid options under our name, and the others' faults."""
     options, faults = usable({key: given[key] for key in given if key in OURS})
     for name in sorted(set(map(str, given)) - OURS - HOST_OPTIONS):
         faults[name] = no_such("option", name, OURS)
@@ -152,7 +152,7 @@ IN_FILES = ("plugins", NAME)
 
 
 def file_of(*keys: str) -> str:
-    """Return the nearest of the host's files with these keys, else the program's call."""
+    """Return the nearest host's file with these keys, else the call."""
     for path in reversed(loader._discover_config_files()):
         found = loader._parse_config_file(path)
         for key in keys:

@@ -1,33 +1,22 @@
 """Read a request of the host as messages, and write it back, in each API's shape.
 
 Two keys are added where the provider takes them: cache marks, and the request for a stream's usage.
-A provider that refuses one by its name is not sent it again (`refused_in`).
+A provider that refuses one by its name is not sent it again (`provider_rules.refused_in`).
 """
 
 from __future__ import annotations
 
-import itertools
 import json
-import re
 import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..errors import InvalidMessages
-from ..messages import Message, digest, is_result, is_system, responses, text_of, tool_calls_of
-from ..messages.display import in_words
-from ..messages.shapes import ITEMS
-from ..messages.thinking import is_thinking
+from ..messages import Message, digest, is_system, responses, text_of
+from ..messages.completing import leading_in
 from ..summaries.litellm_client import provider_of
-from .cache_marks import marked, takes_marks
-
-MARKS, USAGE = "cache_control", "stream_options"
-TTL = "ttl of cache_control"
-ROLES = "roles that do not alternate"
-_ROLES_REFUSED = re.compile(
-    r"(?:must|should) alternate|unexpected role\W+(?:\w+\.)?(?:user|assistant)", re.IGNORECASE
-)
+from .provider_rules import MARKS, TTL, USAGE, marked, takes_marks, without_calls
 
 
 @dataclass(frozen=True)
@@ -41,19 +30,26 @@ class HostRequest:
     """How long an answer it asks for; 0 where it does not say."""
     schema: str = ""
     """The JSON of the answer's format, which the provider counts as input; "" without one."""
+    back: Sequence[Message] = ()
+    """Those of its messages that the host had left out."""
+    foreign: Sequence[Message] = ()
+    """Those of `back` that another model wrote."""
+
+
+Params = Mapping[str, Any]
+"""A request's parameters, which nobody changes in place."""
 
 
 class Shape(NamedTuple):
     """How one API carries messages."""
 
-    read: Callable[[Mapping[str, Any]], HostRequest | None]
-    """A request by its parameters; None where it carries no messages that we know how to read."""
-    write: Callable[..., dict[str, Any]]
-    """The parameters with a view in the place of their messages; they are not touched themselves.
-    A third argument names what of ours the model's provider refuses, a fourth the life of marks."""
+    read: Callable[[Params], HostRequest | None]
+    """Returns a request; None if it carries no messages that we can read."""
+    write: Callable[[Params, Sequence[Message], Container[str], str | None], dict[str, Any]]
+    """Returns the parameters with a view. The others: what the model refuses, the marks' life."""
 
 
-def _read_chat(params: Mapping[str, Any]) -> HostRequest | None:
+def _read_chat(params: Params) -> HostRequest | None:
     messages = params.get("messages")
     if not isinstance(messages, (list, tuple)):
         return None
@@ -62,25 +58,18 @@ def _read_chat(params: Mapping[str, Any]) -> HostRequest | None:
 
 
 def _write_chat(
-    params: Mapping[str, Any],
-    view: Sequence[Message],
-    refused: Container[str] = (),
-    ttl: str | None = None,
+    params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None = None
 ) -> dict[str, Any]:
     asks = {} if USAGE in refused else _asking_usage(params)
     return {**params, "messages": list(view), **asks}
 
 
 def _write_litellm(
-    params: Mapping[str, Any],
-    view: Sequence[Message],
-    refused: Container[str] = (),
-    ttl: str | None = None,
+    params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None
 ) -> dict[str, Any]:
+    litellm = sys.modules["litellm"]  # the host has imported it, and sends by it
     model = str(params.get("model"))
-    # Not imported for it: who sends by litellm has imported it.
-    litellm = sys.modules.get("litellm")
-    provider = provider_of(litellm, params) if litellm is not None else None
+    provider = provider_of(litellm, params)
     takes = takes_marks(provider, model)
     asks = not takes and _reports_streams(litellm, provider, model)
     # Claude's APIs refuse calls without tools: litellm would add a dummy tool, which gets called.
@@ -93,12 +82,13 @@ def _write_litellm(
     return written
 
 
-def _read_responses(params: Mapping[str, Any]) -> HostRequest | None:
+def _read_responses(params: Params) -> HostRequest | None:
     items = params.get("input")
     # A request that goes on from a stored response carries only what is new.
     if params.get("previous_response_id") or params.get("conversation"):
         return None
-    if not isinstance(items, str) and not _all_mappings(items):
+    is_list = isinstance(items, (list, tuple)) and all(isinstance(i, Mapping) for i in items)
+    if not is_list and not isinstance(items, str):
         return None
     try:
         messages = responses.to_messages(params.get("instructions"), items)
@@ -108,10 +98,7 @@ def _read_responses(params: Mapping[str, Any]) -> HostRequest | None:
 
 
 def _write_responses(
-    params: Mapping[str, Any],
-    view: Sequence[Message],
-    refused: Container[str] = (),
-    ttl: str | None = None,
+    params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None
 ) -> dict[str, Any]:
     instructions, items = responses.to_items(view)
     written = {**params, "input": items}
@@ -124,29 +111,8 @@ LITELLM_CHAT = Shape(_read_chat, _write_litellm)
 RESPONSES = Shape(_read_responses, _write_responses)
 
 
-def refused_in(error: BaseException) -> str | None:
-    """Return what a provider refuses: a key of ours, its `ttl`, or the order of roles."""
-    if _ROLES_REFUSED.search(str(error)):
-        return ROLES
-    if MARKS in str(error) and "ttl" in str(error):
-        return TTL
-    return next((key for key in (MARKS, USAGE) if key in str(error)), None)
-
-
-def is_bound_elsewhere(error: BaseException) -> bool:
-    """Return whether a provider refuses signed thinking: its prefix or its model has changed."""
-    return _INVALID_THINKING.search(str(error)) is not None
-
-
-_INVALID_THINKING = re.compile(
-    r"bound to a different conversation|prefix_mismatch_behavior|"
-    r"invalid `?signature`? in `?thinking",
-    re.IGNORECASE,
-)
-
-
-def _asking_usage(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the parameters that ask a stream for its usage, unless the caller decided.
+def _asking_usage(params: Params) -> dict[str, Any]:
+    """Return the parameters that ask a stream for its usage.
 
     In the body alone: litellm would else report its own count where the provider is silent.
     """
@@ -163,26 +129,21 @@ def _reports_streams(litellm: Any, provider: str | None, model: str) -> bool:
     return USAGE in (litellm.get_supported_openai_params(model, provider) or ())
 
 
-def _all_mappings(items: Any) -> bool:
-    return isinstance(items, (list, tuple)) and all(isinstance(item, Mapping) for item in items)
-
-
-def _request(
-    params: Mapping[str, Any], messages: Sequence[Message], output: Any, form: Any
-) -> HostRequest:
+def _request(params: Params, messages: Sequence[Message], output: Any, form: Any) -> HostRequest:
+    if hasattr(form, "model_json_schema"):  # `parse` takes the class itself
+        form = form.model_json_schema()
     model, tools = params.get("model"), params.get("tools")
-    given = tools if isinstance(tools, (list, tuple)) else ()
     return HostRequest(
         messages=_said_once(messages),
         model=model if isinstance(model, str) else None,
-        tools=[tool for tool in given if isinstance(tool, Mapping)],
+        tools=[t for t in tools if isinstance(t, Mapping)] if isinstance(tools, list) else (),
         output_tokens=output if isinstance(output, int) else 0,
-        schema=_schema(form),
+        schema=json.dumps(form, default=str) if form else "",
     )
 
 
 def _said_once(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages without a user message that repeats the one just before it.
+    """Return the messages without a user message said twice.
 
     On the litellm paths the host appends the current one although its history has it already
     (llm/llm.py:3006), and the next turn sends it once: each request would begin otherwise.
@@ -191,17 +152,11 @@ def _said_once(messages: Sequence[Message]) -> list[Message]:
     return [new for old, new in pairs if not (new == old and new.get("role") == "user")]
 
 
-def _schema(form: Any) -> str:
-    if hasattr(form, "model_json_schema"):  # `parse` takes the class itself
-        form = form.model_json_schema()
-    return json.dumps(form, default=str) if form else ""
-
-
 # ------------------------------------------------------------ the conversation
 
 
 def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
-    """Return whether a request carries the agent's conversation or a part of it.
+    """Return whether a request carries a part of the agent's conversation.
 
     It starts as the agent's history does, or has two of its messages wherever they stand. Memory
     extraction, guardrails, titles and planners have words of their own.
@@ -217,7 +172,7 @@ def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
 
 
 def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]:
-    """Return a request's messages without the host's copy of the session's newest ones.
+    """Return the messages without the host's copy of the newest ones.
 
     With `memory={"history": True}` the newest messages of the stored session come first, and the
     agent's history, which has them too, after them (agent/chat_mixin.py:1049). The window moves on
@@ -230,7 +185,7 @@ def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]
     start = _last_run(messages, finished)
     if start is None:
         return messages
-    before = range(sum(1 for _ in itertools.takewhile(is_system, messages)), start)
+    before = range(leading_in(messages), start)
     for first in before:
         # The window may begin amid a turn; what it shares with the history begins with one.
         is_turn = first == before.start or messages[first].get("role") == "user"
@@ -241,7 +196,7 @@ def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]
 
 
 def is_host_summary(message: Message) -> bool:
-    """Return whether the host's session store wrote the message for the turns that it cut."""
+    """Return whether the message is the host's summary of cut turns."""
     return is_system(message) and text_of(message).startswith("[Session Summary]\n")
 
 
@@ -254,25 +209,6 @@ def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None
     )
 
 
-def conversation_now(agent: Any, sent: Sequence[Message]) -> list[Message]:
-    """Return the agent's conversation between two turns, with the system messages sent last.
-
-    The host keeps no system messages in its history.
-    """
-    said = itertools.dropwhile(is_system, getattr(agent, "chat_history", None) or ())
-    return [*itertools.takewhile(is_system, sent), *said]
-
-
-def replace_conversation(agent: Any, messages: Sequence[Message]) -> None:
-    """Replace the agent's conversation by another, without its leading system messages.
-
-    The host writes its own system messages at every turn.
-    """
-    said = itertools.dropwhile(is_system, messages)
-    agent.clear_history()
-    agent.chat_history = list(said)
-
-
 def same_model(one: str | None, other: str | None) -> bool:
     """Return whether two names mean one model: the host changes provider prefixes."""
     if one is None or other is None:
@@ -282,101 +218,3 @@ def same_model(one: str | None, other: str | None) -> bool:
 
 def _first_said(messages: Sequence[Message]) -> Message | None:
     return next((message for message in messages if not is_system(message)), None)
-
-
-# ------------------------------------------------------------ another model's steps
-
-
-def without_calls(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with calls and results as text."""
-    return [_as_text(message) for message in messages]
-
-
-def _as_text(message: Message) -> Message:
-    if is_result(message):
-        name = message.get("name")
-        by = f" of {name}" if isinstance(name, str) and name else ""
-        return {"role": "user", "content": f"[tool result{by}]\n{in_words(message)}"}
-    if tool_calls_of(message):
-        return {"role": "assistant", "content": in_words(message)}
-    return message
-
-
-_BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specific_fields")
-"""Keys whose values only the model takes that wrote them."""
-
-
-def unbound(message: Message) -> Message:
-    """Return a message without the thinking that only its own model takes."""
-    kept = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
-    content, calls = kept.get("content"), kept.get("tool_calls")
-    if isinstance(content, list):
-        kept["content"] = [part for part in content if not is_thinking(part)]
-    if isinstance(calls, list):
-        # An item id names the reasoning that the API demands with it.
-        kept["tool_calls"] = list(map(_without_item_id, calls))
-    return kept
-
-
-def _without_item_id(call: Mapping[str, Any]) -> Message:
-    item = {key: value for key, value in (call.get(responses.ITEM) or {}).items() if key != "id"}
-    rest = {key: value for key, value in call.items() if key != responses.ITEM}
-    # A tool of the API's own has its kind there.
-    return {**rest, responses.ITEM: item} if "type" in item else rest
-
-
-# ------------------------------------------------------------ roles in strict turns
-
-
-ANSWERED: Message = {"role": "assistant", "content": "Understood."}
-ASKED: Message = {"role": "user", "content": "Go on."}
-"""Lines for roles that do not alternate."""
-
-
-def alternating(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with users and assistants in turn, as strict providers want them.
-
-    Mistral's API refuses a user after a tool. Chat templates count users, and assistants without
-    calls. Neighbours of one role are joined; elsewhere a short line stands between.
-    """
-    found: list[Message] = []
-    last = ""
-    for message in _merged(messages):
-        role = "" if tool_calls_of(message) else message.get("role")
-        if role == "user" and (last == "user" or (found and is_result(found[-1]))):
-            found.append(ANSWERED)
-        elif role == "assistant" and last != "user":
-            found.append(ASKED)
-        found.append(message)
-        last = role if role in ("user", "assistant") else last
-    return found
-
-
-def _merged(messages: Sequence[Message]) -> list[Message]:
-    merged: list[Message] = []
-    for message in messages:
-        if merged and _may_join(merged[-1], message):
-            merged[-1] = {**message, "content": _joined(merged[-1], message)}
-        else:
-            merged.append(message)
-    return merged
-
-
-def _may_join(one: Message, two: Message) -> bool:
-    """Return whether two neighbours are one message: the second one may have calls."""
-    if one.get("role") != two.get("role") or one.get("role") not in ("user", "assistant"):
-        return False
-    return not tool_calls_of(one)
-
-
-def _joined(one: Message, two: Message) -> Any:
-    first, second = one.get("content"), two.get("content")
-    if not first or not second:
-        return first or second
-    if isinstance(first, str) and isinstance(second, str):
-        return f"{first}\n\n{second}"
-    parts = [
-        [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
-        for content in (first, second)
-    ]
-    return [*parts[0], *parts[1]]

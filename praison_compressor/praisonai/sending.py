@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 from ..compressor.bills import RequestUsage
-from ..compressor.context_compressor import ContextCompressor
 from ..compressor.result import CompressResult
 from ..events import Event
 from ..messages import Message, text_of
@@ -24,19 +23,11 @@ from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
 from .conversations import Choices, Conversation, Turn
 from .engines import Engines, bill
+from .known_conversations import KnownConversations
 from .notices import Notices
-from .requests import (
-    ROLES,
-    HostRequest,
-    alternating,
-    carries_conversation,
-    is_bound_elsewhere,
-    refused_in,
-    unbound,
-    without_window,
-)
-from .settings import RecallTools
-from .whose import Whose
+from .provider_rules import ROLES, alternating, is_bound_elsewhere, refused_in, unbound
+from .recall import RecallTools
+from .requests import HostRequest, carries_conversation, without_window
 
 log = logging.getLogger(__name__)
 
@@ -45,7 +36,7 @@ TURN_MESSAGES = 40
 
 
 class Sender:
-    """Send an agent's requests. Nothing of ours raises into a turn of the agent.
+    """Send an agent's requests; raise nothing of ours into its turns.
 
     What is remembered between turns is a conversation's (`conversations`). The agent's are what
     holds for every conversation: learned windows, refused keys, and failures that were logged once.
@@ -66,7 +57,7 @@ class Sender:
         self._notices = notices
         self._recall = recall
         self._automatic = automatic
-        self.whose = Whose(agent, self, engines)
+        self.known = KnownConversations(agent, self, engines)
         self.passed = 0
         """Requests of this agent that have passed in this process."""
         self._failures: set[str] = set()
@@ -79,11 +70,11 @@ class Sender:
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
-        """Run a turn of the agent; log once if no request of a turn passed us.
+        """Run a turn of the agent; log once if no request passed.
 
         Then the host has moved, or another system answers for the model.
         """
-        before, turn = self.passed, self.whose.begun()
+        before, turn = self.passed, self.known.begun()
         has_failed = False
         try:
             yield turn
@@ -91,8 +82,11 @@ class Sender:
             has_failed = True
             raise
         finally:
-            self.whose.end(turn)
-            self._end(turn, self.whose.history or (), has_failed=has_failed)
+            self.known.end(turn)
+            if turn.conversation is not None:
+                with self._harmless("the turn's answer is not remembered"):
+                    journal, history = turn.conversation.journal, self.known.history or ()
+                    journal.end(history, self._engines.of(None), has_failed=has_failed)
         if self.passed == before and self._is_new("unseen"):
             log.warning(
                 "agent %s: a turn ended and no request passed the compressor: another answered for "
@@ -100,81 +94,83 @@ class Sender:
                 self._name(),
             )
 
-    def _end(self, turn: Turn, history: Sequence[Any], *, has_failed: bool) -> None:
-        """Add a turn's answer to what its conversation carried; never raise."""
-        if turn.conversation is None:
-            return
-        try:
-            journal, engine = turn.conversation.journal, self._engines.of(None)
-            journal.end(history, engine, has_failed=has_failed)
-        except Exception:
-            log.exception("agent %s: the turn's answer is not remembered", self._name())
-
     def settle(self, turn: Turn) -> None:
         """Record a finished turn's answer where its conversation is recorded; never raise."""
         if turn.conversation is None or not self._engines.config.keep_tool_steps:
             return
-        try:
+        with self._harmless("the turn's answer is not recorded"):
             turn.conversation.journal.settle(self._engines.of(None))
-            self.whose.bound_journals()
+            self.known.bound_journals()
+
+    @contextmanager
+    def _harmless(self, what: str) -> Iterator[None]:
+        """Log a failure of ours, which must not end the turn."""
+        try:
+            yield
         except Exception:
-            log.exception("agent %s: the turn's answer is not recorded", self._name())
+            log.exception("agent %s: %s", self._name(), what)
 
     # ------------------------------------------------------------ views
 
     async def view(self, request: HostRequest) -> Sequence[Message]:
         """Return the messages to send; never block the event loop."""
         self.passed += 1
+        found: Conversation | None = None
         try:
-            request = replace(request, messages=without_window(self._agent(), request.messages))
-            if self._compresses(request) and not self._engines.is_unsure(request.model):
-                view: Sequence[Message] = (await self._compress(request)).messages
+            # In a thread: a store may have to be opened, a vocabulary to be read.
+            found, request = await asyncio.to_thread(self._carried, request)
+            if found is not None and self._automatic and not self._engines.is_unsure(request.model):
+                view = await self._compress(found, request)
             else:
-                view = await asyncio.to_thread(self._projected, request)
+                view = await asyncio.to_thread(self._projected, found, request)
         except Exception as error:
-            view = await asyncio.to_thread(self._best, request, error)
-        foreign = self.whose.for_reading.journal.of_another_model()
-        if foreign:
-            view = [unbound(message) if id(message) in foreign else message for message in view]
+            view = await asyncio.to_thread(self._best, found, request, error)
+        return self._adapted(request, view)
+
+    def _carried(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
+        """Return the conversation that a request carries, and the request completed.
+
+        None for a request of the agent that is no part of the conversation.
+        """
+        request = replace(request, messages=without_window(self._agent(), request.messages))
+        if not carries_conversation(self._agent(), request.messages):
+            log.debug(
+                "agent %s: a request of %d messages to %s is no part of the conversation: not "
+                "recorded",
+                *(self._name(), len(request.messages), request.model),
+            )
+            return None, request
+        found = self.known.carrying(request)
+        if self._engines.config.keep_tool_steps:
+            with self._harmless("sent without the steps of earlier turns"):
+                own, turn = self._engines.of(None), self.known.turn
+                bound = 0 if turn is None else turn.bound
+                done = found.journal.complete(request.messages, own, turn=turn, bound=bound)
+                request = replace(
+                    request, messages=done.messages, back=done.back, foreign=done.foreign
+                )
+        return found, request
+
+    def _adapted(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
+        """Return the view without what the request's model is known to refuse."""
+        foreign = {id(message) for message in request.foreign}
+        view = [unbound(message) if id(message) in foreign else message for message in view]
         if self._invalid_thinking:
             view = [
                 without_thinking(m) if signatures(m) & self._invalid_thinking else m for m in view
             ]
         return alternating(view) if ROLES in self.refused(request) else view
 
-    def _compresses(self, request: HostRequest) -> bool:
-        """Return whether the request may move its session on: it carries the conversation."""
-        if not self._automatic:
-            return False
-        if carries_conversation(self._agent(), request.messages):
-            return True
-        said = (
-            "agent %s: a request of %d messages to %s is no part of the conversation: not recorded"
-        )
-        log.debug(said, self._name(), len(request.messages), request.model)
-        return False
-
-    async def _compress(self, request: HostRequest) -> CompressResult:
+    async def _compress(self, found: Conversation, request: HostRequest) -> Sequence[Message]:
         async with self._notices.during(request):
-            # In a thread: a store may have to be opened, a vocabulary to be read.
-            found, request, engine, beside, overhead = await asyncio.to_thread(
-                self._prepared, request
-            )
             keep = Choices(keep=found.choices.keep)
             options = {**found.options, **keep.options(request.messages)}
+            overhead = await asyncio.to_thread(self._engines.overhead, request)
+            engine = self._engines.of(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         found.choices = replace(found.choices, keep=found.choices.keep[len(keep.keep) :])
-        self._remember(found, request, result, beside)
-        return result
-
-    def _prepared(
-        self, request: HostRequest
-    ) -> tuple[Conversation, HostRequest, ContextCompressor, int, int]:
-        """Return conversation, completed request, engine, tokens beside it, and overhead."""
-        self._engines.open()
-        found, request = self._completed(request)
-        measured, overhead = self._engines.measured(request), self._engines.overhead(request)
-        return found, request, self._engines.of(request.model), measured, overhead
+        self._remember(found, request, result, self._engines.measured(request))
+        return result.messages
 
     async def compress_now(
         self, done: Completed, found: Conversation, choices: Choices
@@ -184,29 +180,27 @@ class Sender:
         Raises:
             CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
         """
-        now = HostRequest(done.messages)
+        now = HostRequest(done.messages, back=done.back)
         async with self._notices.during(now):
             engine = await asyncio.to_thread(self._engines.focused, choices.focus)
             options = {**found.options, **choices.options(now.messages), "force": True}
             result = await engine.compress(now.messages, **options)
         found.choices, found.shown = Choices(), None
-        self._remember(found, now, result, found.overhead_tokens, done.back)
+        self._remember(found, now, result, found.overhead_tokens, is_sent=False)
         return result
 
     def idle(self) -> int:
-        """Begin the next summaries of all conversations that rest; return how many were begun.
+        """Begin the next summaries of resting conversations; return how many.
 
         Raises:
             CompressorError: as `ContextCompressor.idle` does.
         """
-        return sum(map(self._idle, self.whose.newest()))
-
-    def _idle(self, found: Conversation) -> bool:
-        messages = found.journal.transcript or found.transcript
-        if not messages:
-            return False
-        engine, overhead = self._engines.of(found.model), found.tool_tokens
-        return engine.idle(messages, **found.options, overhead_tokens=overhead)
+        begun = 0
+        for found in self.known.newest():
+            if messages := found.journal.transcript or found.transcript:
+                engine, overhead = self._engines.of(found.model), found.tool_tokens
+                begun += engine.idle(messages, **found.options, overhead_tokens=overhead)
+        return begun
 
     def _remember(
         self,
@@ -214,10 +208,11 @@ class Sender:
         request: HostRequest,
         result: CompressResult,
         beside: int,
-        back: Sequence[Message] | None = None,
+        is_sent: bool = True,
     ) -> None:
         """Remember a result; offer recall, bill and report the compression."""
-        found.remember(result, self._engines.of(request.model), beside, request.model, back)
+        engine = self._engines.of(request.model)
+        found.remember(result, engine, beside, request.model, request.back, is_sent=is_sent)
         if self._engines.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)
@@ -228,54 +223,38 @@ class Sender:
             status = found.status(self._engines.of(found.model))
             found.notice = self._notices.compressed(status)
 
-    def _completed(self, request: HostRequest) -> tuple[Conversation, HostRequest]:
-        """Return a request's conversation, and the request with what the host dropped."""
-        found = self.whose.carrying(request)
-        if not self._engines.config.keep_tool_steps:
-            return found, request
-        turn = self.whose.turn
-        bound = 0 if turn is None else turn.bound
-        try:
-            messages = found.journal.complete(
-                request.messages, self._engines.of(None), turn=turn, bound=bound
-            )
-        except Exception:
-            log.exception("agent %s: sent without the steps of earlier turns", self._name())
-            return found, request
-        return found, replace(request, messages=messages)
-
-    def _projected(self, request: HostRequest) -> Sequence[Message]:
+    def _projected(self, found: Conversation | None, request: HostRequest) -> Sequence[Message]:
         """Return the ledger's view, smaller only if the model would refuse it."""
-        self._engines.open()
-        return self._fitted(request, target_tokens=self._engines.room(request))
+        return self._fitted(found, request, target_tokens=self._engines.room(request))
 
-    def _best(self, request: HostRequest, error: Exception) -> Sequence[Message]:
-        """Return the best view after a failure of ours; log the cause once.
+    def _best(
+        self, found: Conversation | None, request: HostRequest, error: Exception
+    ) -> Sequence[Message]:
+        """Return the best view after a failure; log the cause once.
 
         The failure must not end the turn.
         """
         cause = f"{type(error).__name__}: {error}"
         # The same again, with other numbers, is not news.
         if self._is_new(re.sub(r"\d+", "#", cause)):
-            said = "the store's failure, as logged" if self._is_logged(error) else cause
+            is_logged = found is not None and found.journal.failure == str(error)
+            said = "the store's failure, as logged" if is_logged else cause
             log.warning("agent %s: sent as well as it fits: %s", self._name(), said)
-        self._notices(Event("failed", self.whose.for_reading.session_id, {"reason": cause}))
-        try:
+        self._notices(Event("failed", self.known.for_reading.session_id, {"reason": cause}))
+        with self._harmless("sent as it is"):
             overhead = self._engines.overhead(request)
-            return self._fitted(request, logged=error, overhead_tokens=overhead)
-        except Exception:
-            log.exception("agent %s: sent as it is", self._name())
-            return request.messages
+            return self._fitted(found, request, logged=error, overhead_tokens=overhead)
+        return request.messages
 
-    def _fitted(self, request: HostRequest, **options: Any) -> Sequence[Message]:
+    def _fitted(
+        self, found: Conversation | None, request: HostRequest, **options: Any
+    ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
-        engine = self._engines.of(request.model)
-        if not carries_conversation(self._agent(), request.messages):
-            found = self.whose.for_reading
-            return engine.best(request.messages, **found.options, **options).messages
-        found, request = self._completed(request)
-        result = engine.best(request.messages, **found.options, **options)
-        found.remember(result, engine, self._engines.measured(request), request.model)
+        engine, of = self._engines.of(request.model), found or self.known.for_reading
+        result = engine.best(request.messages, **of.options, **options)
+        if found is not None:
+            beside = self._engines.measured(request)
+            found.remember(result, engine, beside, request.model, request.back)
         return result.messages
 
     def _is_new(self, failure: str) -> bool:
@@ -285,32 +264,23 @@ class Sender:
             self._failures.add(failure)
         return is_new
 
-    def _is_logged(self, error: Exception) -> bool:
-        """Return whether the running conversation's journal has logged this failure."""
-        found = self.whose.running
-        return found is not None and found.journal.failure == str(error)
-
     # ------------------------------------------------------------ answers and refusals
 
     def offering(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the request's parameters, with the recall tools after the first compression."""
-        try:
+        with self._harmless("sent without the recall tools"):
             return self._recall.offered(self._agent(), params)
-        except Exception:
-            log.exception("agent %s: sent without the recall tools", self._name())
-            return params
+        return params
 
-    async def called(self, request: HostRequest, made: Message | None) -> None:
+    async def called(self, request: HostRequest, made: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
-        found = self.whose.running
-        if made is None or found is None or not self._engines.config.keep_tool_steps:
+        found = self.known.running
+        if found is None or not self._engines.config.keep_tool_steps:
             return
-        try:
+        with self._harmless("the calls of an answer are not recorded"):
             if carries_conversation(self._agent(), request.messages):
                 engine = self._engines.of(request.model)
                 await asyncio.to_thread(found.journal.call, made, engine)
-        except Exception:
-            log.exception("agent %s: the calls of an answer are not recorded", self._name())
 
     def used(
         self,
@@ -323,24 +293,20 @@ class Sender:
 
         `before`: its earlier report for the same answer; a stream reports in parts.
         """
-        try:
-            window = None
-            if not before.input:
-                window = self._engines.used(request, sent, usage.input)
+        with self._harmless("nothing learned from the usage"):
+            is_new = not before.input
+            window = self._engines.used(request, sent, usage.input) if is_new else None
             self._bill(request, usage, before)
-        except Exception:
-            log.exception("agent %s: nothing learned from the usage", self._name())
-            return
-        if window is not None:
-            log.warning(
-                "agent %s: %s silently reads at most %d tokens of a request: its window is now "
-                "taken as that",
-                *(self._name(), request.model, window),
-            )
+            if window is not None:
+                log.warning(
+                    "agent %s: %s silently reads at most %d tokens of a request: its window is "
+                    "now taken as that",
+                    *(self._name(), request.model, window),
+                )
 
     def _bill(self, request: HostRequest, usage: RequestUsage, before: RequestUsage) -> None:
         """Add what the provider reports to the running conversation's bill."""
-        found, is_new = self.whose.running, not before.input
+        found, is_new = self.known.running, not before.input
         if found is None or usage == before:
             return
         hosts = self._as_the_host(request, found, usage) if is_new else RequestUsage()
@@ -351,19 +317,17 @@ class Sender:
 
     def took(self, request: HostRequest, sent: Sequence[Message]) -> None:
         """Learn that the provider took what was sent."""
-        try:
+        with self._harmless("nothing learned from an answer"):
             window = self._engines.passed(request, sent)
-        except Exception:
-            log.exception("agent %s: nothing learned from an answer", self._name())
-            return
-        if window is not None:
-            log.warning(
-                "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
-                *(self._name(), request.model, window),
-            )
+            if window is not None:
+                log.warning(
+                    "agent %s: the window of %s is now taken as %d tokens, by what it refused and "
+                    "took",
+                    *(self._name(), request.model, window),
+                )
 
     def gave_up(self, request: HostRequest) -> None:
-        """Forget what the refusals of a request taught: no view of it was taken."""
+        """Forget what a request's refusals taught: no view was taken."""
         self._engines.gave_up(request)
 
     def _as_the_host(
@@ -398,7 +362,7 @@ class Sender:
         return await self.view(request) if learned else None
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
-        """Learn from a refusal what the model takes; return whether it was learned."""
+        """Learn from a refusal what the model takes; return whether anything."""
         if is_bound_elsewhere(error):
             thinking = frozenset[str]().union(*map(signatures, sent)) - self._invalid_thinking
             self._invalid_thinking |= thinking

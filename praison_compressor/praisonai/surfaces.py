@@ -12,26 +12,25 @@ import sys
 import weakref
 from typing import Any
 
-from ..compressor.result import CompressResult
 from ..summaries.threads import begin, run
 from .agent_compressor import AgentCompressor
-from .agents import Agents, Argument
+from .agents import Agents, HostCall, attribute, replacing
 from .commands import answer
-from .whose import name, unnamed
+from .known_conversations import name, unnamed
 
 log = logging.getLogger(__name__)
 
 
 def _served(agent: Any, agents: Agents) -> AgentCompressor | None:
-    """Return the agent's compressor; None for other objects that take an agent's place."""
+    """Return the agent's compressor; None for objects in an agent's place."""
     return agents.of(agent) if hasattr(agent, "_context_param") else None
 
 
 # ------------------------------------------------------------ the terminal
 
 
-def _of_terminal(terminal: Any, agents: Agents) -> AgentCompressor | None:
-    return _served(getattr(terminal, "_agent", None), agents)
+def _of_terminal(call: HostCall) -> AgentCompressor | None:
+    return _served(getattr(call.owner, "_agent", None), call.agents)
 
 
 def _say(terminal: Any, words: str) -> None:
@@ -40,88 +39,70 @@ def _say(terminal: Any, words: str) -> None:
     terminal.messages.append(message(role="system", content=words))
 
 
-def maybe_auto_compact(original: Any, agents: Agents) -> Any:
-    """Leave a history of ours whole: its requests are compressed on the wire."""
-
-    @functools.wraps(original)
-    def _maybe_auto_compact(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if _of_terminal(self, agents) is None:
-            return original(self, *args, **kwargs)
-        return None
-
-    return _maybe_auto_compact
+@replacing
+def maybe_auto_compact(call: HostCall) -> Any:
+    """Leave our histories whole: their requests are compressed on the wire."""
+    return call.go_on() if _of_terminal(call) is None else None
 
 
-def compact_context(original: Any, agents: Agents) -> Any:
+@replacing
+def compact_context(call: HostCall) -> Any:
     """Answer the `/compact` of the terminal: its words are the focus."""
-    words, manual = Argument(original, "args"), Argument(original, "manual")
-
-    @functools.wraps(original)
-    def _compact_context(self: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor = _of_terminal(self, agents)
-        if compressor is None:
-            return original(self, *args, **kwargs)
-        if manual.of(args, kwargs) is False:
-            return False
-        before = compressor.last_result
-        _say(self, run(answer(compressor, "compact", str(words.of(args, kwargs) or "").strip())))
-        return compressor.last_result is not before
-
-    return _compact_context
+    compressor = _of_terminal(call)
+    if compressor is None:
+        return call.go_on()
+    if call.argument("manual") is False:
+        return False
+    before, words = compressor.last_result, str(call.argument("args") or "").strip()
+    _say(call.owner, run(answer(compressor, "compact", words)))
+    return compressor.last_result is not before
 
 
-def handle_command(original: Any, agents: Agents) -> Any:
+COMPACTED = "_praison_compressor_compacted"
+"""Where a terminal keeps the result of its newest command, if that was `/compact`."""
+
+
+@replacing
+def handle_command(call: HostCall) -> Any:
     """Answer `/status`, `/context`, and an `/undo` right after a `/compact`.
 
     Any other `/undo` is the terminal's, which takes back the last turn and its files. To `/status`
     the terminal adds its own lines.
     """
-    argument = Argument(original, "command")
-    compacted: weakref.WeakKeyDictionary[Any, CompressResult] = weakref.WeakKeyDictionary()
-
-    @functools.wraps(original)
-    def _handle_command(self: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor = _of_terminal(self, agents)
-        if compressor is None:
-            return original(self, *args, **kwargs)
-        name = str(argument.of(args, kwargs)).split(maxsplit=1)[0].lower().lstrip("/")
-        before = compressor.last_result
-        was_compacted = before is not None and compacted.pop(self, None) is before
-        if name in ("status", "context") or (name == "undo" and was_compacted):
-            _say(self, run(answer(compressor, name, "")))
-        if name == "context" or (name == "undo" and was_compacted):
-            return True
-        handled = original(self, *args, **kwargs)
-        after = compressor.last_result
-        if name == "compact" and after is not None and after is not before:
-            compacted[self] = after
-        return handled
-
-    return _handle_command
+    compressor = _of_terminal(call)
+    if compressor is None:
+        return call.go_on()
+    name = str(call.argument("command")).split(maxsplit=1)[0].lower().lstrip("/")
+    before, compacted = compressor.last_result, vars(call.owner).pop(COMPACTED, None)
+    is_ours = name == "context" or (name == "undo" and compacted is before is not None)
+    if is_ours or name == "status":
+        _say(call.owner, run(answer(compressor, name, "")))
+    if is_ours:
+        return True
+    handled = call.go_on()
+    if name == "compact" and compressor.last_result is not before:
+        vars(call.owner)[COMPACTED] = compressor.last_result
+    return handled
 
 
 # ------------------------------------------------------------ gateway and bots
 
 
-def idle_candidates(original: Any, agents: Agents) -> Any:
-    """Let our agents compress their idle conversations, in the place of the gateway's compaction.
+@replacing
+def idle_candidates(call: HostCall) -> Any:
+    """Let our agents compress idle conversations instead of the gateway.
 
     A session that is not connected has no agent: it is left out where any agent is ours.
     """
-
-    @functools.wraps(original)
-    def _idle_compaction_candidates(self: Any, *args: Any, **kwargs: Any) -> Any:
-        found = original(self, *args, **kwargs)
-        served = {name: _served(agent, agents) for name, agent in self._agents.items()}
-        ours = {name: compressor for name, compressor in served.items() if compressor is not None}
-        if not ours:
-            return found
-        for compressor in ours.values():  # off the gateway's event loop
-            begin(functools.partial(_rest, compressor))
-        others = {n for n, live in self._sessions.items() if live.agent_id not in ours}
-        return [each for each in found if each[0] in others]
-
-    return _idle_compaction_candidates
+    found, gateway = call.go_on(), call.owner
+    served = {name: _served(agent, call.agents) for name, agent in gateway._agents.items()}
+    ours = {name: compressor for name, compressor in served.items() if compressor is not None}
+    if not ours:
+        return found
+    for compressor in ours.values():  # off the gateway's event loop
+        begin(functools.partial(_rest, compressor))
+    others = {n for n, live in gateway._sessions.items() if live.agent_id not in ours}
+    return [each for each in found if each[0] in others]
 
 
 def _rest(compressor: AgentCompressor) -> None:
@@ -131,35 +112,30 @@ def _rest(compressor: AgentCompressor) -> None:
         log.exception("idle conversations are not compressed")
 
 
-def bot_chat(original: Any, agents: Agents) -> Any:
-    """Replace a bot's `chat`: the conversation that the bot names ends with the turn."""
-
-    @functools.wraps(original)
-    async def chat(self: Any, *args: Any, **kwargs: Any) -> Any:
-        with unnamed():
-            return await original(self, *args, **kwargs)
-
-    return chat
+@replacing
+async def bot_chat(call: HostCall) -> Any:
+    """Replace a bot's `chat`: the named conversation ends with the turn."""
+    with unnamed():
+        return await call.go_on()
 
 
 ANSWERING = "_praison_compressor_agent"
 """Where a bot's session manager keeps the agent of its newest turn, as a weak reference."""
 
 
-def bot_session_start(original: Any, agents: Agents) -> Any:
-    """Replace the start of a bot's turn: the bot's key names the conversation.
+@replacing
+def bot_session_start(call: HostCall) -> Any:
+    """Replace the start of a bot's turn: name the conversation.
 
     Only there the bot knows person, chat and thread.
     """
-
-    @functools.wraps(original)
-    def _maybe_fire_session_start(self: Any, agent: Any, user_id: str, **route: str) -> Any:
-        bound = getattr(self, "_max_history", 0)
-        name(agent, self._session_key(user_id, **route), bound if isinstance(bound, int) else 0)
-        vars(self)[ANSWERING] = weakref.ref(agent)
-        return original(self, agent, user_id, **route)
-
-    return _maybe_fire_session_start
+    bot, agent = call.owner, call.argument("agent")
+    route = {k: v for k, v in call.kwargs.items() if k not in ("agent", "user_id")}
+    bound = getattr(bot, "_max_history", 0)
+    key = bot._session_key(call.argument("user_id"), **route)
+    name(agent, key, bound if isinstance(bound, int) else 0)
+    vars(bot)[ANSWERING] = weakref.ref(agent)
+    return call.go_on()
 
 
 def compaction_enabled(original: object, agents: Agents) -> property:
@@ -167,8 +143,7 @@ def compaction_enabled(original: object, agents: Agents) -> property:
     name = "_compaction_enabled"
 
     def get(self: Any) -> Any:
-        answered = vars(self).get(ANSWERING)
-        agent = None if answered is None else answered()
+        agent = vars(self).get(ANSWERING, lambda: None)()
         return vars(self).get(name, False) and _served(agent, agents) is None
 
-    return property(get, lambda self, value: vars(self).__setitem__(name, value))
+    return attribute(name, get)

@@ -1,25 +1,25 @@
-"""Send each request with its view; read the usage; send again as a refusal demands.
+"""Send each request as its view, again after a refusal; read usage and calls of the answer.
 
-A stream of chat completions is asked for its usage (`requests`); others report it unasked.
+A stream of chat completions is asked for its usage (`requests`); others report it unasked. Calls
+are read because a turn may be stopped while a tool runs: no later request of that turn has them.
 """
 
 from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 from ..compressor.bills import RequestUsage, field_of, usage_in
-from ..errors import NothingShorter
-from ..messages import Message
+from ..errors import InvalidMessages, NothingShorter
+from ..messages import Message, responses, to_plain
 from ..summaries.threads import run
 from ..tokens.refusals import overflow_of
-from .agents import Agents, Argument
-from .answers import CallPieces, calls_in
+from .agents import Agents, HostCall, Replacement, replacing
 from .conversations import current
-from .requests import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Shape
+from .requests import CHAT, LITELLM_CHAT, RESPONSES, Shape
 from .sending import Sender
 
 ATTEMPTS = 8
@@ -27,177 +27,217 @@ ATTEMPTS = 8
 by which the window is halved where it says no numbers."""
 
 
-def is_in_vain(error: Exception, attempt: int, view: object, other: object) -> bool:
-    """Return whether to raise a refusal instead of sending the other view.
+class Exchange:
+    """One request of the host: its views, and what its answer says."""
 
-    Raises:
-        NothingShorter: it was refused for its size, in vain.
-    """
-    refused = overflow_of(error)
-    ends = attempt == ATTEMPTS or (refused is not None and other == view)
-    if ends and refused is not None and refused.certain:
-        raise NothingShorter from error
-    return ends
+    def __init__(self, sender: Sender, shape: Shape, params: Mapping[str, Any]) -> None:
+        self._sender, self._shape = sender, shape
+        self._params = sender.offering(params)
+        self._request = shape.read(self._params)
+        self._view: Sequence[Message] = ()
+        self._attempts = 0
+        self._asks_usage = False
+        self._usage = RequestUsage()
+        self._calls = CallPieces()
 
+    async def begin(self) -> dict[str, Any]:
+        """Return the parameters to send; an unreadable request stays as it is."""
+        if self._request is None:
+            return dict(self._params)
+        view = await self._sender.view(self._request)
+        # The first compression gives the agent its recall tools.
+        self._params = self._sender.offering(self._params)
+        return self._written(view)
 
-@contextmanager
-def giving_up(sender: Sender, request: HostRequest) -> Iterator[None]:
-    """Forget what refusals taught if the request fails here."""
-    try:
-        yield
-    except BaseException:
-        sender.gave_up(request)
-        raise
+    async def again(self, error: BaseException) -> dict[str, Any]:
+        """Return the parameters to send after a refusal.
+
+        Raises:
+            Exception: the refusal, if no other view helps.
+            NothingShorter: it was refused for its size, in vain.
+        """
+        if isinstance(error, _TooLong):
+            error = error.refusal
+        if self._request is None or not isinstance(error, Exception):
+            raise error from error.__cause__
+        other = await self._sender.other_view(self._request, self._view, error)
+        refused = overflow_of(error)
+        is_same = refused is not None and other == self._view
+        if other is not None and not is_same and self._attempts < ATTEMPTS:
+            return self._written(other)
+        self._sender.gave_up(self._request)
+        if other is not None and refused is not None and refused.certain:
+            raise NothingShorter from error
+        raise error from error.__cause__
+
+    def _written(self, view: Sequence[Message]) -> dict[str, Any]:
+        assert self._request is not None
+        refused = self._sender.refused(self._request)
+        sent = self._shape.write(self._params, view, refused, self._sender.cache_ttl)
+        self._asks_usage = sent.get("extra_body") != self._params.get("extra_body")
+        self._view, self._attempts = view, self._attempts + 1
+        return sent
+
+    async def answered(self, answer: Any, pieces: type[_Pieces | _AsyncPieces]) -> Any:
+        """Learn from an answer; return it, a stream with its pieces read."""
+        if self._request is None:
+            return answer
+        self._sender.took(self._request, self._view)
+        self._learn(answer)
+        made = calls_in(answer)
+        if made is not None:
+            await self._sender.called(self._request, made)
+        # A response that is whole can be iterated too, by its fields.
+        elif hasattr(answer, pieces.NEXT):
+            return pieces(answer, self)
+        return answer
+
+    def passes(self, piece: Any) -> bool:
+        """Read a piece of a stream; return whether to pass it on.
+
+        A piece with nothing but the usage that we asked for is kept back: some of the host's
+        readers take the first choice of every piece.
+        """
+        self._learn(piece)
+        self._calls.take(piece)
+        return not (self._asks_usage and field_of(piece, "choices") == [])
+
+    async def ended(self, stream: Any) -> None:
+        """Learn from a stream's end."""
+        # litellm keeps what comes after the last words to itself.
+        for chunk in getattr(stream, "chunks", None) or ():
+            self._learn(chunk)
+        if self._request is not None and self._calls.message is not None:
+            await self._sender.called(self._request, self._calls.message)
+
+    def _learn(self, said: Any) -> None:
+        reported, before = usage_in(said), self._usage
+        if reported is not None and self._request is not None:
+            self._usage = before.merged(reported)
+            self._sender.used(self._request, self._view, self._usage, before)
 
 
 def send(sender: Sender, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]) -> Any:
-    """Send a request as its view; send another view after a refusal that says how."""
-    params = sender.offering(params)
-    request = shape.read(params)
-    if request is None:
-        return go(dict(params))
-    view = run(sender.view(request))
-    params = sender.offering(params)
-    for attempt in range(1, ATTEMPTS + 1):
+    """Send a request as its view; send another after a refusal."""
+    exchange = Exchange(sender, shape, params)
+    sent = run(exchange.begin())
+    while True:
         try:
-            sent = shape.write(params, view, sender.refused(request), sender.cache_ttl)
             answer = go(sent)
             break
-        except Exception as error:
-            other = run(sender.other_view(request, view, error))
-            with giving_up(sender, request):
-                if other is None or is_in_vain(error, attempt, view, other):
-                    raise
-            view = other
-    sender.took(request, view)
-    return _heard(answer, _Hearing(sender, request, view, sent, params))
+        except (Exception, _TooLong) as error:
+            sent = run(exchange.again(error))
+    return run(exchange.answered(answer, _Pieces))
 
 
 async def asend(
     sender: Sender, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]
 ) -> Any:
     """Send as `send` does, without blocking the event loop."""
-    params = sender.offering(params)
-    request = shape.read(params)
-    if request is None:
-        return await go(dict(params))
-    view = await sender.view(request)
-    params = sender.offering(params)
-    for attempt in range(1, ATTEMPTS + 1):
+    exchange = Exchange(sender, shape, params)
+    sent = await exchange.begin()
+    while True:
         try:
-            sent = shape.write(params, view, sender.refused(request), sender.cache_ttl)
             answer = await go(sent)
             break
-        except Exception as error:
-            other = await sender.other_view(request, view, error)
-            with giving_up(sender, request):
-                if other is None or is_in_vain(error, attempt, view, other):
-                    raise
-            view = other
-    sender.took(request, view)
-    return await _aheard(answer, _Hearing(sender, request, view, sent, params))
+        except (Exception, _TooLong) as error:
+            sent = await exchange.again(error)
+    return await exchange.answered(answer, _AsyncPieces)
 
 
-# ------------------------------------------------------------ what an answer says
+class _Stream:
+    """A stream of the host whose pieces are read on their way."""
 
-
-class _Hearing:
-    """One request that was sent, and what its answer says: the usage and the calls."""
-
-    def __init__(
-        self,
-        sender: Sender,
-        request: HostRequest,
-        view: Sequence[Message],
-        sent: Mapping[str, Any],
-        params: Mapping[str, Any],
-    ) -> None:
-        self._sender, self._request, self._view = sender, request, view
-        self._hides_usage = sent.get("extra_body") != params.get("extra_body")
-        self._usage = RequestUsage()
-        self._pieces = CallPieces()
-
-    def whole(self, answer: Any) -> Message | None:
-        """Learn the usage of an answer; return its message if it makes calls."""
-        self._learn(answer)
-        return calls_in(answer)
-
-    def passes(self, piece: Any) -> bool:
-        """Read a piece of a stream; return whether the reader is to have it.
-
-        A piece with nothing but the usage that we asked for is kept back: some of the host's
-        readers take the first choice of every piece.
-        """
-        self._learn(piece)
-        self._pieces.take(piece)
-        return not (self._hides_usage and field_of(piece, "choices") == [])
-
-    def ended(self, stream: Any) -> Message | None:
-        """Learn from a stream's end; return its message if it makes calls."""
-        # litellm keeps what comes after the last words to itself.
-        for chunk in getattr(stream, "chunks", None) or ():
-            self._learn(chunk)
-        return self._pieces.message
-
-    def called(self, made: Message | None) -> Coroutine[Any, Any, None]:
-        """Report the calls to the agent's conversation."""
-        return self._sender.called(self._request, made)
-
-    def _learn(self, said: Any) -> None:
-        reported, before = usage_in(said), self._usage
-        if reported is not None:
-            self._usage = before.merged(reported)
-            self._sender.used(self._request, self._view, self._usage, before)
-
-
-def _heard(answer: Any, hearing: _Hearing) -> Any:
-    """Read an answer now, a stream piece by piece; return it."""
-    made = hearing.whole(answer)
-    # A response that is whole can be iterated too, by its fields.
-    if made is None and hasattr(answer, "__next__"):
-        return _Pieces(answer, hearing)
-    if made is not None:
-        run(hearing.called(made))
-    return answer
-
-
-async def _aheard(answer: Any, hearing: _Hearing) -> Any:
-    """Do the same on an event loop."""
-    made = hearing.whole(answer)
-    if made is None and hasattr(answer, "__anext__"):
-        return _AsyncPieces(answer, hearing)
-    if made is not None:
-        await hearing.called(made)
-    return answer
-
-
-class _Watch:
-    """A stream that is itself in everything but what is read of its pieces."""
-
-    def __init__(self, stream: Any, hearing: _Hearing) -> None:
+    def __init__(self, stream: Any, exchange: Exchange) -> None:
         self._stream = stream
-        self._hearing = hearing
+        self._exchange = exchange
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
 
-class _Pieces(_Watch):
+class _Pieces(_Stream):
+    NEXT = "__next__"
+
     def __iter__(self) -> Iterator[Any]:
-        yield from filter(self._hearing.passes, self._stream)
-        made = self._hearing.ended(self._stream)
-        if made is not None:
-            run(self._hearing.called(made))
+        yield from filter(self._exchange.passes, self._stream)
+        run(self._exchange.ended(self._stream))
 
 
-class _AsyncPieces(_Watch):
+class _AsyncPieces(_Stream):
+    NEXT = "__anext__"
+
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for piece in self._stream:
-            if self._hearing.passes(piece):
+            if self._exchange.passes(piece):
                 yield piece
-        made = self._hearing.ended(self._stream)
-        if made is not None:
-            await self._hearing.called(made)
+        await self._exchange.ended(self._stream)
+
+
+# ------------------------------------------------------------ the calls of an answer
+
+
+def calls_in(answer: Any) -> Message | None:
+    """Return the assistant's message of a whole answer, if it makes calls."""
+    if isinstance(answer, tuple):  # the host's text, calls, response
+        answer = answer[-1] if answer else None
+    output = field_of(answer, "output")
+    if isinstance(output, list):
+        return _of_items(output)
+    choices = field_of(answer, "choices")
+    if not isinstance(choices, list) or not choices:
+        return None
+    message = field_of(choices[0], "message")
+    return _message(field_of(message, "content"), field_of(message, "tool_calls") or ())
+
+
+class CallPieces:
+    """Collects the calls of an answer from the pieces of its stream."""
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._calls: dict[int, Message] = {}
+        self._items: Message | None = None
+
+    def take(self, piece: Any) -> None:
+        """Read one piece of a stream of chat completions or of responses."""
+        if field_of(piece, "type") == "response.completed":
+            self._items = calls_in(field_of(piece, "response"))
+        choices = field_of(piece, "choices")
+        delta = field_of(choices[0], "delta") if isinstance(choices, list) and choices else None
+        if isinstance(text := field_of(delta, "content"), str):
+            self._text.append(text)
+        for part in field_of(delta, "tool_calls") or ():
+            self._add(part)
+
+    @property
+    def message(self) -> Message | None:
+        """Return the assistant's message so far, if it makes calls."""
+        return self._items or _message("".join(self._text), list(self._calls.values()))
+
+    def _add(self, part: Any) -> None:
+        index, function = field_of(part, "index"), field_of(part, "function")
+        empty = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+        call = self._calls.setdefault(index if isinstance(index, int) else 0, empty)
+        call["id"] = field_of(part, "id") or call["id"]
+        call["function"]["name"] += field_of(function, "name") or ""
+        call["function"]["arguments"] += field_of(function, "arguments") or ""
+
+
+def _of_items(output: Sequence[Any]) -> Message | None:
+    try:
+        found = [m for m in responses.to_messages(None, output) if m.get("tool_calls")]
+    except InvalidMessages:
+        return None  # an item that is newer than this package
+    return found[-1] if found else None
+
+
+def _message(content: Any, calls: Iterable[Any]) -> Message | None:
+    made = [to_plain(call) for call in calls if field_of(call, "function") is not None]
+    if not made:
+        return None
+    kept = [{key: call.get(key) for key in ("id", "type", "function")} for call in made]
+    return {"role": "assistant", "content": content or None, "tool_calls": kept}
 
 
 # ------------------------------------------------------------ replaced in the host
@@ -207,25 +247,24 @@ Transmit = Callable[[Sender, Shape, Mapping[str, Any], Callable[..., Any]], Any]
 """`send` or `asend`."""
 
 
-def _call_with_retry(transmit: Transmit, original: Any, agents: Agents) -> Any:
+def _call_with_retry(transmit: Transmit) -> Replacement:
     """Replace the host's call of litellm, in turns of ours."""
 
-    @functools.wraps(original)
-    def call_with_retry(self: Any, *args: Any, **params: Any) -> Any:
-        sender = current()
+    @replacing
+    def call_with_retry(call: HostCall) -> Any:
+        sender, params = current(), call.kwargs
         if sender is None:
-            return original(self, *args, **params)
+            return call.go_on()
+        ask, *rest = call.args
+        own = call._replace(args=(_raising(ask), *rest))
         shape = RESPONSES if "input" in params else LITELLM_CHAT
-        ask, *rest = args
-        asks = _asking if transmit is send else _aasking
-        go = asks(lambda sent: original(self, _raising(ask), *rest, **sent))
-        return transmit(sender, shape, params, go)
+        return transmit(sender, shape, params, lambda sent: own._replace(kwargs=sent).go_on())
 
     return call_with_retry
 
 
 class _TooLong(BaseException):
-    """Passes a refusal by the host's retries, which wait a minute for every limit."""
+    """Carries a refusal past the host's retries, which wait a minute."""
 
     def __init__(self, refusal: Exception) -> None:
         super().__init__(refusal)
@@ -233,7 +272,7 @@ class _TooLong(BaseException):
 
 
 class Unprocessable(Exception):
-    """A refusal that litellm swallowed: with `drop_params` it returns None for status 422."""
+    """A refusal that litellm swallowed: it returned None for status 422."""
 
     status_code = 422
 
@@ -248,77 +287,50 @@ def _raising(ask: Any) -> Any:
     """Return litellm's function, which raises `_TooLong` where only a smaller request passes."""
 
     def asked(*args: Any, **params: Any) -> Any:
-        try:
+        with _passing():
             answer = ask(*args, **params)
-        except Exception as error:
-            _escape(error)
-            raise
-        return awaited(answer) if inspect.isawaitable(answer) else _answered(answer)
+        return awaited(answer) if inspect.isawaitable(answer) else _given(answer)
 
     async def awaited(answer: Any) -> Any:
-        try:
-            return _answered(await answer)
-        except Exception as error:
-            _escape(error)
-            raise
+        with _passing():
+            return _given(await answer)
 
     return asked
 
 
-def _answered(answer: Any) -> Any:
+@contextmanager
+def _passing() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        if overflow_of(error) is not None:
+            raise _TooLong(error) from error
+        raise
+
+
+def _given(answer: Any) -> Any:
     if answer is None:
         raise _TooLong(Unprocessable())
     return answer
 
 
-def _escape(error: Exception) -> None:
-    if overflow_of(error) is not None:
-        raise _TooLong(error) from error
+def _stream_responses(transmit: Transmit) -> Replacement:
+    """Replace the host's call for a stream of responses."""
 
-
-def _asking(go: Callable[..., Any]) -> Callable[..., Any]:
-    def asking(sent: Mapping[str, Any]) -> Any:
-        try:
-            return go(sent)
-        except _TooLong as passed:
-            raise passed.refusal from passed.refusal.__cause__
-
-    return asking
-
-
-def _aasking(go: Callable[..., Any]) -> Callable[..., Any]:
-    async def asking(sent: Mapping[str, Any]) -> Any:
-        try:
-            return await go(sent)
-        except _TooLong as passed:
-            raise passed.refusal from passed.refusal.__cause__
-
-    return asking
-
-
-def _stream_responses(transmit: Transmit, original: Any, agents: Agents) -> Any:
-    """Replace the host's call for a stream of responses, in turns of ours."""
-    params = Argument(original, "params")
-
-    @functools.wraps(original)
-    def stream_responses(self: Any, *args: Any, **kwargs: Any) -> Any:
-        sender = current()
+    @replacing
+    def stream_responses(call: HostCall) -> Any:
+        sender, params = current(), call.argument("params")
         if sender is None:
-            return original(self, *args, **kwargs)
-
-        def go(sent: Mapping[str, Any]) -> Any:
-            given, named = params.put(sent, args, kwargs)
-            return original(self, *given, **named)
-
-        return transmit(sender, RESPONSES, params.of(args, kwargs), go)
+            return call.go_on()
+        return transmit(
+            sender, RESPONSES, params, lambda sent: call.with_argument("params", sent).go_on()
+        )
 
     return stream_responses
 
 
-call_with_retry = functools.partial(_call_with_retry, send)
-acall_with_retry = functools.partial(_call_with_retry, asend)
-stream_responses = functools.partial(_stream_responses, send)
-astream_responses = functools.partial(_stream_responses, asend)
+call_with_retry, acall_with_retry = map(_call_with_retry, (send, asend))
+stream_responses, astream_responses = map(_stream_responses, (send, asend))
 
 
 def _client(transmit: Transmit, original: property, agents: Agents) -> property:
@@ -346,7 +358,7 @@ _SENDS: Mapping[str, Any] = {
 
 
 class Through:
-    """A client, or a part of one, that is itself in everything but what it sends.
+    """A client, or a part of one, that sends views.
 
     The client is not changed: it may be shared with agents that did not ask, or be the caller's.
     """

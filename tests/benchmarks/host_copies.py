@@ -78,15 +78,15 @@ def host() -> Path:
 
 def copies() -> list[Copy]:
     """Return every copy; the first is the host as it is."""
-    from praison_compressor.praisonai import seams
+    from praison_compressor.praisonai import host_names
 
     found = [Copy("", "as it is", "")]
-    for place in seams.probe()[0]:
+    for place in host_names.probe()[0]:
         kind, before = place.row.kind, place.before
-        file = _file(place.holder if kind == seams.NEW else getattr(before, "fget", before))
+        file = _file(place.holder if kind == host_names.NEW else getattr(before, "fget", before))
         found += [Copy(place.row.name, done, file) for done in DONE[kind]]
-    for read in seams.READ:
-        owner = seams._resolved(read.owner)
+    for read in host_names.READ:
+        owner = host_names._resolved(read.owner)
         for name in read.names.split():
             kinds = [kind for kind in getattr(owner, "__mro__", ()) if name in vars(kind)]
             found.append(Copy(name, "renamed", _file((kinds or [owner])[0])))

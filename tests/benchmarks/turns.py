@@ -31,7 +31,7 @@ from praison_compressor.testing import Asked, Call, Reply
 from praison_compressor.tokens.models import cached_input_price, input_price
 from tests.benchmarks.common import faults, hush, options, recorded, show, words
 from tests.helpers import hosting
-from tests.praisonai.test_steps_over_turns import CALLS, TURNS, Surveyor, detail, measure
+from tests.praisonai.test_steps import CALLS, TURNS, Surveyor, detail, measure
 
 LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
 PRICED = ("gpt-4o", "claude-sonnet-4-5", "gemini-2.5-pro")

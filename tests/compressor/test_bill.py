@@ -81,6 +81,14 @@ def test_a_model_without_a_price_has_a_bill_in_tokens() -> None:
             },
             RequestUsage(79, 40, 20, 10, 2),
         ),
+        (
+            {"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 4},
+            RequestUsage(9, 4, 0, 0, 2),
+        ),
+        (
+            {"prompt_tokens": 9, "prompt_tokens_details": {"cache_write_tokens": 3}},
+            RequestUsage(9, 0, 3, 0, 0),
+        ),
         ({"usage": None}, None),
         ("no usage", None),
     ],

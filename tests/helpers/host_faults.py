@@ -82,10 +82,8 @@ FAULTS = (
         "gives a plugin no options from .praisonai/config.yaml",
         "1.7.4",
         (
-            "praisonai/test_plugin.py::test_options_from_the_hosts_file",
             "praisonai/test_plugin.py::test_who_says_otherwise_is_left_alone",
             "praisonai/test_plugin.py::test_what_is_misspelled_is_said[names and an option]",
-            "praisonai/test_plugin.py::test_what_is_misspelled_is_said[a value]",
             "praisonai/test_plugin.py::test_doctor_proves_that_a_plain_agent_is_compressed",
             "project/test_examples.py::test_the_yaml_example_needs_no_python",
         ),

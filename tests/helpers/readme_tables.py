@@ -20,7 +20,7 @@ from praison_compressor.cli import build
 from praison_compressor.cli.demo import picture
 from praison_compressor.cli.harbour import MODEL, turns
 from praison_compressor.cli.terminal import EXIT_CODES
-from praison_compressor.praisonai.seams import READ
+from praison_compressor.praisonai.host_names import READ
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import ctypes
 import json
 import logging
@@ -10,7 +9,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -19,14 +17,10 @@ from typing import Any
 import pytest
 
 from praison_compressor import (
-    CompressorConfig,
-    ContextCompressor,
     MemoryStore,
-    StoreUnavailable,
 )
 from praison_compressor.ledger import READ, SEARCH
-from praison_compressor.ledger.sql import SqlStore, database, open_store
-from praison_compressor.praisonai.ledgers import StandIn
+from praison_compressor.ledger.sql import database, open_store
 from praison_compressor.testing import Call, LocalProvider, Reply, Summarizer, Worker
 from tests.cli.test_commands import transcript
 from tests.helpers.command import runner
@@ -164,108 +158,6 @@ def test_an_agents_turns_go_on(
         assert times_told(caplog, "store") == times_told(caplog, place) == 1
         assert times_told(caplog, "stays in memory") == times_told(caplog, "check") == 1
         assert "hunter2" not in caplog.text
-
-
-@pytest.mark.parametrize("recall", [None, True])
-def test_a_store_that_can_be_opened_before_the_first_compression_takes_its_place(
-    host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture, recall: bool | None
-) -> None:
-    """A store that becomes usable before the first compression replaces memory without loss."""
-    path = Path(below_a_file(tmp_path))
-    made = agent(host, OPENAI, context(host, store_url=str(path), recall=recall), tools=[look_up])
-    ours = made.context_compressor
-    before = list(made.tools)
-    talked(host, made, range(2))
-    counter = ours.engine().tokens
-    assert (ours.status().store, ours.context_status) == ("memory", "full")
-    path.parent.unlink()
-    talked(host, made, range(2, TURNS))
-    assert ours.engine().tokens is counter
-    assert ours.status().store == ours.ledger.place == f"store sqlite:{path}"
-    assert [tool for tool in before if tool in made.tools] == before
-    assert "look after ledger L-003" in searched(host, made, "L-003")
-    with closing(open_store(path)) as store:
-        session = store.open("default", ours.session_id)
-        assert [each.id for each in store.sessions("default")] == [session.id]
-        assert store.verify() == []
-    assert len(session.entries) == len([r for r in host.requests if r.model == "aux"]) >= 1
-    assert times_told(caplog, "stays in memory for now") == 1
-    assert times_told(caplog, "from now on") == 1
-    assert ours.forget().erased.sessions == (session.id,)
-
-
-def test_a_store_that_can_be_opened_after_the_first_compression_is_left_alone(
-    host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    """After the first compression the ledger stays in memory: nothing is lost or paid twice."""
-    path = Path(below_a_file(tmp_path))
-    made = agent(host, OPENAI, context(host, store_url=str(path)), tools=[look_up])
-    ours = made.context_compressor
-    talked(host, made, range(TURNS))
-    assert ours.context_status == "summarized"
-    path.parent.unlink()
-    talked(host, made, range(TURNS, 2 * TURNS))
-    assert (ours.status().store, path.parent.exists()) == ("memory", False)
-    entries = ours.ledger.open("default", ours.session_id).entries
-    assert len({entry.segment.run for entry in entries}) == len(entries)
-    assert len(entries) == len([r for r in host.requests if r.model == "aux"]) >= 2
-    assert "look after ledger L-003" in searched(host, made, "L-003")
-    assert times_told(caplog, "stays in memory for now") == 1
-    assert times_told(caplog, "from now on") == 0
-
-
-def test_a_summary_that_is_being_written_is_not_left_behind(
-    host: LocalProvider, tmp_path: Path
-) -> None:
-    """A summary written in the background keeps the ledger where it began."""
-    path = Path(below_a_file(tmp_path))
-    begun, may_end = threading.Event(), threading.Event()
-    write = Summarizer(r"L-\d+")
-
-    async def slow(asked: Any) -> Any:
-        begun.set()
-        assert await asyncio.to_thread(may_end.wait, 60)
-        return write(asked)
-
-    host.route("aux", slow)
-    options = {"store_url": str(path), "background": True, "trigger_ratio": 0.5}
-    made = agent(host, OPENAI, context(host, **options))
-    ours = made.context_compressor
-    turns = iter(range(2 * TURNS))
-    for n in turns:
-        made.chat(turn(n))
-        if ours.engine().background.busy(("default", ours.session_id)):
-            break
-    assert begun.wait(60)
-    path.parent.unlink()
-    made.chat(turn(next(turns)))
-    may_end.set()
-    assert ours.engine().background.wait(60)
-    made.chat(turn(next(turns)))
-    assert ours.engine().background.wait(60)  # nothing is at work when the process ends
-    assert (ours.status().store, ours.context_status) == ("memory", "summarized")
-    asked = [record for record in host.requests if record.model == "aux"]
-    assert len(ours.ledger.open("default", ours.session_id).entries) == len(asked) >= 1
-
-
-def test_memory_that_gave_way_takes_no_summary(tmp_path: Path) -> None:
-    """A request that still uses the replaced memory fails before its summary is paid."""
-    asked = []
-
-    async def model(messages: Any) -> str:
-        asked.append(messages)
-        return "## Done\nThe books were read."
-
-    memory = StandIn(open_store(tmp_path / "told.db"))
-    config = CompressorConfig(model="gpt-4o", context_window=5_000, protect_last_n_tokens=800)
-    ours = ContextCompressor(config, summarizer=model, store=memory)
-    store = memory.relieved()
-    assert isinstance(store, SqlStore)
-    assert memory.relieved() is None
-    with pytest.raises(StoreUnavailable, match="no longer in memory"):
-        ours.compress_sync(transcript(), force=True)
-    assert asked == []
-    store.close()
 
 
 def test_a_store_that_can_never_be_opened_costs_no_compression(

@@ -262,23 +262,3 @@ def test_nobody_resumes_another_persons_session(host: LocalProvider) -> None:
     say("ben", "hi")
     assert "Session bot_telegram_ann" in say("ann", "/resume bot_telegram_ann")
     assert say("ben", "/resume bot_telegram_ann").startswith("no session bot_telegram_ann")
-
-
-def test_what_was_reset_is_not_found_again(host: LocalProvider) -> None:
-    """After the bot's `/new` the same person begins with an empty archive."""
-    host.answer_with(searching)
-    made = agent(host, OPENAI, context(host), tools=[look_up])
-    manager = BotSessionManager(platform="telegram")
-
-    def say(words: str) -> None:
-        asyncio.run(manager.chat(made, "ann", words))
-
-    say("Good morning.")
-    say(HINT)
-    for n in range(14):
-        say(turn(n))
-    manager.reset("ann")
-    for n in range(40, 54):
-        say(turn(n))
-    say(ASKED)
-    assert "Nothing archived of this conversation matches" in answers_of_search(host)[0]

@@ -13,11 +13,9 @@ from praisonaiagents import Agent, ExecutionConfig
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from praison_compressor import install, uninstall
-from praison_compressor.praisonai import HostMoved, installed, seams
-from praison_compressor.praisonai.seams import REPLACED, Read
+from praison_compressor.praisonai import HostMoved, installed
+from praison_compressor.praisonai.host_names import NEW, READ, REPLACED, SURFACES, Read, probe
 from praison_compressor.testing import LocalProvider, Worker
-from tests.benchmarks import host_copies
-from tests.helpers.host_faults import is_old
 from tests.helpers.hosting import (
     EVERY_PATH,
     MODES,
@@ -33,9 +31,9 @@ from tests.helpers.provider import strict_provider
 
 ROOT = Path(__file__).parents[2]
 uninstall()  # another module of tests may have made a `CompressorContext`
-PLACES, COPIES = seams.probe()[0], host_copies.copies()  # of the host without us
-ESSENTIAL = [place for place in PLACES if not place.row.without and place.row.kind != seams.NEW]
-LEFT_OUT = [place for place in PLACES if place.row.without and place.row.kind != seams.NEW]
+PLACES = probe()[0]  # of the host without us
+ESSENTIAL = [place for place in PLACES if not place.row.without and place.row.kind != NEW]
+LEFT_OUT = [place for place in PLACES if place.row.without and place.row.kind != NEW]
 
 
 def everything() -> dict[str, Any]:
@@ -63,15 +61,15 @@ def test_the_page_lists_what_is_replaced() -> None:
         r"^\| `(\w+\.\w+)`( \(added\))? \| [^|]+ \| ([^|]+) \| [^|]+ \|$", page, re.M
     )
     rows = [
-        (f"{row.owner.partition(':')[2]}.{row.name}", " (added)" * (row.kind == seams.NEW), left)
-        for row in (*REPLACED, *seams.SURFACES)
+        (f"{row.owner.partition(':')[2]}.{row.name}", " (added)" * (row.kind == NEW), left)
+        for row in (*REPLACED, *SURFACES)
         for left in [f"left out: {row.without}" if row.without else "`HostMoved`"]
     ]
     assert shown == rows
 
 
 @pytest.mark.parametrize("place", ESSENTIAL, ids=name_of)
-def test_a_moved_seam_is_named(clean: None, monkeypatch: pytest.MonkeyPatch, place: Any) -> None:
+def test_a_moved_name_is_refused(clean: None, monkeypatch: pytest.MonkeyPatch, place: Any) -> None:
     """A host without one of the places we build on is refused by its name, and left as it was."""
     monkeypatch.delattr(place.holder, place.row.name)
     before = everything()
@@ -107,15 +105,12 @@ def test_what_we_can_do_without_is_left_out_and_said(
 @pytest.mark.parametrize(
     ("part", "outcome"), [("", pytest.raises(HostMoved, match=r"_no_such_name\b")), ("X", None)]
 )
-def test_a_moved_name_that_is_only_read_is_named(
-    clean: None, monkeypatch: pytest.MonkeyPatch, part: str, outcome: Any
-) -> None:
+def test_a_moved_name_that_is_only_read_is_named(part: str, outcome: Any) -> None:
     """Requests would pass us by: such a host is refused by the name too, unless a part is all that
     leans on it."""
     more = Read("agent.agent:Agent", "_no_such_name", part)
-    monkeypatch.setattr(seams, "READ", (*seams.READ, more))
     with outcome or contextlib.nullcontext():
-        assert list(install().lacking) == [part]
+        assert list(probe(reads=(*READ, more))[1]) == [part]
 
 
 def test_uninstall_puts_every_object_back(clean: None) -> None:
@@ -180,14 +175,6 @@ def test_a_turn_whose_requests_pass_us_by_says_so(
         assert made.chat(turn(1)) is not None
         made.chat(turn(2))
     assert caplog.text.count("no request passed the compressor") == 1
-
-
-@pytest.mark.skipif(is_old(), reason="an old host moves no more")
-def test_agents_on_a_host_that_moved() -> None:
-    """A copy of the host, in a process of its own; the benchmark has a hundred."""
-    (copy,) = (each for each in COPIES if each[:2] == ("OptimizerStrategy", "renamed"))
-    word, detail = host_copies.outcome(copy)
-    assert word == host_copies.REFUSED, detail
 
 
 # ---------------------------------------------------------------- agents that did not ask

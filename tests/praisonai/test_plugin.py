@@ -17,7 +17,7 @@ import pytest
 from praison_compressor import CompressorConfig
 from praison_compressor.cli.doctor import CHECKS
 from praison_compressor.praisonai import plugin
-from praison_compressor.testing import LocalProvider, Recorded, Worker
+from praison_compressor.testing import LocalProvider, Recorded
 from tests.helpers.processes import python
 
 ROOT = Path(__file__).parents[2]
@@ -97,28 +97,6 @@ def test_it_is_off_where_it_was_not_asked_for(elsewhere: Path, environment: dict
     assert "did you mean" not in done.stderr
 
 
-def test_options_from_the_hosts_file(elsewhere: Path) -> None:
-    """`.praisonai/config.yaml` switches it on and gives defaults, which an agent may overrule."""
-    configured(
-        elsewhere,
-        """
-        plugins:
-          praison-compressor:
-            auxiliary_model: aux
-            protect_last_n_tokens: 77
-        """,
-    )
-    script = """
-        own = asked({"strategy": "summarize", "protect_last_n_tokens": 99})
-        print(json.dumps([asked("summarize"), own, asked("truncate")]))
-    """
-    assert heard(elsewhere, script) == [
-        {"auxiliary_model": "aux", "protect_last_n_tokens": 77},
-        {"auxiliary_model": "aux", "protect_last_n_tokens": 99},
-        None,
-    ]
-
-
 def test_it_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
     """No callback follows when a plugin is disabled: each turn asks whether it is enabled."""
     script = """
@@ -188,20 +166,6 @@ def last_of(provider: LocalProvider, name: str) -> Recorded:
     system = f"You are {name}."
     theirs = [r for r in provider.requests if system in str(r.messages[0].get("content"))]
     return theirs[-1]
-
-
-def test_a_plain_agent_is_compressed_where_the_plugin_is_on(
-    elsewhere: Path, provider: LocalProvider
-) -> None:
-    """No option, no `context=`: a conversation of 180,000 tokens goes on in a window of 128,000."""
-    provider.answer_with(Worker(answer="Noted."))
-    script = TALK + 'talk("plain", 3_750, 6)'
-    ran(elsewhere, script, PRAISONAI_PLUGINS=NAME, OPENAI_BASE_URL=provider.base_url)
-    assert provider.refused == []
-    last = last_of(provider, "plain")
-    assert "Turn 0" in last.text
-    assert "Turn 5" in last.text
-    assert 30_000 < last.prompt_tokens < 100_000
 
 
 def test_who_says_otherwise_is_left_alone(elsewhere: Path, provider: LocalProvider) -> None:

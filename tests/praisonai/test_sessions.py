@@ -15,7 +15,6 @@ from praisonaiagents.session import store as host_stores
 from praison_compressor import MemoryStore
 from praison_compressor.ledger.sql.database import default_path
 from praison_compressor.ledger.sql.store import SqlStore, open_store
-from praison_compressor.praisonai import requests as conversation
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     MODES,
@@ -133,32 +132,6 @@ def test_a_window_of_the_session_in_front_is_not_another_conversation(
     assert 2 <= len(host.for_model("aux")) <= 8
     assert made.context_compressor.status().summaries > 0
     assert host.refused == []
-
-
-TALK = [
-    {"role": role, "content": f"{role} {n}"} for n in range(4) for role in ("user", "assistant")
-]
-
-
-@pytest.mark.parametrize(
-    ("sent", "carried"),
-    [
-        (TALK, True),
-        (TALK[4:], True),
-        ([*TALK[5:], *TALK[:5]], True),
-        (TALK[::-1], True),
-        ([{"role": "user", "content": "Recall."}, *TALK[-2:]], True),
-        ([{"role": "user", "content": "Grade this."}, TALK[-1]], False),
-        ([{"role": "user", "content": "Give it a title."}], False),
-    ],
-)
-def test_any_window_of_the_conversation_is_the_conversation(
-    host: LocalProvider, sent: list[Any], carried: bool
-) -> None:
-    """Whole, cut or in another order; one of its messages among other words is not."""
-    made = agent(host, OPENAI, context(host))
-    made.chat_history = list(TALK)
-    assert conversation.carries_conversation(made, sent) == carried
 
 
 # ---------------------------------------------------------------- encrypted

@@ -1,4 +1,4 @@
-"""What the provider reports and caches: counts follow its usage, marks stand where it caches."""
+"""What the provider reports is counted, billed and learned; marks stand where it caches."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import TokenCounter, uninstall
-from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Summarizer, Worker
+from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Worker
 from tests.helpers.hosting import (
     ANTHROPIC,
     EVERY_PATH,
@@ -18,13 +18,16 @@ from tests.helpers.hosting import (
     MODES,
     OPENAI,
     OUTGROWING,
-    PATHS,
     achat,
     agent,
     at_home,
+    cells,
     chat,
     context,
     iter_stream,
+    look_up,
+    numbered,
+    of_agent,
     stream,
     turn,
 )
@@ -171,59 +174,70 @@ def test_an_endpoint_of_openais_protocol_gets_no_marks_whatever_its_model_is_cal
     assert not host.refused
 
 
-def test_claude_requests_carry_marks_where_its_provider_caches(host: LocalProvider) -> None:
-    """At most four, and every request is taken."""
-    host.answer_with(Worker(answer="The ledger is in order. " * 20))
-    chat(agent(host, ANTHROPIC, context(host)), OUTGROWING)
-    bodies = [json.dumps(r.body) for r in host.requests if r.model != "aux"]
-    assert not host.refused
-    marks = [body.count('"cache_control"') for body in bodies]
-    assert 1 <= min(marks) <= max(marks) <= 4
-    assert marks[-1] > marks[0]
+def reported(provider: LocalProvider) -> tuple[int, int, int]:
+    """Return prompt, cached and completion tokens of the agent's own requests."""
+    sent = of_agent(provider)
+    return (
+        sum(record.prompt_tokens for record in sent),
+        sum(record.cached_tokens for record in sent),
+        sum(record.completion_tokens for record in sent),
+    )
 
 
-# ---------------------------------------------------------------- in the background
+@pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
+def test_each_request_is_on_the_bill_once(host: LocalProvider, path: str, mode: str) -> None:
+    """Input, cached input and output are the provider's own sums, streams too."""
+    host.answer_with(Worker(1, arguments=numbered, answer="Noted. " * 12))
+    made = agent(host, path, context(host), tools=[look_up])
+    MODES[mode](made, OUTGROWING)
+    bill = made.context_compressor.status().bill
+    found = (bill.usage.input, bill.usage.cached, bill.usage.output)
+    assert found == reported(host)
+    assert bill.usage.cached > 0
+    assert bill.requests == len(of_agent(host))
+    aux = host.for_model("aux")
+    assert bill.summaries.prompt_tokens == sum(record.prompt_tokens for record in aux) > 0
 
 
-TURNS = 24
-ANSWER = ("Noted. " * 12).strip()
+@pytest.mark.parametrize("ttl", [None, "1h"])
+@pytest.mark.parametrize("mode", ["chat", "achat", "stream"])
+def test_both_kinds_of_cache_writes_are_read(host: LocalProvider, mode: str, ttl: str) -> None:
+    """`cache_ttl="1h"` sets the marks' ttl, and what they write is billed at its own price."""
+    host.answer_with(Worker(answer="Noted. " * 12))
+    made = agent(host, ANTHROPIC, context(host, cache_ttl=ttl))
+    MODES[mode](made, OUTGROWING)
+    sent = of_agent(host)
+    lives = {mark.get("ttl") for record in sent for mark in marks_in(record.body)}
+    assert lives == {ttl}
+    usage = made.context_compressor.status().bill.usage
+    written = sum(record.prompt_tokens - record.cached_tokens for record in sent)
+    assert (usage.written, usage.written_1h) == ((written, 0) if ttl is None else (0, written))
+    each = usage.input - usage.cached, usage.cached, usage.output
+    prices = 3.75e-6 if ttl is None else 6e-6, 3e-7, 1.5e-5
+    dollars = sum(tokens * price for tokens, price in zip(each, prices, strict=True))
+    assert made.context_compressor.status().bill.cost == pytest.approx(dollars)
 
 
-def settled(made: Any) -> bool:
-    """Whether nothing is written in the background any more."""
-    return bool(made.context_compressor.engine().background.wait(60))
+def marks_in(value: Any) -> list[dict[str, str]]:
+    """Return the cache marks anywhere in a request's body."""
+    if isinstance(value, list):
+        return [mark for item in value for mark in marks_in(item)]
+    if not isinstance(value, dict):
+        return []
+    own = [value["cache_control"]] if "cache_control" in value else []
+    return [*own, *marks_in([item for key, item in value.items() if key != "cache_control"])]
 
 
-def test_what_the_background_cost_outlives_a_window_that_was_wrong(host: LocalProvider) -> None:
-    """It is finished while a request is on its way that is then refused as too long: the result of
-    the smaller window bears its price."""
-    asked, finished = asyncio.Event(), asyncio.Event()
-    writes = Summarizer(r"L-\d+")
+def test_a_route_that_refuses_the_ttl_gets_marks_without_it(host: LocalProvider) -> None:
+    """One request is refused, and none after it."""
 
-    async def write(given: Asked) -> Any:
-        await asyncio.wait_for(asked.wait(), 60)
-        return writes(given)
+    def answer(asked: Any) -> Any:
+        if any("ttl" in mark for mark in marks_in(asked.body)):
+            return Failure(400, "cache_control.ttl: Extra inputs are not permitted")
+        return "Noted."
 
-    async def answer(given: Asked) -> Any:
-        engine = made.context_compressor.engine()
-        if finished.is_set() or not host.for_model("aux"):
-            return ANSWER
-        asked.set()
-        assert await asyncio.to_thread(engine.background.wait, 60)
-        finished.set()
-        refusal = "This model's maximum context length is 5500 tokens."
-        return Failure(400, refusal, "invalid_request_error", code="context_length_exceeded")
-
-    host.route("aux", write)
     host.answer_with(answer)
-    made = agent(host, PATHS[0], context(host, background=True))
-    paid = []
-    for number in range(TURNS):
-        assert made.chat(turn(number)).strip() == ANSWER
-        paid.append(made.context_compressor.last_result.usage.prompt_tokens)
-        if finished.is_set():
-            break
-    assert made.context_compressor.engine().config.context_window <= 5_500
-    assert sum(paid[:-1]) == 0
-    assert paid[-1] == host.for_model("aux")[0].prompt_tokens > 0
-    assert settled(made)
+    made = agent(host, ANTHROPIC, context(host, cache_ttl="1h"))
+    assert chat(made, [turn(0), turn(1)]) == ["Noted."] * 2
+    assert [record.status for record in host.requests] == [400, 200, 200]
+    assert marks_in(host.requests[-1].body)

@@ -2,14 +2,14 @@
 
 - `items`: the server's conversation, an ordered list of items with their words
 - `memory`: which items leave the window, and their summary by `ContextCompressor`
-- `keeper`: keeps the conversation between its marks, off the audio path
+- `folding`: replaces old items by the memory on the server, off the audio path
 - `agent`: `RealtimeAgent`
 """
 
 from __future__ import annotations
 
 from .agent import RealtimeAgent
-from .keeper import ServerRefused
+from .folding import ServerRefused
 from .memory import Marks
 
 __all__ = ["Marks", "RealtimeAgent", "ServerRefused"]

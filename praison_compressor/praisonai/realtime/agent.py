@@ -19,8 +19,8 @@ from ...config import CompressorConfig
 from ...errors import ConfigError
 from ...events import Listener
 from ...ledger.segments import Segment, Store
+from .folding import Event, Folding
 from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Items
-from .keeper import Event, Keeper
 from .memory import Marks, VoiceMemory, memory_options
 
 logger = logging.getLogger(__name__)
@@ -96,14 +96,16 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self._memory = VoiceMemory(compressor, self.session_id)
         is_g711 = "g711" in self._realtime_config.output_audio_format
         items = Items(G711_BYTES_PER_MS if is_g711 else PCM_BYTES_PER_MS)
-        self._keeper = Keeper(items, self._memory, self.marks, self._transmit, ack_timeout_seconds)
+        self._folding = Folding(
+            items, self._memory, self.marks, self._transmit, ack_timeout_seconds
+        )
         self._on_event_callbacks: list[Callable[[Event], Any]] = []
 
     # ------------------------------------------------------------ state
 
     @property
     def memory(self) -> str:
-        """Return the text of the server's memory item; "" before the first fold."""
+        """Return the memory item's text; "" before the first fold."""
         return self._memory.text
 
     @property
@@ -114,16 +116,16 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     @property
     def items(self) -> tuple[str, ...]:
         """Return the ids of the live window's items, oldest first."""
-        return tuple(item.id for item in self._keeper.items.live())
+        return tuple(item.id for item in self._folding.items.live())
 
     def transcript(self, item_id: str) -> str | None:
         """Return the words of an item of the live window."""
-        item = self._keeper.items.get(item_id)
+        item = self._folding.items.get(item_id)
         return None if item is None else item.text or item.output or item.arguments
 
     async def settled(self) -> None:
         """Wait until no fold is under way."""
-        await self._keeper.settled()
+        await self._folding.settled()
 
     def on_event(self, callback: Callable[[Event], Any]) -> None:
         """Register a callback for every event of the server."""
@@ -173,7 +175,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self._connected = True
         await self._transmit({"type": "session.update", "session": self._session()})
         if self.marks.on:
-            await self._keeper.replay()
+            await self._folding.replay()
 
     def _session(self) -> Event:
         session: Event = self._realtime_config.to_session()
@@ -186,16 +188,16 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         """Note the end of the connection."""
         self._connected = False
         self._ws = None
-        await self._keeper.stop()
+        await self._folding.stop()
 
     # ------------------------------------------------------------ sending
 
     async def _send_event(self, event: Event) -> bool:
         """Send the application's event; record its item before the server's echo."""
-        event = self._keeper.sending(event)
+        event = self._folding.sending(event)
         if await self._transmit(event):
             return True
-        self._keeper.unsent(event.get("event_id"))
+        self._folding.unsent(event.get("event_id"))
         return False
 
     async def _transmit(self, event: Event) -> bool:
@@ -211,7 +213,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
         No later summary has it, a running one neither. Returns whether it was sent or forgotten.
         """
-        event = self._keeper.withdraw(item_id)
+        event = self._folding.withdraw(item_id)
         return event is None or await self._transmit(event)
 
     async def truncate_item(self, item_id: str, audio_end_ms: int, content_index: int = 0) -> bool:
@@ -219,10 +221,10 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
         Words that were not heard are not remembered. Returns whether it was sent.
         """
-        item = self._keeper.items.get(item_id)
+        item = self._folding.items.get(item_id)
         if item is not None:
             item.interrupt(float(audio_end_ms))
-            self._keeper.cut_short(item_id)
+            self._folding.cut_short(item_id)
         event = {
             "type": "conversation.item.truncate",
             "item_id": item_id,
@@ -258,7 +260,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
             return
         self._deliver(event)
         try:
-            if self._keeper.take(event):
+            if self._folding.take(event):
                 return  # an answer to the memory's own work
         except Exception:
             # An invalid event must not end the conversation.

@@ -1,30 +1,45 @@
-"""A voice conversation with a memory, against a strict local Realtime server."""
+"""A voice conversation with a memory, also over another connection and in another process."""
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 import logging
+import random
+import sys
+from pathlib import Path
 
 import pytest
 from praisonaiagents.agent.realtime_agent import RealtimeAgent as HostRealtimeAgent
 
-from praison_compressor import ConfigError
+from praison_compressor import CompressorConfig, ConfigError
+from praison_compressor.messages import text_of
 from praison_compressor.praisonai.realtime import RealtimeAgent
+from praison_compressor.view.frame import unframe
 from tests.helpers.realtime_caller import (
+    FACT,
     HIGH,
     ITEMS,
     LOW,
+    SMALL,
     TURN,
+    Caller,
+    agent_for,
+    all_messages,
     archived,
     conversation,
     deletions,
     entries,
+    line,
     memories,
     memory_ids,
+    model,
     sent,
     small_talk,
+    until,
     value_of,
 )
+from tests.helpers.realtime_server import RealtimeServer
 
 
 async def test_two_hundred_turns_stay_flat_and_lose_nothing():
@@ -120,3 +135,106 @@ def test_the_host_is_what_we_build_on():
     given = inspect.signature(HostRealtimeAgent.__init__).parameters
     ours = list(inspect.signature(RealtimeAgent.__init__).parameters)
     assert list(given) == [*ours[:7], "kwargs"]
+
+
+async def test_another_process_goes_on_from_the_ledger(tmp_path):
+    """A new agent of the session begins with the stored memory."""
+    config = CompressorConfig(store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
+    async with conversation(config=config, session_id="call-7") as (server, agent, caller):
+        await caller.script(range(8))
+        await agent.settled()
+        known = agent.memory
+        agent.store.close()
+        later = agent_for(server, config=config, session_id="call-7")
+        async with Caller(later) as other:
+            await until(lambda: memories(server) == [known])
+            assert f"fact-0 is {value_of('fact-0')}" == await other.turn("What is fact-0")
+            await small_talk(other, 4)
+            assert unframe({"content": later.memory}).startswith(unframe({"content": known}))
+        later.store.close()
+
+
+async def test_a_hundred_disconnects_are_survived():
+    """After 100 random disconnects no item or fact is lost, and one memory is left."""
+    chance = random.Random(7)
+    async with RealtimeServer(model) as server:
+        caller = Caller(agent_for(server, **SMALL))
+        await caller.call()
+        for drop in range(100):
+            if drop % 5 == 0:  # these are heard out, so that there is much to know
+                await caller.turn(f"Remember that fact-{drop} is {value_of(f'fact-{drop}')} please")
+            talking = asyncio.create_task(caller.turn(line(drop)))
+            for _ in range(chance.randrange(60)):
+                await asyncio.sleep(0)
+            if chance.random() < 0.5:
+                await asyncio.wait({talking}, timeout=chance.random() * 0.05)
+            await server.drop()
+            await caller.cut_off()
+            await asyncio.gather(talking, return_exceptions=True)
+            await caller.call()
+        await caller.turn("Are you still there")
+        await caller.agent.settled()
+        agent = caller.agent
+        lost = caller.seen - set(archived(agent)) - set(agent.items)
+        assert {i for i in lost if not i.startswith("mem_")} == set()
+        assert memories(server) == [agent.memory]
+        assert server.ids[1:] == list(agent.items)
+        kept = set(FACT.findall(agent.memory)) | {
+            fact for k in server.now.items for fact in FACT.findall(k.words)
+        }
+        said = {f for m in all_messages(agent) for f in FACT.findall(text_of(m))}
+        assert said <= kept
+        assert len(said) > 10
+        assert server.refusals == []
+        assert len(server.connections) == 101
+        await caller.hang_up()
+
+
+async def test_a_text_sent_before_the_line_went_dead_is_not_lost():
+    """An unacknowledged text is sent to the next connection."""
+    async with conversation() as (server, agent, caller):
+        server.mute.add("conversation.item.create")
+        await agent.asend_text("Are you there")
+        server.mute.clear()
+        await server.drop()
+        await caller.cut_off()
+        await caller.call()
+        await until(lambda: [k.words for k in server.now.items] == ["Are you there"])
+
+
+EXAMPLE = Path(__file__).parent.parent.parent.parent / "examples" / "voice_agent.py"
+
+
+async def run(server: RealtimeServer, lines: list[str]) -> tuple[str, str]:
+    """Return the example's output and errors."""
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(EXAMPLE), "--url", server.url),
+        cwd=EXAMPLE.parent.parent,
+        env={"PYTHONPATH": str(EXAMPLE.parent.parent), "LITELLM_LOCAL_MODEL_COST_MAP": "True"},
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+    )
+    out, err = await asyncio.wait_for(process.communicate("\n".join(lines).encode()), 60)
+    return out.decode(), err.decode()
+
+
+async def test_the_voice_example_remembers_across_a_dead_line():
+    """Every turn is answered across a disconnect, and the memory is shown."""
+    async with RealtimeServer(model) as server:
+        dropped = []
+
+        async def cut_once(connection, event):
+            if event["type"] == "response.create" and len(server.bills) == 7 and not dropped:
+                dropped.append(connection)
+                await server.drop()
+
+        server.hook = cut_once
+        out, err = await run(server, [*map(line, range(9)), "What is fact-0"])
+        assert set(err.splitlines()) <= {"error: no close frame received or sent"}
+        assert f"agent: fact-0 is {value_of('fact-0')}" in out
+        assert out.count("agent: ") == 10
+        assert "<conversation-summary> Reference material" in out
+        assert len(server.connections) == 2
+        assert server.refusals == []

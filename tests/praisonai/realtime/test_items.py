@@ -13,11 +13,6 @@ from praison_compressor import ConfigError
 from praison_compressor.messages import check, read
 from praison_compressor.praisonai.realtime import Marks
 from praison_compressor.praisonai.realtime.items import (
-    _DELTAS,
-    _SAID,
-    ADDED,
-    DELETED,
-    TRUNCATED,
     Items,
     messages_of,
 )
@@ -109,40 +104,6 @@ def test_audio_is_never_kept():
     answer = found.get("a")
     assert answer is not None
     assert answer.audio_ms == pytest.approx(4800 / 48)
-
-
-_FINISHED = "response.done"
-_JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                ["id", "type", "role", "content", "text", "transcript", "item", "audio"]
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=8,
-)
-_EVENTS = st.fixed_dictionaries(
-    {"type": st.sampled_from(sorted({*ADDED, *_SAID, *_DELTAS, DELETED, TRUNCATED, _FINISHED}))},
-    optional={
-        name: st.sampled_from(["a", "b"]) | _JSON
-        for name in ("item", "item_id", "previous_item_id", "delta", "transcript", "session")
-    }
-    | dict.fromkeys(("response", "audio_end_ms", "content_index", "arguments"), _JSON),
-)
-
-
-@settings(max_examples=60)
-@given(st.lists(_EVENTS, max_size=6))
-def test_nonsense_from_a_server_is_survived(events):
-    """No event raises, and items keep their words."""
-    found = follower(added(user("a")), *events)
-    assert all(isinstance(item.text, str) for item in found)
-    assert messages_of(found.live()) is not None
 
 
 # ---------------------------------------------------------------- barge-in

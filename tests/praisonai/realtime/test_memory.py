@@ -1,10 +1,21 @@
-"""How the memory of a voice conversation is created, updated and sent."""
+"""How the memory of a voice conversation is made; deleted and cut words are in none."""
 
 from __future__ import annotations
 
+import re
+
+import pytest
+
+from praison_compressor import CompressorConfig
+from praison_compressor.messages import text_of
 from tests.helpers.realtime_caller import (
+    FACT,
+    LONG,
     TIGHT,
+    Caller,
     Slow,
+    agent_for,
+    all_messages,
     archived,
     conversation,
     deletions,
@@ -15,6 +26,7 @@ from tests.helpers.realtime_caller import (
     sent,
     small_talk,
     until,
+    value_of,
 )
 from tests.helpers.talks import verify
 
@@ -109,3 +121,108 @@ async def test_a_fold_is_cancelled_at_disconnect():
         assert (slow.calls, slow.running) == (1, 0)
         assert (agent.memory, agent.items) == (before, live)
         assert agent.segments == ()
+
+
+@pytest.mark.parametrize("who", ["the user", "another client", "a truncation"])
+async def test_a_change_during_a_fold_is_not_undone(who):
+    """An item deleted or cut during a fold is not in the memory."""
+    slow = Slow()
+
+    def telling(items):
+        asked = re.search(r"fact-(\d+)", items[-1].words)
+        return [("say", f"All right, know that order-{asked[1] if asked else 0} is amber-9999")]
+
+    options = {"summarizer": slow, "config": CompressorConfig(context_window=20_000)}
+    async with conversation(answers=telling, **options) as (server, agent, caller):
+        await facts_until(caller, lambda: slow.running, LONG)
+        asked, spoken, kept = (FACT.findall(item.words)[0] for item in server.now.items[1:4])
+        if who == "the user":
+            victim, lost = server.ids[1], asked
+            server.mute.add("conversation.item.delete")  # it is forgotten before the server says so
+            await agent.delete_item(victim)
+            await until(lambda: victim not in server.ids)
+            server.mute.clear()
+        elif who == "another client":
+            lost = asked
+            await server.now.delete(server.ids[1])
+        else:
+            lost = spoken
+            await agent.truncate_item(server.ids[2], 200)
+        slow.go.set()
+        await small_talk(caller, 1)
+        remembered = "".join(text_of(message) for message in all_messages(agent))
+        assert (lost in remembered, kept in remembered) == (False, True)
+        assert (lost in agent.memory, kept in agent.memory) == (False, True)
+        assert memories(server) == [agent.memory]
+        assert server.refusals == []
+
+
+@pytest.mark.parametrize("who", ["the user", "another client"])
+async def test_a_deletion_while_the_server_is_updated_is_not_undone(who):
+    """An item deleted during the server's update is removed from the memory."""
+    victims: list[str] = []
+
+    async def meddle(connection, event):
+        if event["type"] == "conversation.item.delete" and not victims:
+            victims.append(connection.items[3].id)
+            await (
+                agent.delete_item(victims[0])
+                if who == "the user"
+                else connection.delete(victims[0])
+            )
+
+    def nothing(items):
+        return [("say", "All right, go on.")]
+
+    async with conversation(answers=nothing) as (server, agent, caller):
+        server.hook = meddle
+        for number in range(4):
+            await caller.turn(f"Remember that fact-{number} is {value_of(f'fact-{number}')} please")
+        await agent.settled()
+        assert len(victims) == 1
+        assert f"fact-0 is {value_of('fact-0')}" in agent.memory
+        assert f"fact-1 is {value_of('fact-1')}" not in agent.memory
+        assert memories(server) == [agent.memory]
+        assert victims[0] not in server.ids
+
+
+async def test_a_folded_item_can_still_be_forgotten():
+    """`delete_item` removes a folded item from the memory."""
+    async with conversation() as (server, agent, caller):
+        await caller.script(range(6))
+        await agent.settled()
+        victim = archived(agent)[0]
+        assert f"fact-0 is {value_of('fact-0')}" in agent.memory
+        assert await agent.delete_item(victim)
+        await agent.settled()
+        assert f"fact-0 is {value_of('fact-0')}" not in agent.memory
+        assert f"fact-1 is {value_of('fact-1')}" in agent.memory
+        assert memories(server) == [agent.memory]
+        again = agent_for(server, store=agent.store, session_id=agent.session_id)
+        async with Caller(again):
+            assert f"fact-0 is {value_of('fact-0')}" not in again.memory
+            assert f"fact-1 is {value_of('fact-1')}" in again.memory
+
+
+async def test_who_deletes_the_memory_is_obeyed():
+    """A deleted memory item does not come back with the next fold."""
+    async with conversation() as (server, agent, caller):
+        await caller.script(range(6))
+        await agent.settled()
+        await server.now.delete(server.ids[0])
+        await small_talk(caller, 6)
+        assert memories(server) == [agent.memory] != [""]
+        assert f"fact-0 is {value_of('fact-0')}" not in agent.memory
+
+
+async def test_what_a_barge_in_cut_off_is_nowhere():
+    """Words that were not heard are in neither transcript nor memory."""
+    async with conversation() as (server, agent, caller):
+        item_id = await caller.interrupt("Tell me a story", after_ms=600)
+        words = agent.transcript(item_id)
+        assert words.startswith("Once upon a time")
+        assert len(words.split()) <= 6
+        await small_talk(caller, 5)
+        assert item_id in archived(agent)
+        assert [text_of(m) for m in all_messages(agent) if m["id"] == item_id] == [words]
+        assert server.refusals == []

@@ -1,7 +1,8 @@
 """List the host's names that we replace and those that we read.
 
-`probe` looks at each in the installed host, by its shape and not by the host's version. What we
-cannot do without is `HostMoved`; of the rest only the part that leans on it is left out.
+`probe` looks at each in the installed host, by its shape and not by the host's version. If a name
+has moved that we cannot do without, `probe` raises `HostMoved`; else only the part that needs the
+name is left out.
 """
 
 from __future__ import annotations
@@ -14,13 +15,13 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..errors import HostMoved
-from . import agents, prompts, surfaces, wire
+from . import agents, surfaces, turns, wire
 
 METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "free name"
 
 
 class Replaced(NamedTuple):
-    """A name of the host that is replaced while we are installed; `docs/host.md` says why."""
+    """A name of the host that we replace; `docs/host.md` says why."""
 
     owner: str
     """A class as `module:name`, below `praisonaiagents`, or with a leading slash of another package
@@ -52,7 +53,7 @@ _BOTS = "/praisonai_bot.bots._session:BotSessionManager"
 _TERMINAL = "/praisonai_code.cli.interactive.async_tui:AsyncTUI"
 _GATEWAY = "/praisonai_bot.gateway.server:WebSocketGateway"
 
-BOTS = "the bots' own ids of conversations (their messages tell them apart)"
+BOTS = "the bots' own ids of conversations (their messages identify them)"
 CLONES = "context= in clones for a channel"
 TEAMS = "context= of an AgentTeam for its members"
 FLOWS = "context: in workflow files"
@@ -70,10 +71,10 @@ SAVED = "the bots' own compaction of saved histories is off"
 
 REPLACED = (
     # Whose turn it is.
-    Replaced(_AGENT, "chat", prompts.chat, takes="prompt"),
-    Replaced(_AGENT, "achat", prompts.achat, COROUTINE, "prompt"),
-    Replaced(_AGENT, "_start_stream", prompts.start_stream, takes="prompt"),
-    Replaced(_AGENT, "_init_session_store", prompts.init_session_store, without=RESTARTS),
+    Replaced(_AGENT, "chat", turns.chat, takes="prompt"),
+    Replaced(_AGENT, "achat", turns.achat, COROUTINE, "prompt"),
+    Replaced(_AGENT, "_start_stream", turns.start_stream, takes="prompt"),
+    Replaced(_AGENT, "_init_session_store", turns.init_session_store, without=RESTARTS),
     # What it sends. Below the host's own recovery from a refusal, which would drop messages.
     Replaced(_CLIENT, "sync_client", wire.client, PROPERTY),
     Replaced(_CLIENT, "async_client", wire.async_client, PROPERTY),
@@ -127,7 +128,7 @@ as if it had not asked. So `install()` refuses."""
 ABSENT = object()
 
 
-class Seam(NamedTuple):
+class Target(NamedTuple):
     """Where a row is in the installed host."""
 
     row: Replaced
@@ -137,23 +138,26 @@ class Seam(NamedTuple):
     """What it holds there; `ABSENT` if nothing."""
 
 
-def probe(rows: Sequence[Replaced] = REPLACED) -> tuple[list[Seam], dict[str, str]]:
-    """Return the places to replace, and each part left out with the reason.
+def probe(
+    rows: Sequence[Replaced] = REPLACED, reads: Sequence[Read] = READ
+) -> tuple[list[Target], dict[str, str]]:
+    """Return the places to replace, and each left-out part's reason.
 
     Raises:
         HostMoved: a place that we cannot do without is gone or has another shape.
     """
-    places = [_place(row) for row in rows]
+    targets = [_target(row) for row in rows]
     lacking: dict[str, str] = {}
-    for part, seam, wanted in (*_misfits(places), *_unread()):
+    for part, name, wanted in (*_misfits(targets), *_unread(reads)):
+        where = _full(name).replace(":", ".")
         if not part:
-            raise HostMoved(f"praisonaiagents.{seam.replace(':', '.')}", wanted)
-        lacking.setdefault(part, f"no {wanted} at {seam.replace(':', '.')}")
-    return [place for place in places if place.row.without not in lacking], lacking
+            raise HostMoved(where, wanted)
+        lacking.setdefault(part, f"no {wanted} at {where}")
+    return [target for target in targets if target.row.without not in lacking], lacking
 
 
 def installed_surfaces() -> tuple[Replaced, ...]:
-    """Return the rows of `SURFACES` whose packages are installed; import the bots' module."""
+    """Return `SURFACES` of installed packages; import the bots' module."""
     rows = [r for r in SURFACES if find_spec(r.owner[1:].partition(".")[0]) is not None]
     if any(row.owner == _BOTS for row in rows):
         _resolved(_BOTS)
@@ -167,26 +171,17 @@ def arrived(row: Replaced) -> bool:
     return module is not None and not getattr(spec, "_initializing", False)
 
 
-def probe_surfaces(rows: Sequence[Replaced]) -> tuple[list[Seam], dict[str, str]]:
-    """Return the places of imported modules, and each left-out part with its reason."""
-    places = [_place(row) for row in rows]
-    lacking: dict[str, str] = {}
-    for part, seam, wanted in _misfits(places):
-        lacking.setdefault(part, f"no {wanted} at {seam[1:].replace(':', '.')}")
-    return [place for place in places if place.row.without not in lacking], lacking
-
-
-def _place(row: Replaced) -> Seam:
+def _target(row: Replaced) -> Target:
     """Return the place of a row: vars() gives a property as itself."""
     owner = _resolved(row.owner)
     for holder in getattr(owner, "__mro__", ()):
         if row.name in vars(holder):
-            return Seam(row, holder, vars(holder)[row.name])
-    return Seam(row, owner, ABSENT)
+            return Target(row, holder, vars(holder)[row.name])
+    return Target(row, owner, ABSENT)
 
 
-def _misfits(places: list[Seam]) -> Iterator[tuple[str, str, str]]:
-    for row, holder, before in places:
+def _misfits(targets: list[Target]) -> Iterator[tuple[str, str, str]]:
+    for row, holder, before in targets:
         if holder is None or not _fits(row, before):
             wanted = row.kind + (f" with a parameter {row.takes}" if row.takes.isalpha() else "")
             yield row.without, f"{row.owner}.{row.name}", wanted
@@ -216,8 +211,8 @@ def _takes(parameters: Any, name: str) -> bool:
     return not name or is_open or any(each.name == name for each in parameters)
 
 
-def _unread() -> Iterator[tuple[str, str, str]]:
-    for read in READ:
+def _unread(reads: Sequence[Read]) -> Iterator[tuple[str, str, str]]:
+    for read in reads:
         owner = _resolved(read.owner)
         named = _named_by(owner)
         for name in read.names.split():
@@ -225,11 +220,14 @@ def _unread() -> Iterator[tuple[str, str, str]]:
                 yield read.without, f"{read.owner}.{name}", "attribute"
 
 
+def _full(path: str) -> str:
+    return path[1:] if path.startswith("/") else f"praisonaiagents.{path}"
+
+
 def _resolved(path: str) -> Any:
     """Return a module, class or method of the host, or None."""
-    name = path[1:] if path.startswith("/") else f"praisonaiagents.{path}"
     try:
-        return pkgutil.resolve_name(name)
+        return pkgutil.resolve_name(_full(path))
     except (ImportError, AttributeError):
         return None
 

@@ -1,10 +1,10 @@
-"""Decide whose conversation a request carries: one agent may serve many people.
+"""Find the conversation that a request carries: one agent may serve many people.
 
 An id that the host gives comes first: only conversations under that id are looked at. Then the
 host's own list decides, where it is still the list of one conversation and begins as that one did.
 Then the messages decide: long ones that only one conversation has, and the newest end of its
-history. What leaves it open begins another conversation: recall then reads nothing, and nobody
-reads another person's words.
+history. If the conversation is still unknown, another one begins: recall then reads nothing, and
+nobody reads another person's words.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..messages.forks import renewed
 from .conversations import Choices, Conversation, Turn, running, said
 from .engines import Engines
 from .journal import Journal
-from .ledgers import Stored, new_session_id, session_id_of, stored_under
+from .ledgers import carries, session_id_of, stored_under
 from .requests import HostRequest
 
 REMEMBERED = 256
@@ -61,33 +61,28 @@ def unnamed() -> Iterator[None]:
         _named.reset(token)
 
 
-def named_by_host(agent: Any) -> str | None:
-    """Return the bot's key of the conversation that calls this agent, or None."""
+def named_by_host(agent: Any) -> tuple[str | None, int]:
+    """Return the calling bot's key and its lists' bound, or (None, 0)."""
     named = _named.get()
-    return named[1] if named is not None and named[0]() is agent else None
-
-
-def bound_by_host(agent: Any) -> int:
-    """Return the length at which the calling bot cuts its lists, or 0."""
-    named = _named.get()
-    return named[2] if named is not None and named[0]() is agent else 0
+    return named[1:] if named is not None and named[0]() is agent else (None, 0)
 
 
 def another_id(key: str | None) -> str:
-    """Return a random session id, below the host's id where there is one."""
-    return new_session_id() if key is None else f"{key}~{secrets.token_hex(8)}"
+    """Return a random session id, below the host's id if any."""
+    begins = "agent-" if key is None else f"{key}~"
+    return begins + secrets.token_hex(8)
 
 
 def is_under(session_id: str, key: str | None) -> bool:
-    """Return whether a session is under a host's id; all are under None."""
+    """Return whether a session is under a host's id, or under None."""
     return key is None or session_id == key or session_id.startswith(f"{key}~")
 
 
 # ------------------------------------------------------------ the conversations of an agent
 
 
-class Whose:
-    """The newest conversations of one agent, found by turn, host's id and messages; thread-safe."""
+class KnownConversations:
+    """The newest conversations of one agent; thread-safe."""
 
     def __init__(self, agent: weakref.ref[Any], owner: Any, engines: Engines) -> None:
         """`owner`: the agent's compressor, which its turns name."""
@@ -116,7 +111,7 @@ class Whose:
     @property
     def for_reading(self) -> Conversation:
         """Return the running turn's conversation, or a blank one."""
-        return self.running or Conversation(new_session_id())
+        return self.running or Conversation(another_id(None))
 
     @property
     def asking(self) -> Conversation:
@@ -135,13 +130,12 @@ class Whose:
 
     @property
     def now(self) -> Conversation:
-        """Return the running turn's conversation, else the one that the history carries now."""
+        """Return the running turn's conversation, else the history's."""
         return self.running or self._at_rest()
 
     def begun(self) -> Turn:
         """Return a turn that begins with the agent's history."""
-        history = self.history
-        bound = bound_by_host(self._agent())
+        history, (_, bound) = self.history, named_by_host(self._agent())
         return Turn(self._owner, history, said(self._seen(history)), bound=bound)
 
     def carrying(self, request: HostRequest) -> Conversation:
@@ -159,7 +153,7 @@ class Whose:
             return self._keep(found)
 
     def end(self, turn: Turn) -> None:
-        """Remember the host's history after a turn, where it is still that turn's."""
+        """Remember the host's history after a turn, if still that turn's."""
         found, history = turn.conversation, self.history
         seen = self._seen(history)
         now = said(seen)
@@ -181,7 +175,7 @@ class Whose:
     def key(self) -> str | None:
         """Return the host's id: the bot's key, else the agent's session id."""
         agent = self._agent()
-        return named_by_host(agent) or session_id_of(agent)
+        return named_by_host(agent)[0] or session_id_of(agent)
 
     @property
     def history(self) -> list[Any] | None:
@@ -199,7 +193,7 @@ class Whose:
             return [*reversed(self._known.values())]
 
     def begin(self, earlier: tuple[str, ...] = ()) -> Conversation:
-        """Begin a conversation that has no message yet, after `earlier` sessions of its user."""
+        """Begin an empty conversation, after `earlier` sessions of its user."""
         with self._lock:
             return self._keep(Conversation(another_id(self.key), self.key, earlier))
 
@@ -209,7 +203,7 @@ class Whose:
         return tuple(dict.fromkeys((*found.earlier, found.session_id)))
 
     def adopt(self, session_id: str, earlier: tuple[str, ...] = ()) -> Conversation:
-        """Go on with a stored session, whose messages the agent's history has now."""
+        """Go on with a stored session that the agent's history has."""
         history = self.history
         seen = self._seen(history)
         with self._lock:
@@ -220,7 +214,7 @@ class Whose:
             return self._keep(found)
 
     def settle(self) -> int:
-        """Record what is new of each conversation; return how many the store has."""
+        """Record each conversation's new messages; return how many are recorded."""
         engine = self._engines.of(None)
         with self._lock:
             known = list(self._known.values())
@@ -268,11 +262,11 @@ class Whose:
         return [each for each in reversed(self._known.values()) if each.key == key]
 
     def _hits(self, each: Conversation, before: Iterable[str]) -> int:
-        """Return how many of the messages only this conversation is known to have."""
+        """Return the number of messages that only this conversation has."""
         return sum(self._owners.get(digest) == each.session_id for digest in each.own & {*before})
 
     def _begin(self, key: str | None, before: Sequence[str], sent: Sequence[str]) -> Conversation:
-        """Begin another conversation, or go on with a stored one under the host's id."""
+        """Begin another conversation, or go on with a stored one."""
         for each in sent:  # what others have said too identifies nobody from now on
             if each in self._owners:
                 self._owners[each] = None
@@ -281,27 +275,23 @@ class Whose:
             return blank
         if blank is not None:  # named, before any request could say whether it goes on
             del self._known[blank.session_id]
-        is_first = key is not None and not self._under(key)
-        stored = self._stored(key) if is_first and key is not None else ()
-        found = next((one.id for one in stored if one.carries(before)), None)
-        pins = () if blank is None else blank.pinned
-        left = () if found is None else tuple(before)
-        return Conversation(found or self._free_id(key), key, left=left, pinned=pins)
+        if key is None:
+            return Conversation(another_id(None))
+        if key in self._known:
+            return Conversation(another_id(key), key)
+        store, pins = self._engines.open(), () if blank is None else blank.pinned
+        stored = [*stored_under(store, self._engines.config.namespace, key)]
+        for session in () if self._under(key) else stored:
+            if carries(store, session, before):
+                return Conversation(session.id, key, left=tuple(before), pinned=pins)
+        is_taken = key in {session.id for session in stored}
+        return Conversation(another_id(key) if is_taken else key, key, pinned=pins)
 
     def _unused(self, key: str | None) -> Conversation | None:
         return next((each for each in self._under(key) if not each.carried), None)
 
-    def _free_id(self, key: str | None) -> str:
-        """Return the host's id while no conversation has it, else another id."""
-        if key is None or key in self._known or any(one.id == key for one in self._stored(key)):
-            return another_id(key)
-        return key
-
-    def _stored(self, key: str) -> Iterator[Stored]:
-        return stored_under(self._engines.open(), self._engines.config.namespace, key)
-
     def _seen(self, messages: Iterable[Any] | None) -> list[Seen]:
-        """Return each message with its digests; copy the list, which others may change."""
+        """Return each message with its digests, from a copy of the list."""
         cache = self._engines.of(None).tokens.cache
         return cache.all([m for m in list(messages or ()) if isinstance(m, Mapping)])
 
@@ -345,7 +335,7 @@ class Whose:
 
 
 def _of_one_host_id(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
-    """Return the conversation under one host id that shares more than its first message."""
+    """Return the conversation that shares more than its first message."""
     full = next((each for each in pool if each.goes_on(before)), None)
     if full is not None:
         return full
@@ -362,7 +352,7 @@ def _only_best(found: Sequence[Conversation], hits: dict[Conversation, int]) -> 
 
 
 def _without_question(seen: Sequence[Seen]) -> Sequence[Seen]:
-    """Return the messages without the user's newest one, which is no history yet.
+    """Return the messages without the user's newest one.
 
     The one before may be the user's too: its turn was stopped.
     """

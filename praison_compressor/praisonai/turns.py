@@ -7,8 +7,6 @@ else from the ledger.
 from __future__ import annotations
 
 import asyncio
-import functools
-import itertools
 import logging
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -16,67 +14,58 @@ from typing import Any
 
 from ..errors import CompressorError, SessionNotFound
 from ..messages import Message, digest, is_system, tool_calls_of
+from ..messages.completing import leading_in
 from ..summaries.threads import run
 from .agent_compressor import AgentCompressor
-from .agents import Agents, Argument
+from .agents import HostCall, replacing
 from .commands import answer, read
 from .conversations import Turn, during, each_step_during
+from .known_conversations import named_by_host
 from .ledgers import session_id_of, stored_under
 from .requests import is_host_summary
-from .whose import named_by_host
 
 log = logging.getLogger(__name__)
 
 
-def chat(original: Any, agents: Agents) -> Any:
+@replacing
+def chat(call: HostCall) -> Any:
     """Replace `chat`: run a turn, or answer a command."""
-    prompt = Argument(original, "prompt")
-
-    @functools.wraps(original)
-    def chat(self: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
-        if compressor is not None and command is not None:
-            return run(answer(compressor, *command))
-        with _turn(compressor) as turn, during(turn):
-            said = original(self, *args, **kwargs)
-        if compressor is not None:
-            compressor.sender.settle(turn)
-        return said
-
-    return chat
+    compressor, command = _asked(call)
+    if compressor is not None and command is not None:
+        return run(answer(compressor, *command))
+    with _turn(compressor) as turn, during(turn):
+        said = call.go_on()
+    if compressor is not None:
+        compressor.sender.settle(turn)
+    return said
 
 
-def achat(original: Any, agents: Agents) -> Any:
+@replacing
+async def achat(call: HostCall) -> Any:
     """Replace `achat`: the same on the event loop."""
-    prompt = Argument(original, "prompt")
-
-    @functools.wraps(original)
-    async def achat(self: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
-        if compressor is not None and command is not None:
-            return await answer(compressor, *command)
-        await asyncio.to_thread(begin, self, compressor)
-        with _turn(compressor) as turn, during(turn):
-            said = await original(self, *args, **kwargs)
-        if compressor is not None:
-            await asyncio.to_thread(compressor.sender.settle, turn)
-        return said
-
-    return achat
+    compressor, command = _asked(call)
+    if compressor is not None and command is not None:
+        return await answer(compressor, *command)
+    await asyncio.to_thread(begin, call.owner, compressor)
+    with _turn(compressor) as turn, during(turn):
+        said = await call.go_on()
+    if compressor is not None:
+        await asyncio.to_thread(compressor.sender.settle, turn)
+    return said
 
 
-def start_stream(original: Any, agents: Agents) -> Any:
-    """Replace `_start_stream`: the same as a stream; a command's answer is one piece."""
-    prompt = Argument(original, "prompt")
+@replacing
+def start_stream(call: HostCall) -> Any:
+    """Replace `_start_stream`; a command's answer is one piece."""
+    compressor, command = _asked(call)
+    if compressor is not None and command is not None:
+        return _answered(compressor, *command)
+    return _streamed(compressor, call.go_on())
 
-    @functools.wraps(original)
-    def _start_stream(self: Any, *args: Any, **kwargs: Any) -> Any:
-        compressor, command = agents.of(self), read(self, prompt.of(args, kwargs))
-        if compressor is not None and command is not None:
-            return _answered(compressor, *command)
-        return _streamed(compressor, original(self, *args, **kwargs))
 
-    return _start_stream
+def _asked(call: HostCall) -> tuple[AgentCompressor | None, tuple[str, str] | None]:
+    """Return the agent's compressor, and the command that its prompt is."""
+    return call.agents.of(call.owner), read(call.owner, call.argument("prompt"))
 
 
 def _answered(compressor: AgentCompressor, name: str, argument: str) -> Generator[str, None, None]:
@@ -100,15 +89,11 @@ def _turn(compressor: AgentCompressor | None) -> AbstractContextManager[Turn]:
 # ------------------------------------------------------------ after a restart
 
 
-def init_session_store(original: Any, agents: Agents) -> Any:
+@replacing
+def init_session_store(call: HostCall) -> None:
     """Restore a session whole, from the host's store and the ledger."""
-
-    @functools.wraps(original)
-    def _init_session_store(self: Any, *args: Any, **kwargs: Any) -> None:
-        original(self, *args, **kwargs)
-        begin(self, agents.of(self))
-
-    return _init_session_store
+    call.go_on()
+    begin(call.owner, call.agents.of(call.owner))
 
 
 def begin(agent: Any, compressor: AgentCompressor | None) -> None:
@@ -117,7 +102,7 @@ def begin(agent: Any, compressor: AgentCompressor | None) -> None:
     Bots give each person's turn the history of that person: nothing is added to it.
     """
     key = session_id_of(agent)
-    if compressor is None or compressor.sender.passed or key is None or named_by_host(agent):
+    if compressor is None or compressor.sender.passed or key is None or named_by_host(agent)[0]:
         return
     stored = stored_under(compressor.ledger, compressor.config.namespace, key)
     name = next((found.id for found in stored), key)
@@ -133,7 +118,7 @@ def begin(agent: Any, compressor: AgentCompressor | None) -> None:
 
 
 def _complete(agent: Any) -> bool:
-    """Add stored tool calls to restored messages; return whether a front may lack.
+    """Add stored tool calls to restored messages; return whether a front lacks.
 
     The host restores roles and contents (agent/memory_mixin.py:573): results without calls, which
     match no segment and not the window that the host puts before them. It keeps the newest 100.
@@ -155,14 +140,14 @@ def _put_front(agent: Any, transcript: Sequence[Message]) -> None:
 
     The front takes the place of the summary that the host's store wrote of it.
     """
-    leading = sum(1 for _ in itertools.takewhile(is_system, agent.chat_history))
+    leading = leading_in(agent.chat_history)
     front = _front(transcript, agent.chat_history[leading:])
     if front:
         agent.chat_history[:leading] = front
 
 
 def _front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
-    """Return the messages of a transcript that go before its restored newest end."""
+    """Return a transcript's messages before its restored newest end."""
     keeps_tools = any(message.get("role") == "tool" for message in restored)
     said = [m for m in transcript if not is_system(m) and (keeps_tools or _is_kept(m))]
     names = [*map(digest, said)]

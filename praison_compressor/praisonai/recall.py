@@ -1,72 +1,29 @@
-"""Change the settings and tools of one agent while the agent is ours, and restore them.
+"""Give an agent the recall tools, and select what they read of its ledger.
 
-The recall tools are given with the first compression. The request that first carries a summary has
-another prefix anyway, so the tools cost its cache nothing. The host lists a turn's tools before
-that: a running turn's requests get ours on their way out (`offered`), later turns from the agent's
-own list.
+The tools are given with the first compression. The request that first carries a summary has another
+prefix anyway, so the tools cost its cache nothing. The host lists a turn's tools before that: the
+running turn's requests get ours on their way out (`offered`), later ones from the agent's own list.
 """
 
 from __future__ import annotations
 
-import copy
 import logging
-import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
-from praisonaiagents.config.feature_configs import DEFAULT_TOOL_OUTPUT_LIMIT
-
+from ..ledger.segments import EVERY, Entry, Session, Store
 from ..ledger.tools import SCHEMAS, recall_tools, schemas_for
-from .options import NO_LIMIT, as_it_is
+from ..ledger.words import Hit
+from ..messages import Message
 
 log = logging.getLogger(__name__)
 
 Tool = Callable[..., str]
 
 
-class Settings:
-    """The host's settings of one agent: its own compaction, and its limit of tool results."""
-
-    def __init__(self, agent: weakref.ref[Any], whole_results: bool) -> None:
-        self._agent = agent
-        self._uncompacted: Any = None
-        self._execution: Any = None
-        self.compress_alone()
-        made = agent()
-        if whole_results and made is not None:
-            made.tool_output_limit = NO_LIMIT
-            made._truncate_tool_output = as_it_is
-
-    def compress_alone(self) -> None:
-        """Switch the host's `context_compaction` off, so that exactly one system compresses.
-
-        Each turn calls this: the agent may have other settings by then.
-        """
-        agent = self._agent()
-        if agent is None:
-            return
-        if agent.execution is not self._uncompacted:
-            self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
-            agent.execution = self._uncompacted
-        self._uncompacted.context_compaction = False
-
-    def restore(self) -> None:
-        """Give the agent the settings that it had."""
-        agent = self._agent()
-        if agent is None:
-            return
-        if agent.execution is self._uncompacted:
-            agent.execution = self._execution
-        if getattr(agent, "tool_output_limit", None) == NO_LIMIT:
-            agent.tool_output_limit = DEFAULT_TOOL_OUTPUT_LIMIT
-        vars(agent).pop("_truncate_tool_output", None)
-
-
-# ------------------------------------------------------------ recall tools
-
-
 def wants_recall(agent: Any, asked: bool | None) -> bool:
-    """Return whether an agent gets the tools: by default if it has others."""
+    """Return whether an agent gets the tools; by default beside others."""
     may = all(_may_call(agent, schema["function"]["name"]) for schema in SCHEMAS)
     return may and (bool(tools_of(agent)) if asked is None else asked)
 
@@ -80,7 +37,7 @@ class RecallTools:
         self._is_settled = False
 
     def give(self, agent: Any) -> None:
-        """Put the tools on the agent's list, beside none of the same name.
+        """Put the tools on the agent's list, except for taken names.
 
         A bot restores its own list after each turn: then the tools are put back.
         """
@@ -148,7 +105,7 @@ def drop_copied(agent: Any) -> None:
 
 
 def name_of(tool: Any) -> str | None:
-    """Return the name of a tool in any form that the host takes, or None."""
+    """Return the name of a tool in any form, or None."""
     if isinstance(tool, str):
         return tool
     if isinstance(tool, Mapping):
@@ -160,6 +117,38 @@ def name_of(tool: Any) -> str | None:
 
 
 def _may_call(agent: Any, name: str) -> bool:
-    """Return whether the agent's permissions let it call a tool of that name."""
+    """Return whether the agent's permissions allow a tool of that name."""
     allowed = getattr(agent, "_tool_name_allowed", None)
     return bool(allowed(name)) if callable(allowed) else True
+
+
+# ------------------------------------------------------------ what the tools read
+
+
+@dataclass(frozen=True)
+class Archive:
+    """A ledger's store without what the conversation took back."""
+
+    store: Store
+    hidden: frozenset[str]
+    """Hashes of the entries that are left out."""
+
+    def originals(
+        self, session: Session, entry: Entry, wanted: slice = EVERY
+    ) -> list[Message] | None:
+        """Return an entry's archived messages, or None if left out."""
+        return None if entry.hash in self.hidden else self.store.originals(session, entry, wanted)
+
+    def search(self, *asked: Any, **options: Any) -> list[Hit]:
+        """Return the messages that match, best first."""
+        found = self.store.search(*asked, **options)
+        return [hit for hit in found if hit.entry not in self.hidden]
+
+
+def archive_of(
+    store: Store, namespace: str, session_id: str, reads: Callable[[Entry], bool]
+) -> Store:
+    """Return a session's archive, without the entries that recall may not read."""
+    entries = store.open(namespace, session_id).entries
+    archive = Archive(store, frozenset(e.hash for e in entries if not reads(e)))
+    return cast("Store", archive)  # all of a store that recall asks

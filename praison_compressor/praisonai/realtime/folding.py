@@ -36,14 +36,12 @@ class ServerRefused(CompressorError):
         self.code = code
         super().__init__(f"the server refused ({code}): {message}")
 
-    @property
-    def unknown_item(self) -> bool:
-        """Return whether the item to delete does not exist."""
-        words = str(self).lower()
-        return any(sign in words for sign in ("does not exist", "not found", "invalid_item_id"))
+
+NO_SUCH_ITEM = ("does not exist", "not found", "invalid_item_id")
+"""Words of a refusal to delete an item that is deleted already."""
 
 
-class Keeper:
+class Folding:
     """Folds items, updates the server and restores new connections."""
 
     def __init__(
@@ -59,7 +57,7 @@ class Keeper:
         self._marks = marks
         self._send = send
         self._ack_timeout = ack_timeout_seconds
-        self._waiting: dict[str, asyncio.Future[None]] = {}
+        self._waiting: dict[str, asyncio.Future[ServerRefused | None]] = {}
         """Our event's id -> the server's answer to come."""
         self._work: asyncio.Task[None] | None = None
         self._resume_at = 0
@@ -160,10 +158,7 @@ class Keeper:
         answer = self._waiting.pop(event_id, None)
         if answer is None or answer.done():
             return False
-        if refusal is None:
-            answer.set_result(None)
-        else:
-            answer.set_exception(refusal)
+        answer.set_result(refusal)
         return True
 
     # ------------------------------------------------------------ the work
@@ -230,40 +225,35 @@ class Keeper:
         assert item is not None  # its id is new
         try:
             event = create_event(given, ADD + item.id, in_front=True)
-            await self._answered(await self._asked(event))
+            refusal = await self._answer(await self._asked(event))
+            if refusal is not None:
+                raise refusal
         except BaseException:
             item.withdrawn = True  # a late echo is deleted
             raise
 
     async def _delete(self, together: Sequence[Item]) -> None:
         """Delete a call and its output together: no response sees half."""
-        answers = []
-        for item in together:
-            answers.append(await self._asked(delete_event(item.id, DELETE + item.id)))
-        refusals = []
-        for item, answer in zip(together, answers, strict=True):
-            try:
-                await self._answered(answer)
-            except ServerRefused as error:
-                if error.unknown_item:  # already deleted
-                    self.items.deleted(item.id)
-                else:
-                    refusals.append(error)
-        if refusals:
-            raise refusals[0]
+        asked = [await self._asked(delete_event(item.id, DELETE + item.id)) for item in together]
+        answers = [await self._answer(each) for each in asked]
+        for item, refusal in zip(together, answers, strict=True):
+            if refusal is not None and any(sign in str(refusal).lower() for sign in NO_SUCH_ITEM):
+                self.items.deleted(item.id)
+            elif refusal is not None:
+                raise refusal
 
-    async def _asked(self, event: Event) -> asyncio.Future[None]:
-        answer = asyncio.get_running_loop().create_future()
-        self._waiting[event["event_id"]] = answer
+    async def _asked(self, event: Event) -> asyncio.Future[ServerRefused | None]:
+        """Send our event; return the answer to come: None, or a refusal."""
+        answer = self._waiting[event["event_id"]] = asyncio.get_running_loop().create_future()
         if not await self._send(event):
             raise ServerRefused("not connected", f"{event['type']} was not sent")
         return answer
 
-    async def _answered(self, answer: asyncio.Future[None]) -> None:
+    async def _answer(self, coming: asyncio.Future[ServerRefused | None]) -> ServerRefused | None:
         try:
-            await asyncio.wait_for(answer, self._ack_timeout)
+            return await asyncio.wait_for(coming, self._ack_timeout)
         except asyncio.TimeoutError:
-            raise ServerRefused("timeout", f"no answer in {self._ack_timeout:g} s") from None
+            return ServerRefused("timeout", f"no answer in {self._ack_timeout:g} s")
 
     # ------------------------------------------------------------ changes by the user
 

@@ -1,0 +1,238 @@
+"""Change a view as its provider demands: cache marks, roles in turn, no foreign thinking.
+
+A cache mark says "cache everything up to here", for providers that cache only what is marked. It is
+one key beside the content, which digests leave out: a message that loses its mark is again, byte
+for byte, what it was.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ..messages import Message, is_result, is_system, responses, text_of, tool_calls_of
+from ..messages.display import in_words
+from ..messages.shapes import ITEMS
+from ..messages.thinking import is_thinking
+from ..view.frame import is_framed
+
+MARKS, USAGE = "cache_control", "stream_options"
+TTL = "ttl of cache_control"
+ROLES = "roles that do not alternate"
+_ROLES_REFUSED = re.compile(
+    r"(?:must|should) alternate|unexpected role\W+(?:\w+\.)?(?:user|assistant)", re.IGNORECASE
+)
+
+
+# ------------------------------------------------------------ refusals
+
+
+def refused_in(error: BaseException) -> str | None:
+    """Return what a refusal is about: a key, `ttl` or roles."""
+    if _ROLES_REFUSED.search(str(error)):
+        return ROLES
+    if MARKS in str(error) and "ttl" in str(error):
+        return TTL
+    return next((key for key in (MARKS, USAGE) if key in str(error)), None)
+
+
+def is_bound_elsewhere(error: BaseException) -> bool:
+    """Return whether a provider refuses thinking behind a changed prefix or model."""
+    return _INVALID_THINKING.search(str(error)) is not None
+
+
+_INVALID_THINKING = re.compile(
+    r"bound to a different conversation|prefix_mismatch_behavior|"
+    r"invalid `?signature`? in `?thinking",
+    re.IGNORECASE,
+)
+
+
+# ------------------------------------------------------------ cache marks
+
+
+MASKED = "[masked]"
+LARGEST = 4
+"""Marks that a request may carry, those on its tools included."""
+
+_CLAUDE = re.compile(r"(^|[/.@:_-])(claude|anthropic)([/.@:_-]|$)", re.IGNORECASE)
+
+_SERVE_CLAUDE = frozenset({"azure_ai", "bedrock", "databricks", "openrouter", "vertex_ai"})
+"""Of litellm's providers those that pass marks on to a Claude which they serve."""
+
+_MARKABLE = frozenset({"text", "image_url", "image", "document", "file"})
+"""Parts that may carry a mark. Thinking may not, and an empty text is refused with one."""
+
+
+def takes_marks(provider: str | None, model: str) -> bool:
+    """Return whether the API of litellm's `provider` takes marks.
+
+    A name alone says nothing: an OpenAI-compatible endpoint that serves `claude-local` refuses
+    the key.
+    """
+    served = provider in _SERVE_CLAUDE and _CLAUDE.search(model) is not None
+    return served or provider == "anthropic"
+
+
+def marked(
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    ttl: str | None = None,
+) -> list[Message]:
+    """Return the messages with cache marks of a life, "5m" or "1h".
+
+    They stand after the system prompt, the last summary, the last mask and the end.
+
+    What stands before the last summary or mask changes only with the next compression; the mark
+    at the end is what the next request of a growing conversation is found by. `messages` are not
+    changed; a marked one is a copy. Marks that the host has set, on messages or `tools`, stay and
+    count: with ours they are at most four, the end served first. Beside them ours have no `ttl`: an
+    API refuses a mark of an hour behind one of minutes.
+    """
+    hosts = _marks_in([*messages, *(tools or ())])
+    free = max(0, LARGEST - hosts)
+    mark = {"type": "ephemeral", **({"ttl": ttl} if ttl and not hosts else {})}
+    places = [place for place in _places(messages) if not _marks_in(messages[place])][:free]
+    return [_with_mark(m, mark) if index in places else m for index, m in enumerate(messages)]
+
+
+def _places(messages: Sequence[Message]) -> list[int]:
+    """Return the indices to mark, the most valuable first."""
+    carries = [index for index, message in enumerate(messages) if _can_carry(message)]
+    # Only the system messages in front: later ones come and go.
+    others = (index for index, message in enumerate(messages) if not is_system(message))
+    leading = next(others, len(messages))
+    kinds = (
+        carries,
+        [index for index in carries if index < leading],
+        [index for index in carries if is_framed(messages[index])],
+        [i for i in carries if is_result(messages[i]) and text_of(messages[i]).startswith(MASKED)],
+    )
+    return list(dict.fromkeys(found[-1] for found in kinds if found))
+
+
+def _can_carry(message: Message) -> bool:
+    # Never an assistant's: its last block may be thinking or a call, where a mark is refused.
+    content = message.get("content")
+    is_spoken = isinstance(content, (str, list)) and message.get("role") != "assistant"
+    if not content or not is_spoken:
+        return False
+    last = content[-1] if isinstance(content, list) else {"type": "text", "text": content}
+    if not isinstance(last, dict) or last.get("type") not in _MARKABLE:
+        return False
+    return last["type"] != "text" or bool(str(last.get("text") or "").strip())
+
+
+def _with_mark(message: Message, mark: Mapping[str, Any]) -> Message:
+    """Return the message with a mark where litellm looks for it."""
+    content = message["content"]
+    if isinstance(content, str) or is_result(message):
+        return {**message, "cache_control": mark}
+    return {**message, "content": [*content[:-1], {**content[-1], "cache_control": mark}]}
+
+
+def _marks_in(value: Any) -> int:
+    """Count the marks in messages or tools."""
+    if isinstance(value, Mapping):
+        inner = [item for key, item in value.items() if key != "cache_control"]
+        return (value.get("cache_control") is not None) + _marks_in(inner)
+    return sum(map(_marks_in, value)) if isinstance(value, (list, tuple)) else 0
+
+
+# ------------------------------------------------------------ another model's steps
+
+
+def without_calls(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with calls and results as text."""
+    return [_as_text(message) for message in messages]
+
+
+def _as_text(message: Message) -> Message:
+    if is_result(message):
+        name = message.get("name")
+        by = f" of {name}" if isinstance(name, str) and name else ""
+        return {"role": "user", "content": f"[tool result{by}]\n{in_words(message)}"}
+    if tool_calls_of(message):
+        return {"role": "assistant", "content": in_words(message)}
+    return message
+
+
+_BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specific_fields")
+"""Keys whose values only the model takes that wrote them."""
+
+
+def unbound(message: Message) -> Message:
+    """Return a message without the thinking that only its own model takes."""
+    kept = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
+    content, calls = kept.get("content"), kept.get("tool_calls")
+    if isinstance(content, list):
+        kept["content"] = [part for part in content if not is_thinking(part)]
+    if isinstance(calls, list):
+        # An item id names the reasoning that the API demands with it.
+        kept["tool_calls"] = list(map(_without_item_id, calls))
+    return kept
+
+
+def _without_item_id(call: Mapping[str, Any]) -> Message:
+    item = {key: value for key, value in (call.get(responses.ITEM) or {}).items() if key != "id"}
+    rest = {key: value for key, value in call.items() if key != responses.ITEM}
+    # A tool of the API's own has its kind there.
+    return {**rest, responses.ITEM: item} if "type" in item else rest
+
+
+# ------------------------------------------------------------ roles in strict turns
+
+
+ANSWERED: Message = {"role": "assistant", "content": "Understood."}
+ASKED: Message = {"role": "user", "content": "Go on."}
+"""Lines for roles that do not alternate."""
+
+
+def alternating(messages: Sequence[Message]) -> list[Message]:
+    """Return the messages with users and assistants in turn.
+
+    Mistral's API refuses a user after a tool. Chat templates count users, and assistants without
+    calls. Neighbours of one role are joined; elsewhere a short line stands between.
+    """
+    found: list[Message] = []
+    last = ""
+    for message in _merged(messages):
+        role = "" if tool_calls_of(message) else message.get("role")
+        if role == "user" and (last == "user" or (found and is_result(found[-1]))):
+            found.append(ANSWERED)
+        elif role == "assistant" and last != "user":
+            found.append(ASKED)
+        found.append(message)
+        last = role if role in ("user", "assistant") else last
+    return found
+
+
+def _merged(messages: Sequence[Message]) -> list[Message]:
+    merged: list[Message] = []
+    for message in messages:
+        if merged and _may_join(merged[-1], message):
+            merged[-1] = {**message, "content": _joined(merged[-1], message)}
+        else:
+            merged.append(message)
+    return merged
+
+
+def _may_join(one: Message, two: Message) -> bool:
+    """Return whether two neighbours are one; the second may have calls."""
+    if one.get("role") != two.get("role") or one.get("role") not in ("user", "assistant"):
+        return False
+    return not tool_calls_of(one)
+
+
+def _joined(one: Message, two: Message) -> Any:
+    first, second = one.get("content"), two.get("content")
+    if not first or not second:
+        return first or second
+    if isinstance(first, str) and isinstance(second, str):
+        return f"{first}\n\n{second}"
+    parts = [
+        [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+        for content in (first, second)
+    ]
+    return [*parts[0], *parts[1]]

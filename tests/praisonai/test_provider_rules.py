@@ -1,0 +1,236 @@
+"""Requests are read and written in each API's shape, and views made as each provider demands."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+import litellm
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from praisonaiagents.llm.llm import LLM
+
+from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor.messages import digest, text_of
+from praison_compressor.praisonai.provider_rules import (
+    LARGEST,
+    ROLES,
+    alternating,
+    marked,
+    refused_in,
+    takes_marks,
+    unbound,
+)
+from praison_compressor.praisonai.requests import RESPONSES
+from praison_compressor.summaries.litellm_client import provider_of
+from praison_compressor.testing import Reply, Rules, check_messages
+from tests.helpers.hosting import ANTHROPIC, agent, at_home, context
+from tests.helpers.provider import strict_provider
+from tests.helpers.transcripts import session, step, transcripts
+from tests.view.test_masks import Model, outputs
+
+CONVERSATION = [
+    {"role": "system", "content": "Keep the books."},
+    {"role": "user", "content": "How many ledgers?"},
+    {
+        "role": "assistant",
+        "content": "Let me see.",
+        "tool_calls": [
+            {"id": i, "type": "function", "function": {"name": "count", "arguments": '{"n": 1}'}}
+            for i in ("call_1", "call_2")
+        ],
+    },
+    {"role": "tool", "tool_call_id": "call_1", "content": "four"},
+    {"role": "tool", "tool_call_id": "call_2", "content": "five"},
+    {"role": "assistant", "content": "Nine."},
+    {"role": "user", "content": [{"type": "text", "text": "And these?"}]},
+]
+
+
+def test_equal_words_have_equal_digests_on_both_apis() -> None:
+    """`iter_stream` sends chat messages where `chat` sends items: one ledger serves both."""
+    params = LLM(model="openai/gpt-4o-mini", api_key="sk")._build_responses_params(CONVERSATION)
+    read = RESPONSES.read(params)
+    assert read is not None
+    assert [*map(digest, read.messages)] == [*map(digest, CONVERSATION)]
+
+
+def test_another_models_thinking_is_left_out() -> None:
+    """Signed thinking, reasoning and the items that name it are only their own model's."""
+    call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    message = {
+        "role": "assistant",
+        "content": [
+            {"type": "thinking", "thinking": "x", "signature": "s"},
+            {"type": "text", "text": "t"},
+        ],
+        "thinking_blocks": [{"type": "thinking", "thinking": "x", "signature": "s"}],
+        "reasoning_content": "x",
+        "response_items": [{"type": "reasoning", "id": "rs_1", "summary": []}],
+        "tool_calls": [{**call, "response_item": {"id": "fc_1", "status": "completed"}}],
+    }
+    assert unbound(message) == {
+        "role": "assistant",
+        "content": [{"type": "text", "text": "t"}],
+        "tool_calls": [call],
+    }
+
+
+def test_an_item_of_a_newer_api_goes_out_as_it_is() -> None:
+    """A request with an unknown item is not read, so it is sent untouched."""
+    items = [{"role": "user", "content": "go"}, {"type": "telepathy", "id": "t"}]
+    assert RESPONSES.read({"model": "m", "input": items}) is None
+
+
+USER = {"role": "user", "content": "Ask."}
+SAYS = {"role": "assistant", "content": "So."}
+SYSTEM = {"role": "system", "content": "Be brief."}
+
+REFUSALS = (
+    "Unexpected role 'user' after role 'tool'",
+    "Unexpected role RoleEnum.user after RoleEnum.tool",
+    "After the optional system message, conversation roles must alternate user and assistant roles "
+    "except for tool calls and results.",
+    "Conversation roles must alternate user/assistant/user/assistant/...",
+    'messages: roles must alternate between "user" and "assistant"',
+    "After the (optional) system message(s), user or tool message(s) should alternate with "
+    "assistant message(s).",
+)
+
+
+@pytest.mark.parametrize("words", REFUSALS)
+def test_a_refused_order_is_recognized(words: str) -> None:
+    """In the words of Mistral, of chat templates, of Anthropic and Perplexity."""
+    assert refused_in(ValueError(words)) == ROLES
+
+
+CASES: list[list[dict[str, Any]]] = [
+    [USER, *step("a", "x"), USER],
+    [SYSTEM, USER, USER, *step("a", "x"), *step("b", "y"), USER, SAYS, USER],
+    [SYSTEM, SAYS, USER, SAYS, *step("a", "x"), SAYS, SAYS],
+    [USER, SAYS, *step("a", "x"), USER],
+    [USER, *step("a", "x"), SAYS, *step("b", "x"), USER],
+]
+
+
+@pytest.mark.parametrize("messages", CASES)
+@pytest.mark.parametrize("rules", [Rules(alternate=True), Rules(answered_results=True)])
+def test_the_view_is_as_each_strict_provider_wants_it(
+    messages: list[dict[str, Any]], rules: Rules
+) -> None:
+    """One view for both rules."""
+    check_messages(alternating(messages), rules)
+
+
+@given(transcripts(max_turns=4))
+def test_no_word_is_lost(messages: list[dict[str, Any]]) -> None:
+    """Results stay in order, behind their calls; what is alternating stays as it is."""
+    view = alternating(messages)
+    check_messages(view, Rules(alternate=True, answered_results=True))
+    results = [m for m in messages if m["role"] == "tool"]
+    assert [m for m in view if m["role"] == "tool"] == results
+    assert alternating(view) == view
+
+
+def test_thinking_that_a_provider_refuses_is_left_out(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A history with thinking of another prompt costs one refusal, not the agent."""
+    with (
+        strict_provider(rules=Rules(bound_thinking=True)) as provider,
+        at_home(monkeypatch, tmp_path, provider) as host,
+    ):
+        host.answer_with(lambda asked: Reply("Yes.", thinking="Hm, why not?"))
+        body = {
+            "model": "claude-sonnet-4-5",
+            "max_tokens": 2_000,
+            "messages": [USER],
+            "thinking": {"type": "enabled", "budget_tokens": 1_024},
+        }
+        content = httpx.post(f"{host.base_url}/messages", json=body, timeout=30).json()["content"]
+        made = agent(host, ANTHROPIC, context(host))
+        made.chat_history = [
+            USER,
+            {"role": "assistant", "content": "Yes.", "thinking_blocks": content[:1]},
+        ]
+        answers = [made.chat(f"Question {n}?") for n in range(3)]
+    assert answers == ["Yes."] * 3
+    assert len(host.refused) == 1
+    assert "bound to a different conversation" in str(host.refused[0].error)
+
+
+TOOL = {"type": "function", "function": {"name": "f"}, "cache_control": {"type": "ephemeral"}}
+
+
+def marks(messages) -> list[int]:
+    return [i for i, message in enumerate(messages) if '"cache_control"' in json.dumps(message)]
+
+
+def unmarked(value):
+    if isinstance(value, dict):
+        return {k: unmarked(v) for k, v in value.items() if k != "cache_control"}
+    return [unmarked(item) for item in value] if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize(
+    ("model", "provider", "takes"),
+    [
+        ("anthropic/claude-sonnet-4-5", "anthropic", True),
+        ("anthropic/another-name", "anthropic", True),
+        ("bedrock/us.anthropic.claude-sonnet-4-20250514-v1:0", "bedrock", True),
+        ("bedrock/meta.llama3-70b-instruct-v1:0", "bedrock", False),
+        ("vertex_ai/claude-opus-4@20250514", "vertex_ai", True),
+        ("vertex_ai/gemini-2.5-pro", "vertex_ai", False),
+        ("openrouter/anthropic/claude-sonnet-4.5", "openrouter", True),
+        ("openai/claude-local", "openai", False),
+        ("hosted_vllm/claude-local", "hosted_vllm", False),
+        ("claude-local", None, False),
+    ],
+)
+def test_marks_are_set_where_the_provider_takes_them(model, provider, takes):
+    """Where litellm sends the request decides, not what the model is called."""
+    assert provider_of(litellm, {"model": model}) == provider
+    assert takes_marks(provider, model) is takes
+
+
+@settings(deadline=None, max_examples=40)
+@given(transcripts(), st.integers(0, 5))
+def test_marks_change_nothing_but_themselves(messages, given_marks):
+    """Digests, order, form and the caller's own list stay; four at most, the host's among them."""
+    for message in messages[:given_marks]:
+        message["cache_control"] = {"type": "ephemeral"}
+    before = copy.deepcopy(messages)
+    result = marked(messages)
+    assert messages == before
+    assert unmarked(result) == unmarked(messages)
+    assert list(map(digest, result)) == list(map(digest, messages))
+    assert len(marks(result)) <= max(LARGEST, given_marks)
+    assert set(marks(messages)) <= set(marks(result))
+
+
+def test_the_places_are_system_summary_mask_and_end():
+    """What stays longest, and what the next request is found by."""
+    small = {"model": "gpt-4o", "protect_last_n_tokens": 1_000}
+    for window, messages, opens in (
+        (6_000, session(20), "<conversation-summary>"),
+        (8_000, outputs(20), "[masked]"),
+    ):
+        config = CompressorConfig(context_window=window, **small)
+        view = ContextCompressor(config, summarizer=Model()).compress_sync(messages).messages
+        stays = max(i for i, message in enumerate(view) if text_of(message).startswith(opens))
+        assert marks(marked(view)) == [0, stays, len(view) - 1]
+
+
+def test_the_hosts_marks_count_and_what_cannot_carry_one_gets_none():
+    """Those on tools too: with three of them the end gets ours, with four nothing is added; none
+    is set where a provider refuses it, on an assistant's blocks and on empty texts."""
+    messages, thought = session(3), {"role": "assistant", "content": "Let me think."}
+    empty = {"role": "system", "content": ""}
+    assert marks(marked(messages, tools=[TOOL] * 3)) == [len(messages) - 1]
+    for said, tools in ((messages, [TOOL] * 4), (messages, [TOOL] * 5), ([thought], []), ([], [])):
+        assert marked(said, tools=tools) == said
+    assert marks(marked([empty, {"role": "user", "content": "look"}, thought])) == [1]
