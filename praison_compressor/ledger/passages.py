@@ -21,7 +21,7 @@ __all__ = ["Passage", "Term", "passages", "terms", "wanted_in"]
 PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
 """Shares of an identifier's weight for a match in another case, and in another spelling."""
-NEAR = 0.6
+NEAR = 0.8
 """Share of a term's weight that a line beside the match has."""
 SHOWN = 0.65
 """Share of its weight that a term has left after a passage of the message shows it."""
