@@ -29,7 +29,7 @@ def test_the_sum_is_one_line() -> None:
     assert str(Balance(0.0214, 0.0042, None)) == (
         "compressing now costs 0.021 $, saves 0.004 $ a turn"
     )
-    assert str(Balance(-0.3, 0.0042, 3)) == "compressing now saves 0.300 $, saves 0.004 $ a turn"
+    assert str(Balance(-0.3, 4.2e-4, 3)) == "compressing now saves 0.300 $, saves 0.000420 $ a turn"
 
 
 def test_a_compression_costs_its_summary_and_what_is_read_again() -> None:
