@@ -431,7 +431,7 @@ class ContextCompressor:
             self.config,
             self.tokens,
             session_id=self.session_id,
-            has_model=self._pipeline.writer.summarizer is not None,
+            summarizer=self._pipeline.writer.summarizer,
             mode=mode,
         )
 

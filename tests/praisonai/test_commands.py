@@ -311,11 +311,14 @@ def test_a_preview_sizes_and_names_what_would_go(host: LocalProvider) -> None:
     assert reference(shown, "Turn 2:").startswith("s1.")
 
 
-def test_a_preview_has_the_sum_where_prices_are_known(host: LocalProvider) -> None:
-    """One line: what compressing now costs, and what it saves a turn."""
+@pytest.mark.parametrize("auxiliary_model", ["gpt-4o", None])
+def test_a_preview_has_the_sum_where_prices_are_known(
+    host: LocalProvider, auxiliary_model: str | None
+) -> None:
+    """One line: what compressing now costs, by the agent's own model too, and saves a turn."""
     host.route("gpt-4o", Summarizer(r"L-\d+"))
     host.set_window(128_000, "gpt-4o")
-    made = talked(host, auxiliary_model="gpt-4o")
+    made = talked(host, auxiliary_model=auxiliary_model)
     sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a turn"
     assert re.search(sums, made.chat("/compact preview"))
 
