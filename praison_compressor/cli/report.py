@@ -28,7 +28,7 @@ from ..ledger.memory import MemoryStore
 from ..ledger.outlines import in_order
 from ..ledger.segments import FORGOTTEN, Entry, Epoch, Segment, Store, Usage, in_force
 from ..messages import Message, content_digest, read, text_of
-from ..messages.display import clean, when
+from ..messages.display import clean, counted, when
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
 from ..tokens.models import input_price, model_limits
@@ -37,7 +37,7 @@ from ..view.frame import is_framed, unframe
 from . import parameters as par
 from .compressing import summary_of
 from .stored import family, in_view
-from .terminal import Unusable, answer, counted, money, number, progress, unlogged
+from .terminal import Unusable, answer, money, number, progress, unlogged
 from .transcripts import put, read_one
 
 WHOLE = "The transcript that the store has, each step of it taken for a request."

@@ -23,24 +23,25 @@ from ..summaries.protocol import as_summarizer
 from ..summaries.threads import off_loop, run
 from ..tokens.counter import TokenCounter
 from .bills import Account, Bill, reported
+from .choices import Draft
 from .clock import cooled
-from .pipeline import SOFT_RATIO, Pipeline, Planned
+from .pipeline import SOFT_RATIO, Pipeline
 from .preview import ContextUse, Preview, context_use_of
+from .projection import default_store
 from .request import (
     Mode,
     Options,
     Request,
     budget_of,
-    check_name,
     check_parts,
     checked,
     key_of,
+    pinned_segment,
     request_of,
 )
 from .result import CompressResult
 from .sessions import Sessions
 from .telemetry import Telemetry, emit
-from .transcripts import default_store
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -59,11 +60,10 @@ class ContextCompressor:
         store: the ledger. None: the store at `config.store_url`, else memory.
         on_event: called with each `Event`.
         telemetry: called with each `Event`. None: `Telemetry()` with the global providers.
-        before_compression: called before each compression with the `Event` "started" (`session_id`,
-            and in `data` tokens, messages, trigger, target, limit, to_summarize, to_mask, forced),
-            in a thread or async. None continues, False refuses this compression (a view above the
-            window is made to fit all the same), a text instructs the summarizer. An exception is
-            logged and refuses nothing.
+        before_compression: called before each compression with the `Event` "started", in a thread
+            or async. None continues, False refuses this compression (a view above the window is
+            made to fit all the same), a text instructs the summarizer. An exception is logged and
+            refuses nothing.
         sessions: the memory of sessions between turns; compressors of one agent share it.
         clock: returns seconds since 1970. None: `time.time`.
     """
@@ -148,7 +148,7 @@ class ContextCompressor:
         logged: Exception | None = None,
         **options: Unpack[Options],
     ) -> list[Message]:
-        """Return the best valid view without a model and without a store write; never raise.
+        """Return the best valid view without model and write; never raise.
 
         For a host whose turn must go on. Messages that cannot fit are shortened. Messages that
         cannot be read come back unchanged. The failure `logged` is not logged again.
@@ -179,7 +179,7 @@ class ContextCompressor:
         )
 
     def _best(self, request: Request, logged: Exception | None) -> CompressResult:
-        """Return the view and its counts, without the ledger while it cannot be read."""
+        """Return the result, without the ledger while it cannot be read."""
         try:
             session = self._pipeline.projector.open(request)
             self._without_ledger = False
@@ -220,17 +220,17 @@ class ContextCompressor:
         return context_use_of(request, view, self.tokens, options.get("overhead_tokens", 0))
 
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
-        """Begin the next summary if the provider's cache is cold; return whether one was begun.
+        """Begin the next summary if the cache is cold; return whether begun.
 
         For an application's idle loop: above `idle_trigger_ratio` of the trigger a summary is
         written in the background, once in each silence, and the next request finds it in the
-        ledger. `messages` None means the session's last transcript, from memory or the store.
+        ledger. No `messages` means the session's last transcript, from memory or the store.
 
         Raises:
             CompressorError: as `compress` would.
         """
         request = self._request(messages or (), checked(options), Mode.BACKGROUND)
-        return self._pipeline.idle(request, has_messages=messages is not None, now=self._clock())
+        return self._pipeline.idle(request, self._clock())
 
     def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
         """Add the usage of the session's last request to the session's bill; return the bill.
@@ -269,8 +269,11 @@ class ContextCompressor:
             SessionNotFound: without `messages`, and the store has no such session.
         """
         name = self._named(session_id)
-        found = self._pipeline.transcripts
-        return found.stored(name) if messages is None else found.expanded(messages, name)
+        projector = self._pipeline.projector
+        pinned = pinned_segment({}, self.config, self.tokens)
+        if messages is not None:
+            return projector.unfolded(messages, name, pinned)
+        return projector.stored(name)
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
@@ -284,12 +287,10 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
             LedgerError: the store cannot be read.
         """
-        messages = self._pipeline.transcripts.stored(session_id := self._named(session_id))
+        messages = self._pipeline.projector.stored(session_id := self._named(session_id))
         size = self.tokens.messages(messages)
-        if token_budget is None:
-            room = budget_of({}, self.config, self.tokens).trigger
-        else:
-            room = whole("token_budget", token_budget)
+        trigger = budget_of({}, self.config, self.tokens).trigger
+        room = trigger if token_budget is None else whole("token_budget", token_budget)
         if size <= room:
             session = self.store.open(self.config.namespace, session_id)
             return CompressResult(messages, "full", size, size, session.tip, session.parent, None)
@@ -309,7 +310,7 @@ class ContextCompressor:
         """
         request = self._request(messages, {"session_id": self._named(session_id)}, Mode.FALLBACK)
         session = self._pipeline.projector.open(request)
-        return self._pipeline.transcripts.save(request, session)
+        return self._pipeline.projector.save(request, session)
 
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
@@ -336,9 +337,8 @@ class ContextCompressor:
         """
         if not isinstance(reference, str):
             raise ConfigError(f"reference={reference!r}: expected a text such as s2.14")
-        recall = Recall(
-            lambda: self.store, self._opener(session_id), self.tokens.text, turn_tokens=None
-        )
+        session = self._opener(session_id)
+        recall = Recall(lambda: self.store, session, self.tokens.text, turn_tokens=None)
         return recall.read(reference, whole("tokens", tokens))
 
     def _opener(self, session_id: str | None) -> Callable[[], Session]:
@@ -346,8 +346,7 @@ class ContextCompressor:
         return lambda: self.store.open(self.config.namespace, name)
 
     def _named(self, session_id: str | None) -> str:
-        check_name("session_id", session_id)
-        return session_id or self.session_id
+        return checked({"session_id": session_id}).get("session_id") or self.session_id
 
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
         """Undo the newest compression; return its segments, () without one.
@@ -379,7 +378,7 @@ class ContextCompressor:
             try:
                 request = self._request(turn.known, {"session_id": sent.id}, Mode.FALLBACK)
                 session = self._pipeline.projector.open(request)
-                saved += session.is_as(sent) and self._pipeline.transcripts.save(request, session)
+                saved += session.is_as(sent) and self._pipeline.projector.save(request, session)
             except CompressorError as error:
                 logger.warning("session %s: its last turns are not saved: %s", sent.id, error)
         return saved
@@ -396,8 +395,8 @@ class ContextCompressor:
 
     # -------------------------------------------------------------- requests
 
-    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Planned:
-        """Return the result if nothing has to be waited for, else what to carry out."""
+    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Draft:
+        """Return the result, or the compression that the caller must wait for."""
         request = self._request(messages, options)
         session = self._pipeline.projector.open(request)
         if request.mode is not Mode.FALLBACK:
@@ -415,7 +414,7 @@ class ContextCompressor:
         return replace(cooled(request, seconds), pace=known.pace)
 
     def _quiet(self, request: Request, session: Session) -> CompressResult | None:
-        """Return the result if the turn only adds to the last one and fits, else None."""
+        """Return the result of a turn that only adds and fits, or None."""
         share = SOFT_RATIO if self.config.background else 1.0
         # While a summary is written, send the whole as long as it fits.
         is_busy = self.background.busy(request.key)
@@ -436,7 +435,7 @@ class ContextCompressor:
         )
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:
-        """Return the result with the background's costs since the last one, and recall tools."""
+        """Return the result with the background's costs and the recall tools."""
         key = key_of(options, self.config, self.session_id)
         if result.segments or result.masked or self.config.recall:
             result = replace(result, recall_tools=tuple(self.recall_tools(key[1])))

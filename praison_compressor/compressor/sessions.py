@@ -18,7 +18,6 @@ from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
 from ..messages.forks import renewed
 from ..messages.thinking import signatures
-from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.view import Tile, View, lay, lay_masks, shown
 from .bills import Account, Bill, RequestUsage, uncompressed
@@ -36,21 +35,6 @@ NEWEST_SHARE = 0.25
 """Weight of the newest request in the average growth."""
 
 
-@dataclass(frozen=True)
-class Placeholder:
-    """Uncommitted texts that are sent while a model writes a summary.
-
-    They stay the same from turn to turn, so that the provider's cache stays warm. A commit to the
-    session discards them.
-    """
-
-    session: Session
-    """The session that the texts were made for."""
-    segments: tuple[Segment, ...]
-    unreported: tuple[Written, ...] = ()
-    """Texts not yet reported in a result."""
-
-
 @dataclass
 class Memory:
     """The state of one session between turns."""
@@ -58,7 +42,12 @@ class Memory:
     account: Account
     last_turn: LastTurn | None = None
     """The newest view that needed no compression."""
-    placeholder: Placeholder | None = None
+    placeholder: View | None = None
+    """The view with uncommitted texts that is sent while a model writes a summary.
+
+    The texts stay the same from turn to turn, so that the provider's cache stays warm. A commit to
+    the session discards them.
+    """
     draft: Draft | None = None
     """The newest preview's compression."""
     said: dict[str, str] = field(default_factory=dict)
@@ -145,11 +134,6 @@ class Sessions:
                 self._evicted.append(gone.account)
             return found
 
-    def knows(self, key: Key) -> bool:
-        """Return whether this process remembers the session."""
-        with self._lock:
-            return key in self._known
-
     def last_turns(self) -> list[LastTurn]:
         """Return the last turns of all remembered sessions."""
         with self._lock:
@@ -197,7 +181,7 @@ class Sessions:
     # -------------------------------------------------------------- at work
 
     def enter(self, key: Key) -> Future[None] | None:
-        """Return None if the session is free, else the future of the thread at work on it.
+        """Return None if the session is free, else its worker's future.
 
         After None the caller must call `leave`. After a future the caller waits and looks again.
         """
@@ -243,12 +227,14 @@ class LastTurn:
 def last_turn_of(
     request: Request, view: View, result: CompressResult, tokens: TokenCounter
 ) -> LastTurn | None:
-    """Return the last turn of a view that needs no compression, or None.
+    """Return the last turn of a recorded view, or None.
 
     None if the next turn may have to do more than add messages, or if `==` with a copy misses some
     edits.
     """
     own, given = view.own, request.messages
+    if len(view.segments) > len(view.session.entries):
+        return None
     is_as_given = len(own) == len(given) and all(map(operator.is_, own, given))
     if request.mode in (Mode.FALLBACK, Mode.PREVIEW) or not is_as_given:
         return None
@@ -272,7 +258,7 @@ def last_turn_of(
 def added_to(
     last: LastTurn, request: Request, trigger: int, tokens: TokenCounter
 ) -> tuple[LastTurn, CompressResult] | None:
-    """Return the turn and its result if the messages extend the last turn's, else None.
+    """Return turn and result if the messages extend the last turn's.
 
     Every old message is compared.
     """
@@ -312,13 +298,13 @@ def added_to(
 
 
 def _beside(last: LastTurn, tokens: TokenCounter) -> int:
-    """Return the tokens of a view beside those that a trigger is compared with."""
+    """Return the tokens of a view that no trigger counts."""
     pinned = last.pinned if last.pinned is not None and last.sent else None
     return tokens.messages([]) + (pinned.tokens if pinned else 0)
 
 
 def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
-    """Return the digests that a new message must not have for the view to stay as it is.
+    """Return the digests of messages that would change the view.
 
     None if any new message may change the view: a segment that the newest messages hide becomes
     visible behind them, or the newest messages are the beginning of a segment.
@@ -343,7 +329,7 @@ def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
 
 
 def _is_sound(new: list[Message]) -> bool:
-    """Return whether new messages are valid and begin with no result of an earlier call."""
+    """Return whether new messages are valid and answer no earlier call."""
     if new and is_result(new[0]):
         return False
     got = read(new)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import json
 import logging
 import secrets
 import threading
@@ -14,8 +13,8 @@ from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
 from ..errors import LedgerConflict, SessionNotFound
-from ..messages import Message, content_digest, to_plain
-from ..messages.digests import Originals
+from ..messages import Message, content_digest
+from ..messages.digests import MessageCache, Originals
 from ..messages.forks import renewed
 from .segments import (
     ARCHIVE_ONLY,
@@ -50,10 +49,10 @@ class _Original:
 
     __slots__ = ("__weakref__", "message", "name", "size")
 
-    def __init__(self, name: str, message: Message) -> None:
+    def __init__(self, name: str, message: Message, size: int) -> None:
         self.name = name
         self.message = message
-        self.size = len(json.dumps(message, ensure_ascii=False))
+        self.size = size
 
 
 def _messages(entry: Entry) -> list[Message]:
@@ -191,15 +190,13 @@ class MemoryStore:
         """Archive the originals; a dropped one is archived again."""
         archive = self._archives[namespace]
         if not isinstance(originals, Originals):  # those are copies that nobody edits
-            originals = [to_plain(message) for message in originals]
-            names = [content_digest(message) for message in originals]
-        else:
-            names = originals.content_digests()
+            originals = Originals(MessageCache().all(originals))
         found = []
-        for name, message in zip(names, originals, strict=True):
+        each = zip(originals.content_digests(), originals, originals.sizes(), strict=True)
+        for name, message, size in each:
             held = archive.get(name)
             if held is None:
-                held = archive[name] = _Original(name, message)
+                held = archive[name] = _Original(name, message, size)
             held.message = message
             found.append(held)
         return tuple(found)

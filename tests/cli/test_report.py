@@ -1,4 +1,4 @@
-"""The report: one page, complete in itself, that tells what happened and executes nothing."""
+"""The report: one page, complete in itself, that shows what happened and executes nothing."""
 
 from __future__ import annotations
 

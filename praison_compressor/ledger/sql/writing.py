@@ -78,10 +78,7 @@ def append(
     Raises:
         LedgerConflict: the session changed since it was read.
     """
-    row = _locked(archive, session)
-    if row is None and session.tip == session.id:
-        create(archive, session.namespace, session.id, session.parent)
-        row = _locked(archive, session)
+    row = _locked(archive, session) or _created(archive, session)
     if row is None or row.head != session.head_hash:
         tip = "gone" if row is None else "another now"
         raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
@@ -104,10 +101,7 @@ def append(
 
 def keep(archive: MessageArchive, session: Session, outline: Outline) -> bool:
     """Record the transcript, unless the session changed since it was read."""
-    row = _locked(archive, session)
-    if row is None and session.tip == session.id:
-        create(archive, session.namespace, session.id, session.parent)
-        row = _locked(archive, session)
+    row = _locked(archive, session) or _created(archive, session)
     if row is None or (row.head, row.edits) != (session.head_hash, session.edits):
         return False
     record(archive, row.key, outline)
@@ -160,6 +154,14 @@ def _locked(archive: MessageArchive, session: Session) -> Row[Any] | None:
     archive.execute(query.with_for_update()).first()
     # Read after the lock: a commit that was waited for is seen.
     return find(archive, session.namespace, session.id)
+
+
+def _created(archive: MessageArchive, session: Session) -> Row[Any] | None:
+    """Return the locked row of a session that was never written, or None."""
+    if session.tip != session.id:
+        return None
+    create(archive, session.namespace, session.id, session.parent)
+    return _locked(archive, session)
 
 
 def create(archive: MessageArchive, namespace: str, session_id: str, parent_id: str | None) -> None:
