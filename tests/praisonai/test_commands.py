@@ -118,7 +118,7 @@ def test_slash_commands_need_no_request_of_the_agent(
     assert made.context_compressor.session_id != session
     assert made.chat_history == []
     assert MODES[mode](made, ["/status"]) == [
-        f"No request yet in session {made.context_compressor.session_id}."
+        f"No request by this process yet in session {made.context_compressor.session_id}."
     ]
     assert MODES[mode](made, [f"/resume {session}"]) == [f"Session {session}"]
     (unknown,) = MODES[mode](made, ["/resume nowhere"])
