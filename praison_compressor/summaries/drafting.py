@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ..errors import SummarizerUnavailable
 from ..events import Event
 from ..messages import Message, steps
+from ..messages.excerpts import level
 from ..quotes import telling_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
@@ -237,7 +238,7 @@ def packed(
         if len(parts) > fewest:
             parts = _in_turn([[piece] for group in shown for piece in group], space)
         longest = min(
-            _level(sizes, int(FILLED * space * fewest)), int(FILLED * max(sizes, default=0))
+            level(sizes, int(FILLED * space * fewest)), int(FILLED * max(sizes, default=0))
         )
         if len(parts) <= (most if longest < LEAST_SHOWN else fewest):
             return parts
@@ -268,16 +269,6 @@ def _in_turn(groups: Sequence[Sequence[Piece]], space: int) -> list[list[Piece]]
 
 SPARE = 0.95
 """Share kept of the characters that would fit at even density: a second cut costs time."""
-
-
-def _level(sizes: Sequence[int], room: int) -> int:
-    """Return the largest size at which all sizes, cut to it, fit."""
-    left = len(sizes)
-    for size in sorted(sizes):
-        if size * left > room:
-            return room // left
-        room, left = room - size, left - 1
-    return max(sizes, default=0)
 
 
 def _cut(piece: Piece, longest: int, count: Sizes) -> Piece:
