@@ -8,7 +8,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
@@ -98,6 +98,7 @@ class MemoryStore:
         self._archives: defaultdict[str, WeakValueDictionary[str, _Original]]
         self._archives = defaultdict(WeakValueDictionary)
         self._leases: dict[tuple[str, str], tuple[str, float]] = {}
+        self._notes: OrderedDict[tuple[str, str], str] = OrderedDict()
         renewed(self)
 
     def _at_fork_reinit(self) -> None:
@@ -310,6 +311,16 @@ class MemoryStore:
         with self._lock:
             if self._leases.get(key, ("", 0.0))[0] == holder:
                 del self._leases[key]
+
+    def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
+        """See `Noting.note`."""
+        key = session.namespace, session.id
+        with self._lock:
+            if change is not None:
+                self._notes[key] = change(self._notes.pop(key, ""))
+                while len(self._notes) > MOST_SESSIONS:
+                    self._notes.popitem(last=False)
+            return self._notes.get(key, "")
 
     def close(self) -> None:
         """See `Store.close`."""

@@ -31,6 +31,7 @@ from .jobs import (
     if_it_pays,
     jobs_for,
     runs_of,
+    size_without,
 )
 from .view import View, largest_fixed
 
@@ -90,7 +91,7 @@ def plan_range(
     prose = min(wanted, int(room * PROSE_SHARE)) if by_model else 0
     needs = [measures.quotes(view, run, room, by_model=by_model) for run in runs]
     jobs = jobs_for(view, runs, needs, prose, room, room if budget.said else quotes, 0)
-    found = Plan(runs[-1][1], view.size() - shown + room, jobs)
+    found = Plan(runs[-1][1], size_without(view, runs) + room, jobs)
     return if_it_pays(found, view.size(), budget)
 
 
