@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any
 
-import typer
-
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
@@ -27,7 +25,7 @@ from .transcripts import read_one, writable, write
 def compress(
     file: par.File,
     out: par.Out = None,
-    show: Annotated[bool, typer.Option("--show", help="Print the summaries too.")] = False,
+    show: Annotated[bool, par.switch("--show", "Print the summaries too.")] = False,
     target: par.Target = None,
     force: par.Force = False,
     keep: par.Keep = None,
@@ -206,9 +204,7 @@ def summary_of(part: Part) -> str | None:
 
 def inspect(
     file: par.File,
-    messages: Annotated[
-        bool, typer.Option("--messages", help="Print a line for each message.")
-    ] = False,
+    messages: Annotated[bool, par.switch("--messages", "Print a line for each message.")] = False,
     target: par.Target = None,
     force: par.Force = False,
     keep: par.Keep = None,
