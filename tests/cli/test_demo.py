@@ -82,7 +82,7 @@ def test_the_demo_needs_no_network_and_refuses_nothing(run: Run, no_network: lis
 def test_the_demos_picture_fits_the_terminal(columns: int) -> None:
     """Each line of the two halves has at most the terminal's columns."""
     talk = [{"role": "user", "content": "Read the log. " * 40}] * 9
-    sent = Sent(1, talk, talk[:4], 123_456, 12_345, 0, None, None)
+    sent = Sent(talk, talk[:4], 123_456, 12_345, 0, None, None)
     lines = [*picture(sent, TokenCounter(MODEL), columns // 2 - 1)]
     assert len(lines) > 8
     assert max(map(len, lines)) <= columns
