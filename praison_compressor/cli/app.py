@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from .compressing import compress, inspect
 from .demo import demo
 from .doctor import doctor
-from .report import report
+from .report import bill, report
 from .stored import forget, lineage, restore, search, sessions, show, verify
 from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, complain, errors_in_a_line
 
@@ -24,7 +24,7 @@ NAME = "praison-compressor"
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     *(compress, inspect, report, demo, doctor),
-    *(sessions, lineage, show, search),
+    *(sessions, lineage, bill, show, search),
     *(restore, verify, forget),
 )
 

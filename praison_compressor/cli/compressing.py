@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Annotated, Any
 
 from ..compressor.context_compressor import ContextCompressor
@@ -13,7 +14,8 @@ from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..events import Event
 from ..ledger.memory import MemoryStore
-from ..messages import Message, text_of, tool_calls_of
+from ..messages import text_of, tool_calls_of
+from ..messages.digests import Seen
 from ..messages.display import counted, excerpt, one_line
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
@@ -110,19 +112,25 @@ OF_RESULT = (
     *("cost_saved", "cost_saved_cached", "usage"),
 )
 """Fields of a result that `--json` prints."""
+COUNTED_BETWEEN_STEPS = 1_024
+"""Messages counted before the bar moves."""
 
 
 class Watched(TokenCounter):
-    """Counts tokens, and calls a function for each message that it reads."""
+    """Counts tokens, and calls a function for each message."""
 
     def __init__(self, model: str | None, step: Callable[[], None]) -> None:
         super().__init__(model)
         self._step = step
 
-    def count(self, message: Message) -> int:
-        """Return the tokens of a message."""
-        self._step()
-        return super().count(message)
+    def each(self, messages: Iterable[Seen]) -> list[int]:
+        """Return the tokens of each message."""
+        waiting, found = iter(messages), list[int]()
+        while some := list(islice(waiting, COUNTED_BETWEEN_STEPS)):
+            found += super().each(some)
+            for _ in some:
+                self._step()
+        return found
 
 
 def _kept(session: str | None, result: CompressResult, config: CompressorConfig) -> Iterator[str]:

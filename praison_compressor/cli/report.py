@@ -1,4 +1,4 @@
-"""Write the life of a session or a transcript as one page: `report`.
+"""Print what a session has cost: `bill`; write its life as one page: `report`.
 
 A life is read from a store, or found by sending a transcript again as it grew. The page asks for
 nothing on the network, and nothing of a transcript in it is markup.
@@ -11,13 +11,14 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
 from markupsafe import Markup
 
+from ..compressor.bills import Bill, stored_bill
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..config import CompressorConfig
@@ -90,10 +91,30 @@ def report(
         "tokens_whole": life.last.whole,
         "tokens_view": life.last.view,
         "tokens_not_sent": life.not_sent,
+        "bill": asdict(life.bill),
     }
     written = "" if out == "-" else f"Written to {out}; "
-    shown = [f"{written}{counted(life.compressions, 'compression')}"]
+    shown = [f"{written}{counted(life.compressions, 'compression')}", *life.bill_lines]
     answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
+
+
+def bill(
+    session: par.SessionId,
+    store: par.StoreUrl = None,
+    namespace: par.Namespace = par.DEFAULT,
+    as_json: par.AsJson = False,
+) -> None:
+    """Show what a session's requests and summaries have cost, and the same without us.
+
+    As the provider reported it to an agent, or an application to `record_usage`.
+
+    $ praison-compressor bill audit --store ledger.db
+    """
+    with par.ledger(store) as opened:
+        found = stored_bill(opened, opened.open(namespace, session))
+        if found == Bill():
+            par.existing(opened, namespace, session)
+    answer(asdict(found), found.lines(), as_json)
 
 
 def _of_session(what: str, store: str | None, namespace: str, config: CompressorConfig) -> Life:
@@ -173,6 +194,8 @@ class Life:
     epochs: tuple[Epoch, ...] = ()
     forgotten: int = 0
     usage: Usage = field(default_factory=Usage)
+    bill: Bill = field(default_factory=Bill)
+    """What the session has cost; nothing of a transcript."""
     price: float | None = None
     """US dollars that the reading model's provider lists for one input token."""
     requests_of: Mapping[str, int] = field(default_factory=dict)
@@ -181,6 +204,11 @@ class Life:
     """The compression that `/compact` would make now; None if nothing is to gain."""
     lines: Mapping[str, int] = field(default_factory=dict)
     """Tokens of "window" and "trigger", where they are known."""
+
+    @property
+    def bill_lines(self) -> list[str]:
+        """Return the bill in lines, none without a request."""
+        return self.bill.lines() if self.bill.requests else []
 
     @property
     def last(self) -> Point:
@@ -287,6 +315,7 @@ def _collected(store: Store, namespace: str, session_id: str) -> Life:
         epochs=tuple(epochs),
         forgotten=sum(entry.forgotten for entry in session.entries),
         usage=sum((entry.segment.usage for entry in session.entries), Usage()),
+        bill=stored_bill(store, session),
     )
 
 

@@ -79,7 +79,7 @@ def test_slash_commands_need_no_request_of_the_agent(
     sent, recorded = len(of_agent(host)), len(made.chat_history)
 
     (status,) = MODES[mode](made, ["/status"])
-    assert re.match(r"Last request: .* of 6.0k \(full\)\nPaid since the process began: ", status)
+    assert re.match(r"Last request: .* of 6.0k \(full\)\nPaid: 8 requests, ", status)
     (heard,) = MODES[mode](made, ["/compact the harbour dues"])
     line, became = heard.split("\n")
     assert LINE.fullmatch(line)
