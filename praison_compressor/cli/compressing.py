@@ -249,9 +249,10 @@ def inspect(
         # `inspect` does not create a missing store.
         store_there = MemoryStore() if absent else None
         compressor = ContextCompressor(par.with_window(config), store=store_there, tokens=tokens)
-        if chosen := par.choices(keep, since, until):
+        choices = par.choices(keep, since, until)
+        if any(choices.values()):
             compressor.preview(transcript, **options)
-        seen = compressor.preview(transcript, **options, **chosen)
+        seen = compressor.preview(transcript, **options, **choices)
     fates = list(_fates(seen)) if messages or as_json else []
     columns = ("index", "reference", "role", "fate", "tokens", "text")
     names = ("limits", "budget", "tokens", "tokens_after", "balance", "would_compress", "repaired")
