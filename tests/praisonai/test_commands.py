@@ -327,7 +327,7 @@ def test_a_kept_message_is_never_summarized(host: LocalProvider) -> None:
         shown = made.chat("/compact preview")
         made.chat(f"/compact keep {reference(shown, f'Turn {number}:')}")
     made.chat("/compact")
-    chat(made, [turn(n, words=60) for n in range(8, 30)])
+    chat(made, [turn(n, words=150) for n in range(8, 18)])
     assert made.context_compressor.status().summaries > 1
     last = said(of_agent(host)[-1])
     assert {turn(2), turn(4)} <= {*last}
@@ -338,7 +338,7 @@ def test_a_message_kept_without_a_compact_stays_too(host: LocalProvider) -> None
     """The next request records the choice: a compression by itself leaves the message alone."""
     made = talked(host)
     made.chat(f"/compact keep {reference(made.chat('/compact preview'), 'Turn 3:')}")
-    chat(made, [turn(n, words=60) for n in range(8, 30)])
+    chat(made, [turn(n, words=150) for n in range(8, 18)])
     assert made.context_compressor.context_status == "summarized"
     last = said(of_agent(host)[-1])
     assert turn(3) in last

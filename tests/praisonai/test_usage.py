@@ -55,7 +55,7 @@ class Twice(TokenCounter):
 
 @pytest.fixture
 def twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[LocalProvider]:
-    """The host's provider, which counts twice as many tokens as we do."""
+    """The host's provider, which counts each of our tokens twice."""
     worker = Worker(answer="In order.")
     with (
         strict_provider(worker, counter=lambda model: Twice("gpt-4o")) as running,
