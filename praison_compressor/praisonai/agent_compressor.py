@@ -74,7 +74,7 @@ class AgentCompressor:
             return found
 
         return recall_tools(
-            # Asked at each call: a store may come late, and each turn has its own conversation.
+            # Asked at each call: each turn has its own conversation.
             lambda: ours()._archive(),
             lambda: ours().ledger.open(ours().config.namespace, ours()._known.asking.session_id),
             lambda text: ours().engine().tokens.text(text),
