@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..messages import Message
 from ..messages.display import in_words
 from ..messages.excerpts import ends
-from .layout import condensed, lines_of, paths_of, quiet, within
+from .layout import condensed, lines_of, paths_of, quiet, within, without_ending
 from .matches import Answer, ends_of
 from .references import Reference, in_runs
 from .segments import DROPPED
@@ -27,10 +27,10 @@ REFILLS = 3
 """Times that messages of a range share what was left of the budget."""
 AROUND = 12
 """Lines returned before and after a named line."""
-ROWS = 6
+ROWS = 4
 """Matches at most that are listed with a few words."""
-OTHERS = 3
-"""One part in three of an answer at most lists matches by reference."""
+OTHERS, PARTS = 3, 9
+"""One part in three of an answer at most lists matches; in nine where none has all names."""
 
 _HEAD_TOKENS = 12
 _GAP_TOKENS = 14
@@ -82,7 +82,7 @@ class Fitting:
 
     def found(self, answer: Answer, room: int) -> str:
         """Return passages and other matches, the number of matches first."""
-        others = list(self._others(answer, room // OTHERS))
+        others = list(self._others(answer, room // (OTHERS if answer.is_whole else PARTS)))
         room -= sum(self.count(line) + 1 for line in others)
         shown = self.rows(answer.passages, room, "(more passages than fit)", answer.count)
         return "\n".join([shown, *others])
@@ -106,12 +106,19 @@ class Fitting:
     # -------------------------------------------------------------- messages and lines
 
     def messages(
-        self, named: Sequence[tuple[Reference, Message]], room: int
+        self, named: Sequence[tuple[Reference, Message]], room: int, endings: Collection[str] = ()
     ) -> tuple[list[str], int]:
-        """Return the first messages that fit, filled evenly, and their number."""
+        """Return the first messages that fit, filled evenly, and their number.
+
+        `endings` are lines that other messages end with too.
+        """
         texts = [lines_of(in_words(message)) for _, message in named]
-        share, shown = self._share(texts, room)
-        chosen = [(*each, lines) for each, lines in zip(named, texts, strict=True)][:shown]
+        ends = [without_ending(lines, endings) for lines in texts]
+        shorter = [lines[:end] for lines, end in zip(texts, ends, strict=True)]
+        share, shown = self._share(shorter, room)
+        chosen = [(*each, lines, end) for each, lines, end in zip(named, texts, ends, strict=True)][
+            :shown
+        ]
         parts = self._parts(chosen, share)
         for _ in range(REFILLS):
             share += max(0, room - sum(self.count(part) + 1 for part in parts)) // shown
@@ -143,27 +150,38 @@ class Fitting:
         return room, shown
 
     def _parts(
-        self, chosen: Sequence[tuple[Reference, Message, Sequence[str]]], share: int
+        self, chosen: Sequence[tuple[Reference, Message, Sequence[str], int]], share: int
     ) -> list[str]:
         """Return each message within its share, repeated lines left out first."""
         parts, seen = [], set[str]()
-        for where, message, lines in chosen:
-            parts.append(self._message(where, message, lines, share, seen))
+        for where, message, lines, end in chosen:
+            parts.append(self._message(where, message, lines, end, share, seen))
             seen.update(line.strip() for line in lines if len(line) > _HEADER_CHARS)
         return parts
 
     def _message(
-        self, where: Reference, message: Message, lines: Sequence[str], room: int, seen: set[str]
+        self,
+        where: Reference,
+        message: Message,
+        lines: Sequence[str],
+        end: int,
+        room: int,
+        seen: set[str],
     ) -> str:
-        """Return a message within a budget, with marks for missing lines."""
+        """Return a message within a budget, with marks for missing lines.
+
+        From `end` on it is like other messages.
+        """
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
         head = f"[{where}] {message.get('role')}"
-        body = condensed(
-            *(lines, room - self.count(head) - 2, self.count),
-            lambda first, last: f"[… {where.lines(first, last)} …]",
-            seen,
-        )
+
+        def gap(first: int, last: int) -> str:
+            return f"[… {where.lines(first, len(lines) if last == end else last)} …]"
+
+        body = condensed(lines[:end], room - self.count(head) - 2, self.count, gap, seen)
+        if end < len(lines) and not body.endswith(gap(1, end).rpartition(":1-")[2]):
+            body += f"\n[… {where.lines(end + 1, len(lines))}: as other messages end …]"
         return f"{head}\n{body}"
 
     def lines(self, named: Reference, message: Message, room: int) -> str:

@@ -6,7 +6,8 @@ Every line is a slice of its text: a line that was wrapped ends without a line b
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import accumulate, pairwise
 
 from ..quotes.telling import is_bad
@@ -154,16 +155,42 @@ _NOTHING = re.compile(
     r"[\W_]*$|.{0,80}?\b\d{1,3}(?:\.\d+)?%\s*(?:[|\[█▏#=(]|$)|.*[█▓░━╸─═]{3}|.*(?:={6}|-{6}|#{6})"
     r"|\s*% Total\s+% Received|\s*Dload\s+Upload|(?:\s*[\d.]+[kMG]?){6,}(?:\s+[\d:-]+){3}"
     r"|.* (?:PASSED|SKIPPED|XFAIL)\b|\s*(?:--- PASS|=== RUN|ok \d+\b|[✓✔√]\s)"
+    r"|ok\s+\S+\s+(?:\(cached\)|[\d.]+s$)|\?\s+\S+\s+\[no test files\]"
     r"|(?:Collecting|Downloading|Requirement already satisfied|Preparing metadata|Using cached|"
     r"Get:\d+|Unpacking|Selecting previously|Preparing to unpack|Setting up)\b",
 )
 """Lines that say nothing: frames, progress meters, passed tests, what an installer goes through."""
 _HEAD_CHARS = 200
+QUIET_TOKENS = 120
+"""Tokens of lines that say nothing, from which on these are left out although they fit."""
 
 
 def says_nothing(line: str) -> bool:
     """Return whether a line is a frame, progress, a passed test, or empty."""
     return _NOTHING.match(line[:_HEAD_CHARS]) is not None
+
+
+ENDING, SHARED, WORTH_CUTTING = 12, 3, 120
+"""Last lines of a text that may be an ending, texts that share it, characters worth a mark."""
+
+
+def endings(texts: Iterable[str]) -> frozenset[str]:
+    """Return lines that end several texts: what a host appends to each result."""
+    times: Counter[str] = Counter()
+    for text in texts:
+        last = lines_of("\n".join(text.rsplit("\n", ENDING)[-ENDING:]))
+        times.update({line.strip() for line in last} - {""})
+    return frozenset(line for line, number in times.items() if number >= SHARED)
+
+
+def without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
+    """Return the number of lines before an ending that other texts have too."""
+    number = len(lines)
+    while number and (not (line := lines[number - 1].strip()) or line in shared):
+        number -= 1
+    is_worth = sum(map(len, lines[number:])) >= WORTH_CUTTING
+    # What is longer is no ending: the messages are alike.
+    return number if is_worth and 0 < len(lines) - number < min(ENDING, len(lines)) else len(lines)
 
 
 def within(lines: Sequence[str], room: int, count: Callable[[str], int]) -> int:
@@ -182,16 +209,39 @@ def condensed(
     """Return the lines within a budget of tokens, gaps marked by `gap(first, last)`.
 
     Lines that say nothing and repeated lines (those in `seen` too) go first, then the middle.
-    Errors of the middle stay.
+    Errors of the middle stay. A numbered listing gives its first lines: they are read on.
     """
-    if count("\n".join(lines)) <= room:
-        return "\n".join(lines)
-    kept = quiet(lines, seen)
     mark = count(gap(len(lines), len(lines))) + 1
-    sizes = {n: count(lines[n] + "\n") for n in kept}
-    if sum(sizes.values()) + mark * _gaps(kept, len(lines)) > room:
-        kept = _edges(kept, sizes, lines, room, mark)
+    sizes = [count(line + "\n") for line in lines]
+    kept: Sequence[int] = range(len(lines))
+    fits = sum(sizes) <= room
+    if not _is_listing(lines):
+        loud = [n for n in kept if not says_nothing(lines[n])] if fits else quiet(lines, seen)
+        loud = _without_small_gaps(loud, sizes, mark)
+        is_worth = not fits or sum(sizes) - sum(sizes[n] for n in loud) > QUIET_TOKENS
+        kept = loud if is_worth else kept
+    if sum(sizes[n] for n in kept) + mark * _gaps(kept, len(lines)) > room:
+        kept = _without_small_gaps(_edges(kept, sizes, lines, room, mark), sizes, mark)
     return "\n".join(_with_gaps(kept, lines, gap))
+
+
+def _without_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) -> list[int]:
+    """Return the kept lines, and others where these cost no more than a mark."""
+    found: list[int] = []
+    for number in (*kept, len(sizes)):
+        missing = range(found[-1] + 1 if found else 0, number)
+        if sum(sizes[n] for n in missing) <= mark:
+            found += missing
+        found += [number] if number < len(sizes) else []
+    return found
+
+
+_NUMBERED = re.compile(r"\s*\d+(?:[→|:\t]|\s{2,})")
+
+
+def _is_listing(lines: Sequence[str]) -> bool:
+    """Return whether most lines are numbered, as those of a file that a tool shows."""
+    return 2 * sum(_NUMBERED.match(line) is not None for line in lines) > len(lines)
 
 
 def quiet(lines: Sequence[str], seen: Collection[str] = ()) -> list[int]:
@@ -215,12 +265,15 @@ def _gaps(kept: Sequence[int], length: int) -> int:
 
 
 def _edges(
-    kept: Sequence[int], sizes: dict[int, int], lines: Sequence[str], room: int, mark: int
+    kept: Sequence[int], sizes: Sequence[int], lines: Sequence[str], room: int, mark: int
 ) -> list[int]:
     """Return the first and the last lines that fit, and errors between them."""
     chosen: set[int] = set()
     bad = [number for number in kept if is_bad(lines[number])][:20]
+    shares: tuple[tuple[Sequence[int], int], ...]
     shares = ((bad, room // 4), (kept, room // 2), (kept[::-1], room))
+    if _is_listing(lines):
+        shares = ((kept, room),)
     for numbers, most in shares:
         for number in numbers:
             if number in chosen:

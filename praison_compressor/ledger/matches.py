@@ -5,16 +5,17 @@ A call and its results are one document: they are counted and shown together.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from ..messages import Message, result_text, tool_calls_of
-from ..messages.calls import AnsweredCall
+from ..messages import Message, ToolCall, result_text, tool_calls_of
+from ..messages.calls import AnsweredCall, argument_values, arguments_of, is_path
 from ..messages.display import call_in_words, excerpt, in_words, one_line
 from ..quotes import read_calls
-from .layout import lines_of, paths_of
-from .passages import CONTEXT, WORTH, Passage, Term, passages, terms, wanted_in
+from .layout import lines_of, paths_of, without_ending
+from .passages import CONTEXT, WORTH, Passage, Term, held_in, passages, terms, wanted_in, weights
 from .references import Reference, in_runs
 from .words import missing, words
 
@@ -24,17 +25,22 @@ COUNTED = 400
 """Matching messages that are counted at most."""
 DETAILED = 24
 """Messages whose passages are ranked; the others are listed by reference."""
-A_MESSAGE = 2
-"""Most passages shown of one message."""
+A_MESSAGE, SECOND = 2, 0.8
+"""Most passages shown of one message, and what the second's score counts."""
 ALIKE_NAMED = 6
 """References of older, similar messages at most."""
 WHOLE_CHARS, MOST_OF = 2_500, 0.5
 """A message of at most that many characters is shown whole where a passage has that share of it."""
-LONE = 3
+PART_WORTH, PART_SHOWN = 0.5, 2
+"""Share of the best score that a match needs where none has the whole query, and matches shown."""
+LONE = 2
 """Factor for the lines around a match where only one document matches."""
-ALIKE = 0.8
-"""Of two passages that share this part of their words only one is shown."""
-CALL_CHARS, RESULT_CHARS, ROW_CHARS = 80, 160, 60
+ALIKE, SAME_LINE = 0.8, 0.5
+"""Of two passages that share this part of their words, or also a line, only one is shown."""
+CALL_CHARS, RESULT_CHARS, ROW_CHARS = 80, 100, 50
+PATH_CHARS, LEAST_VALUE = 56, 12
+WHOLE_RESULT = 300
+"""Characters of a result that is shown whole below its call."""
 SAVED_CHARS = 40
 """A cut that saves fewer characters costs more than it saves."""
 LACKING, NAME_CHARS = 6, 40
@@ -60,10 +66,21 @@ class Found:
 class Around:
     """A run of a segment's messages, with the calls and results among them."""
 
-    def __init__(self, segment: int, start: int, messages: Sequence[Message]) -> None:
-        """Take the messages from ordinal `start` on."""
-        self.segment, self.start, self.messages = segment, start, messages
+    def __init__(
+        self,
+        segment: int,
+        start: int,
+        messages: Sequence[Message],
+        shared: frozenset[str] = frozenset(),
+    ) -> None:
+        """Take the messages from ordinal `start` on, and lines that end several of the session."""
+        self.segment, self.start, self.messages, self.shared = segment, start, messages, shared
         self._calls = read_calls(messages)
+
+    def without_ending(self, at: int) -> str:
+        """Return a message's text without what other messages end with too."""
+        lines = lines_of(in_words(self.messages[at]))
+        return "\n".join(lines[: without_ending(lines, self.shared)])
 
     def where(self, at: int) -> Reference:
         """Return the reference of a message by its place in the run."""
@@ -93,17 +110,24 @@ class Answer:
     passages: list[str]
     others: list[tuple[list[tuple[int, int]], str]]
     """Matching messages that are not shown (segment and number, from 1), with a few words."""
+    is_whole: bool
+    """Whether the matches have every name of the query."""
 
 
-def answer_of(query: str, found: Sequence[Found], limit: int, near: Near) -> Answer:
-    """Return the best passages, at most `limit`, and all other matches by reference."""
+def answer_of(
+    query: str, found: Sequence[Found], limit: int, near: Near, shared: Collection[str] = ()
+) -> Answer:
+    """Return the best passages, at most `limit`, and all other matches by reference.
+
+    `shared` are lines that end several messages of the session.
+    """
     wanted = terms(query)
-    shown = _Shown(near, wanted)
     count = _count(query, found)
-    found = [each for each in found if each.score >= WORTH * found[0].score]
-    # What matches alone is what will be read next: it is shown with more lines around it.
-    context = CONTEXT * (LONE if _documents(found) == 1 else 1)
-    matches, older = _apart(_ranked(found[:DETAILED], wanted, context))
+    is_whole, least = found[0].is_whole, WORTH * found[0].score
+    limit = limit if is_whole else min(limit, PART_SHOWN)
+    ranked, weight = _ranked(found[:DETAILED], wanted, shared)
+    matches, older = _apart(ranked)
+    shown = _Shown(near, wanted, weight, {match.place for match in matches[:limit]})
     for match in matches[:limit]:
         shown.add(match)
     if older:
@@ -112,9 +136,9 @@ def answer_of(query: str, found: Sequence[Found], limit: int, near: Near) -> Ans
         shown.lines.append(
             f"({len(older)} older, much like these: {', '.join(alike[:ALIKE_NAMED])}{more})"
         )
-    seen = shown.places | {(match.segment, match.ordinal) for match in older}
-    rest = [each for each in found if (each.segment, each.ordinal) not in seen]
-    return Answer(count, shown.lines, _rows(rest, wanted))
+    seen = shown.places | {match.place for match in older}
+    rest = [x for x in found if x.score >= least and (x.segment, x.ordinal) not in seen]
+    return Answer(count, shown.lines, _rows(rest, wanted), is_whole)
 
 
 def _count(query: str, found: Sequence[Found]) -> str:
@@ -135,15 +159,20 @@ def _count(query: str, found: Sequence[Found]) -> str:
 
 def _documents(found: Sequence[Found]) -> int:
     """Return the number of found messages, calls and their results counted once."""
-    by_segment: dict[int, list[Found]] = {}
-    for each in found:
-        by_segment.setdefault(each.segment, []).append(each)
-    answers = set()
-    for segment, held in by_segment.items():
-        held.sort(key=lambda each: each.ordinal)
-        calls = read_calls([each.message for each in held])
-        answers |= {(segment, c.answered_at) for c in calls if c.answered_at > c.at}
-    return len(found) - len(answers)
+    return len(found) - len({answer for _, answer in _answers(found)})
+
+
+def _answers(found: Sequence[Found]) -> list[tuple[int, int]]:
+    """Return the places in `found` of each call and its result, where both are found."""
+    by_segment: dict[int, list[int]] = {}
+    for number, each in enumerate(found):
+        by_segment.setdefault(each.segment, []).append(number)
+    pairs = []
+    for held in by_segment.values():
+        held.sort(key=lambda number: found[number].ordinal)
+        calls = read_calls([found[number].message for number in held])
+        pairs += [(held[c.at], held[c.answered_at]) for c in calls if c.answered_at > c.at]
+    return pairs
 
 
 def _rows(
@@ -182,8 +211,8 @@ class _Match:
     message: Message
 
     @property
-    def age(self) -> tuple[int, int]:
-        """Sort key: newer is larger."""
+    def place(self) -> tuple[int, int]:
+        """Segment and ordinal: newer is larger."""
         return self.segment, self.ordinal
 
     @property
@@ -198,6 +227,16 @@ class _Match:
         """The passage's lines."""
         return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
 
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The passage's distinct words."""
+        return frozenset(words(self.text))
+
+    @property
+    def line(self) -> str:
+        """The best line, without spaces and the number of a listing."""
+        return _NUMBER.sub("", self.lines[self.passage.best - 1]).strip()
+
     @property
     def path(self) -> str:
         """The keys that lead to a passage of JSON, in words; "" elsewhere."""
@@ -205,31 +244,53 @@ class _Match:
         return f", in {path}" if path else ""
 
 
-def _ranked(found: Sequence[Found], wanted: Sequence[Term], context: int) -> list[_Match]:
-    """Return the messages' passages, best first, then newest first."""
-    texts = [in_words(each.message) for each in found]
-    held = [wanted_in(text, wanted) for text in texts]
-    rarity = {
-        term.text: 1 + math.log((1 + len(held)) / (1 + sum(term.text in each for each in held)))
-        for term in wanted
-    }
-    matches = []
-    for each, text in zip(found, texts, strict=True):
-        lines = lines_of(text)
-        for passage in passages(lines, wanted, A_MESSAGE, rarity, context):
-            shown = _or_whole(passage, lines)
+_NUMBER = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
+
+
+def _ranked(
+    found: Sequence[Found], wanted: Sequence[Term], shared: Collection[str]
+) -> tuple[list[_Match], dict[str, float]]:
+    """Return the messages' passages, best first, then newest first; and the terms' weights.
+
+    A message that has more of the query elsewhere, or in its call, comes first. A call whose result
+    has more of it is shown with that. What matches alone will be read next: it is shown with more
+    lines around it.
+    """
+    texts = [lines_of(in_words(each.message)) for each in found]
+    held = [held_in(lines, wanted) for lines in texts]
+    weight = weights(wanted, held)
+    has = [sum(weight[text] for text in set().union(*terms_of)) for terms_of in held]
+    is_lone = _documents(found) == 1
+    worth = WORTH if found[0].is_whole and not is_lone else PART_WORTH
+    best, most, matches = max(each.score for each in found) or 1, max(has) or 1, list[_Match]()
+    less = {call for call, result in _answers(found) if has[result] > has[call]}
+    for number, (each, lines, terms_of) in enumerate(zip(found, texts, held, strict=True)):
+        if number in less:
+            continue
+        part = (1 + each.score / best + has[number] / most) / 3
+        for passage in passages(
+            *(lines, wanted, A_MESSAGE, weight),
+            held=terms_of,
+            context=CONTEXT * (LONE if is_lone else 1),
+            dull=shared,
+            worth=worth,
+        ):
+            shown = _or_whole(replace(passage, score=part * passage.score), lines, shared)
             matches.append(_Match(each.segment, each.ordinal, shown, lines, each.message))
-    least = WORTH * max((match.passage.score for match in matches), default=0)
+            part *= 1 if is_lone else SECOND
+    least = worth * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
-    matches.sort(key=lambda match: (match.passage.score, *match.age), reverse=True)
-    return matches
+    matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
+    return matches, weight
 
 
-def _or_whole(passage: Passage, lines: Sequence[str]) -> Passage:
+def _or_whole(passage: Passage, lines: Sequence[str], shared: Collection[str]) -> Passage:
     """Return the passage, or a short message whole if little is missing."""
-    chars, whole = sum(map(len, lines[passage.first - 1 : passage.last])), sum(map(len, lines))
-    is_most = whole <= WHOLE_CHARS and chars >= MOST_OF * whole
-    return Passage(1, len(lines), passage.score) if is_most else passage
+    end = without_ending(lines, shared)
+    chars = sum(map(len, lines[passage.first - 1 : passage.last]))
+    whole = sum(map(len, lines[:end]))
+    is_most = whole <= WHOLE_CHARS and chars >= MOST_OF * whole and passage.last <= end
+    return replace(passage, first=1, last=end) if is_most else passage
 
 
 def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
@@ -237,24 +298,24 @@ def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
 
     An agent reads a file again after an edit; a message is archived masked and again folded.
     """
-    apart: list[tuple[_Match, set[str]]] = []
+    apart: list[_Match] = []
     older: dict[str, _Match] = {}
     for match in matches:
-        held = set(words(match.text))
-        alike = (n for n, (_, each) in enumerate(apart) if _are_alike(held, each))
-        place = next(alike, None)
+        place = next((n for n, each in enumerate(apart) if _are_alike(match, each)), None)
         if place is None:
-            apart.append((match, held))
+            apart.append(match)
             continue
-        newest, oldest = sorted((apart[place][0], match), key=lambda each: each.age, reverse=True)
-        apart[place] = (newest, set(words(newest.text)))
+        oldest, apart[place] = sorted((apart[place], match), key=lambda each: each.place)
         older.setdefault(oldest.text, oldest)
-    shown = {match.text for match, _ in apart}
-    return [match for match, _ in apart], [older[text] for text in older if text not in shown]
+    shown = {match.text for match in apart}
+    return apart, [older[text] for text in older if text not in shown]
 
 
-def _are_alike(one: set[str], other: set[str]) -> bool:
-    return len(one & other) >= ALIKE * min(len(one), len(other))
+def _are_alike(one: _Match, other: _Match) -> bool:
+    """Return whether the newer has nearly all words of the older, or half and its best line."""
+    older, newer = sorted((one, other), key=lambda each: each.place)
+    least = SAME_LINE if older.line == newer.line else ALIKE
+    return len(older.words & newer.words) >= least * len(older.words)
 
 
 # -------------------------------------------------------------- a passage with its call or results
@@ -266,13 +327,16 @@ class _Shown:
 
     near: Near
     wanted: Sequence[Term]
+    weight: Mapping[str, float]
+    chosen: Collection[tuple[int, int]]
+    """Segment and ordinal of each message that is to be shown itself."""
     lines: list[str] = field(default_factory=list)
     places: set[tuple[int, int]] = field(default_factory=set)
     """Segment and ordinal of each message that is shown."""
 
     def add(self, match: _Match) -> None:
         """Append a match: its reference, role, call, lines and results."""
-        where, place = match.where, (match.segment, match.ordinal)
+        where, place = match.where, match.place
         if self._has(where, match.text):
             return
         if self._has_message(where):
@@ -289,7 +353,7 @@ class _Shown:
     def _called(self, around: Around, ordinal: int) -> str:
         """Return the call that a result answers, with its reference."""
         for one in around.calls_of(ordinal):
-            said = _shortened(f"{one.call.name}({one.call.arguments})", CALL_CHARS)
+            said = _called(one.call)
             self.places.add((around.segment, around.start + one.at))
             return f", of [{around.where(one.at)}] {said}"
         return ""
@@ -300,24 +364,34 @@ class _Shown:
         found = []
         for one in around.made_by(match.ordinal):
             where = around.where(one.answered_at)
-            if one.call.id not in calls or self._has_message(where):
+            place = around.segment, around.start + one.answered_at
+            if one.call.id not in calls or self._has_message(where) or place in self.chosen:
                 continue
-            where, shown = self._result(match, where, around.messages[one.answered_at])
+            result = around.messages[one.answered_at]
+            where, shown = self._result(match, where, result, around.shared)
             if not self._has(where, shown):
                 found.append(f"=> [{where}] {shown}")
-                self.places.add((around.segment, around.start + one.answered_at))
+                self.places.add(place)
         more = [f"=> {len(found) - RESULTS} more"] if len(found) > RESULTS else []
         return found[:RESULTS] + more
 
-    def _result(self, match: _Match, where: Reference, result: Message) -> tuple[Reference, str]:
-        text = in_words(result)
-        lines = lines_of(text)
-        found = next(iter(passages(lines, self.wanted, 1)), None)
-        shown = _shortened(text, RESULT_CHARS)
-        if len(text) > len(shown) and found and found.score >= WORTH * match.passage.score:
+    def _result(
+        self, match: _Match, where: Reference, result: Message, shared: Collection[str]
+    ) -> tuple[Reference, str]:
+        """Return a short result whole, of a long one what the match lacks, else its beginning."""
+        lines = lines_of(in_words(result))
+        lines = lines[: without_ending(lines, shared)]
+        if sum(map(len, lines)) <= WHOLE_RESULT:
+            return where, "\n".join(lines)
+        said = wanted_in(match.text, self.wanted)
+        held = [
+            {text: share for text, share in line.items() if text not in said}
+            for line in held_in(lines, self.wanted)
+        ]
+        for found in passages(lines, self.wanted, 1, self.weight, held=held):
             where = where.lines(found.first, found.last)
-            shown = "\n".join(lines[found.first - 1 : found.last])
-        return where, shown
+            return where, "\n".join(lines[found.first - 1 : found.last])
+        return where, excerpt("\n".join(lines), RESULT_CHARS)
 
     def _has(self, where: Reference, text: str) -> bool:
         """Return whether this place is shown, alone or below its call."""
@@ -344,6 +418,28 @@ def _calls_in(match: _Match, wanted: Sequence[Term]) -> set[str]:
                 holding.add(call.id)
         first = last + 1
     return holding or found
+
+
+def _called(call: ToolCall) -> str:
+    """Return a call on one line: of a long one its first values, of paths the ends."""
+    text = one_line(f"{call.name}({call.arguments})")
+    if len(text) <= CALL_CHARS:
+        return text
+    values = list(argument_values(arguments_of(call)))
+    if not call.id or not values:  # a text is no call, and its end says what to do
+        return f"{call.name}(…{text[-PATH_CHARS:]}"
+    return f"{call.name}({', '.join(_values(values))})"
+
+
+def _values(values: Sequence[str]) -> Iterator[str]:
+    room = CALL_CHARS
+    for value in map(one_line, filter(str.strip, values)):
+        is_end = "/" in value and is_path(value) and len(value) > PATH_CHARS
+        shown = f"…{value[-PATH_CHARS:]}" if is_end else excerpt(value, room)
+        room -= len(shown) + 2
+        yield shown
+        if room < LEAST_VALUE:
+            return
 
 
 def _shortened(text: str, keep: int) -> str:

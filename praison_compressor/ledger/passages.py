@@ -6,18 +6,26 @@ words: agents that search their past ask for these.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
-from .words import words
+from .words import EVERYWHERE, words
 
 __all__ = ["Passage", "Term", "passages", "terms", "wanted_in"]
 
-PHRASE_WEIGHT = 6.0
-IDENTIFIER_WEIGHT = 4.0
-OTHER_CASE = 0.8
-"""Share of an identifier's weight for a match in another case."""
+PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
+OTHER_CASE, APART = 0.8, 0.5
+"""Shares of an identifier's weight for a match in another case, and in another spelling."""
+NEAR = 0.6
+"""Share of a term's weight that a line beside the match has."""
+SHOWN = 0.65
+"""Share of its weight that a term has left after a passage of the message shows it."""
+LEAST_NUMBER = 3
+"""Digits from which on a number is an identifier: a 1 stands anywhere."""
 BEFORE, AFTER = 1, 3
 """Lines shown before and after a match; the next lines explain more."""
 CONTEXT = 300
@@ -30,7 +38,7 @@ LONGEST = 6
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_]|^[~./\\]")
 _WORDS = re.compile(r"[^\W_]+")
-_EMPTY = re.compile(r"\s*(?:\d+\s*[→|:])?\s*")
+_EMPTY = re.compile(r"\s*(?:\d+\s*[→|:])?\s*(?:</?[\w-]+>)?\s*")
 _EDGES = "\"'`()[]{}<>,;!?*"
 
 
@@ -59,22 +67,32 @@ class Passage:
     first: int
     last: int
     score: float
-    """Score of the best line."""
+    """Score of the best line with those beside it."""
+    best: int
+    """The best line."""
+
+    def touches(self, first: int, last: int) -> bool:
+        """Return whether these lines overlap or follow the passage's."""
+        return first <= self.last + 1 and self.first <= last + 1
 
 
 def terms(query: str) -> list[Term]:
     """Return a query's phrase, identifiers and words."""
-    chunks = [chunk.strip(_EDGES).rstrip(".:") for chunk in query.split()]
+    chunks = [each for chunk in query.split() if (each := chunk.strip(_EDGES).rstrip(".:"))]
+    chunks = [each for each in chunks if each.casefold() not in EVERYWHERE] or chunks
     found: dict[str, Term] = {}
-    for chunk in filter(None, chunks):
-        if _IDENTIFIER.search(chunk):
+    for chunk in chunks:
+        if _IDENTIFIER.search(chunk) and not (chunk.isdigit() and len(chunk) < LEAST_NUMBER):
             parts = tuple(_WORDS.findall(_CAMEL.sub(" ", chunk).casefold()))
             found[chunk.casefold()] = Term(chunk.casefold(), IDENTIFIER_WEIGHT, parts, chunk)
         else:
             for word in words(chunk):
                 found.setdefault(word, Term(word, 1.0))
-    phrase = " ".join(filter(None, chunks)).casefold()
+    written = query.casefold().split()
+    pairs = [f"{a} {b}".strip(_EDGES) for a, b in pairwise(written)]
+    found |= {pair: Term(pair, PAIR_WEIGHT) for pair in pairs}
     if len(chunks) > 1:
+        phrase = " ".join(written).strip(_EDGES)
         found[phrase] = Term(phrase, PHRASE_WEIGHT)
     return list(found.values())
 
@@ -82,46 +100,93 @@ def terms(query: str) -> list[Term]:
 def wanted_in(text: str, wanted: Sequence[Term]) -> frozenset[str]:
     """Return the terms that stand whole in a text."""
     folded = text.casefold()
-    return frozenset(term.text for term in wanted if _has(folded, term.text))
+    return frozenset(term.text for term in wanted if _has(text, folded, term.text))
+
+
+Held = dict[str, float]
+"""The terms of a line, each with the share of its weight that the line has."""
+
+
+def held_in(lines: Sequence[str], wanted: Sequence[Term]) -> list[Held]:
+    """Return the terms of each line."""
+    whole = "\n".join(lines).casefold()
+    possible = [
+        term
+        for term in wanted
+        if term.text in whole or (term.parts and all(part in whole for part in term.parts))
+    ]
+    return [_held(line, possible) for line in lines]
+
+
+def weights(wanted: Sequence[Term], held: Sequence[Sequence[Held]]) -> dict[str, float]:
+    """Return each term's weight: a term of few lines, in all texts, counts more."""
+    times = Counter(text for lines in held for line in lines for text in line)
+    number = sum(map(len, held))
+    return {
+        term.text: term.weight * math.log(2 + number / (1 + times[term.text])) for term in wanted
+    }
 
 
 def passages(
     lines: Sequence[str],
     wanted: Sequence[Term],
     most: int,
-    rarity: Mapping[str, float] | None = None,
+    weight: Mapping[str, float] | None = None,
+    *,
+    held: Sequence[Held] | None = None,
     context: int = CONTEXT,
+    dull: Collection[str] = (),
+    worth: float = WORTH,
 ) -> list[Passage]:
-    """Return the best passages, best first, at most `most`.
+    """Return the best passages, best first, at most `most`, of that share of the best score.
 
-    `rarity` has a factor for a term's weight, by the term's text. Lines around a match are shown
-    up to `context` characters.
+    Lines around a match are shown up to `context` characters. `dull` lines are not shown at an end.
+    `held` are the lines' terms, where they are known.
     """
-    rare = rarity or {}
-    scored = [(_score(line, wanted, rare), number) for number, line in enumerate(lines)]
-    least = WORTH * max((score for score, _ in scored), default=0)
-    # Of equal ones the later first: a tool's output ends with its conclusion.
-    ranked = sorted(
-        (pair for pair in scored if pair[0] > 0 and pair[0] >= least),
-        key=lambda pair: (-pair[0], -pair[1]),
-    )
-    taken: list[Passage] = []
-    for score, number in ranked:
-        first, last = _around(number, lines, context)
-        beside = next((p for p in taken if first <= p.last + 1 and p.first <= last + 1), None)
-        if beside is None and len(taken) < most:
-            taken.append(Passage(first, last, score))
-        elif beside is not None and beside.last - beside.first < LONGEST:
-            wider = Passage(min(first, beside.first), max(last, beside.last), beside.score)
-            if sum(map(len, lines[wider.first - 1 : wider.last])) <= 2 * context:
-                taken[taken.index(beside)] = wider
+    held = held_in(lines, wanted) if held is None else held
+    weight = weights(wanted, [held]) if weight is None else weight
+    places = {n: _around(n, lines, context, dull) for n, found in enumerate(held) if found}
+    left, taken, least = dict(weight), list[Passage](), 0.0
+    while places and len(taken) < most:
+        scores = {n: _score(n, held, place, left) for n, place in places.items()}
+        # Of equal ones the later: a tool's output ends with its conclusion.
+        best = max(scores, key=lambda number: (scores[number], number))
+        least = least or worth * scores[best]
+        if scores[best] < least:
+            break
+        passage = _widened(best, scores, places, lines, context)
+        taken.append(passage)
+        has = {text for line in held[passage.first - 1 : passage.last] for text in line}
+        left |= {text: SHOWN * weight[text] for text in has}
+        places = {n: (a, b) for n, (a, b) in places.items() if not passage.touches(a, b)}
     return taken
 
 
-def _around(number: int, lines: Sequence[str], context: int) -> tuple[int, int]:
+def _widened(
+    best: int,
+    scores: Mapping[int, float],
+    places: Mapping[int, tuple[int, int]],
+    lines: Sequence[str],
+    context: int,
+) -> Passage:
+    """Return the passage of a line, with neighbouring matches while it is short."""
+    found = Passage(*places[best], scores[best], best + 1)
+    for number in sorted(scores, key=lambda number: -scores[number]):
+        first, last = places[number]
+        is_worth = scores[number] >= WORTH * scores[best] and found.last - found.first < LONGEST
+        if is_worth and found.touches(first, last):
+            wider = replace(found, first=min(first, found.first), last=max(last, found.last))
+            if sum(map(len, lines[wider.first - 1 : wider.last])) <= 2 * context:
+                found = wider
+    return found
+
+
+def _around(
+    number: int, lines: Sequence[str], context: int, dull: Collection[str]
+) -> tuple[int, int]:
     """Return the first and last line to show for a match.
 
-    Long lines have fewer lines beside them. No empty line stands at an end.
+    Long lines have fewer lines beside them. No empty or dull line stands at an end.
     """
     wide = context // CONTEXT
     after = range(number + 1, min(len(lines), number + 1 + wide * AFTER))
@@ -131,7 +196,7 @@ def _around(number: int, lines: Sequence[str], context: int) -> tuple[int, int]:
         room -= len(lines[beside])
         if room < 0:
             break
-        if not _EMPTY.fullmatch(lines[beside]):
+        if not _EMPTY.fullmatch(lines[beside]) and lines[beside].strip() not in dull:
             shown.append(beside)
     return min(shown) + 1, max(shown) + 1
 
@@ -139,16 +204,26 @@ def _around(number: int, lines: Sequence[str], context: int) -> tuple[int, int]:
 # -------------------------------------------------------------- scoring
 
 
-def _score(line: str, wanted: Iterable[Term], rarity: Mapping[str, float]) -> float:
-    folded = line.casefold()
-    total = 0.0
+def _held(line: str, wanted: Iterable[Term]) -> Held:
+    folded, found = line.casefold(), dict[str, float]()
     for term in wanted:
-        weight = term.weight * rarity.get(term.text, 1.0)
-        if _has(folded, term.text):
-            total += weight if term.written in line else weight * OTHER_CASE
-        elif term.parts and all(part in folded for part in term.parts):
-            total += weight / 2 if term.joined in _joined(line) else 0.0
-    return total
+        if _has(line, folded, term.text):
+            found[term.text] = 1.0 if term.written in line else OTHER_CASE
+        elif all(part in folded for part in term.parts or "\n") and term.joined in _joined(line):
+            found[term.text] = APART
+    return found
+
+
+def _score(
+    number: int, held: Sequence[Held], place: tuple[int, int], weight: Mapping[str, float]
+) -> float:
+    """Return the weight of a line's terms, and a part of that of the lines beside it."""
+    best: Held = {}
+    for near in range(place[0] - 1, place[1]):
+        part = 1.0 if near == number else NEAR
+        for text, share in held[near].items():
+            best[text] = max(best.get(text, 0.0), part * share)
+    return sum(weight[text] * share for text, share in best.items())
 
 
 def _joined(text: str) -> str:
@@ -156,14 +231,15 @@ def _joined(text: str) -> str:
     return f" {' '.join(_WORDS.findall(_CAMEL.sub(' ', text).casefold()))} "
 
 
-def _has(folded: str, text: str) -> bool:
-    """Return whether a word begins with the text; numbers match only whole."""
-    place = folded.find(text)
+def _has(text: str, folded: str, wanted: str) -> bool:
+    """Return whether a word, or a part of a camelCase one, begins so; numbers match only whole."""
+    place = folded.find(wanted)
     while place >= 0:
-        end = place + len(text)
-        inside = place > 0 and folded[place - 1].isalnum() and text[:1].isalnum()
-        runs_on = text[-1:].isdigit() and folded[end : end + 1].isdigit()
-        if not inside and not runs_on:
+        end = place + len(wanted)
+        inside = place > 0 and folded[place - 1].isalnum() and wanted[:1].isalnum()
+        is_part = inside and len(text) == len(folded) and text[place].isupper()
+        runs_on = wanted[-1:].isdigit() and folded[end : end + 1].isdigit()
+        if (not inside or (is_part and text[place - 1].islower())) and not runs_on:
             return True
-        place = folded.find(text, place + 1)
+        place = folded.find(wanted, place + 1)
     return False

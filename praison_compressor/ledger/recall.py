@@ -16,7 +16,8 @@ from ..errors import LedgerError
 from ..messages import Message, text_of
 from ..messages.display import call_in_words, excerpt, in_words
 from .fitting import LEAST_CHARS, OPENS, Fitting
-from .matches import COUNTED, Around, Found, answer_of, ends_of, few_words
+from .layout import endings
+from .matches import COUNTED, Around, Found, Near, answer_of, ends_of, few_words
 from .outlines import in_order, in_pairs, outline
 from .passages import terms
 from .references import HOW, Reference, parse
@@ -43,8 +44,10 @@ NEAR, NEAR_FOUND = 32, 12
 """Messages before and after a named or a found one, among which calls and results are paired."""
 COMPARED = 5_000
 """Words of the archive that are compared with those of a query that finds nothing."""
-BESIDE = 4
+BESIDE, BESIDE_TOKENS = 4, 120
 """Calls above take one part in four of an answer at most, and so do results below."""
+SAMPLED = 100
+"""Messages among which lines are looked for that end several."""
 _NOTHING = "Nothing of this conversation has been archived."
 _QUOTED = 60  # characters
 _QUOTES = "\"'`“”"
@@ -67,6 +70,7 @@ class Recall:
     reading: Callable[[str], str] = lambda reference: f'{READ}("{reference}")'
     """Returns the call or command that reads on at a reference."""
     _spent: tuple[Hashable, int] = field(default=(None, 0), init=False)
+    _shared: tuple[str, frozenset[str]] = field(default=("", frozenset()), init=False)
 
     @property
     def _fitting(self) -> Fitting:
@@ -130,19 +134,34 @@ class Recall:
         ]
         if not found:
             return self._missing(session, query, room)
-        return self._fitting.found(answer_of(query, found, limit, self._near(session)), room)
+        return self._fitting.found(answer_of(query, found, limit, *self._near(session)), room)
 
-    def _near(self, session: Session) -> Callable[[int, int], Around]:
-        """Return a function that reads the messages around one of a segment."""
+    def _near(self, session: Session) -> tuple[Near, frozenset[str]]:
+        """Return a function that reads the messages around one; and lines that end several."""
+        shared = self._endings(session)
 
         def near(segment: int, ordinal: int) -> Around:
             start = max(0, ordinal - NEAR_FOUND)
             wanted = slice(start, ordinal + NEAR_FOUND + 1)
             entry = session.entries[segment - 1]
             originals = self.store().originals(session, entry, wanted) or []
-            return Around(segment, start, originals[wanted])
+            return Around(segment, start, originals[wanted], shared)
 
-        return near
+        return near, shared
+
+    def _endings(self, session: Session) -> frozenset[str]:
+        """Return lines that end several of the session's messages."""
+        if self._shared[0] != session.head_hash:
+            texts: list[str] = []
+            for entry in reversed(session.entries):
+                wanted = slice(max(0, SAMPLED - len(texts)))
+                with contextlib.suppress(LedgerError):
+                    found = self.store().originals(session, entry, wanted) or []
+                    texts += map(in_words, found[wanted])
+                if len(texts) >= SAMPLED:
+                    break
+            self._shared = session.head_hash, endings(texts)
+        return self._shared[1]
 
     def _missing(self, session: Session, query: str, room: int) -> str:
         """Say what the view has instead, or which similar words occur."""
@@ -224,7 +243,7 @@ class Recall:
         found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
         is_short = sum(self.count(in_words(originals[n])) for n in places) <= SHORT_TOKENS
         if found and not is_short:
-            answer = answer_of(about, found, PASSAGES, self._near(session))
+            answer = answer_of(about, found, PASSAGES, *self._near(session))
             return "", self._fitting.found(answer, room)
         if found:
             return "", ""
@@ -273,11 +292,11 @@ class Recall:
         """
         assert named.message is not None
         last = min(named.messages.stop, len(originals))
-        above, below = self._beside(session, named, room)
-        ending = below + _neighbours(named, last, len(originals))
+        around = self._beside(session, named)
+        above, ending = self._ends(around, range(named.messages.start, last), room)
         room -= self.count(OPENS + above) + self.count(ending) + _GO_ON_TOKENS
         asked = [(named.of_message(n), originals[n - 1]) for n in range(named.message, last + 1)]
-        parts, shown = self._fitting.messages(asked, room)
+        parts, shown = self._fitting.messages(asked, room, around.shared)
         if shown < len(asked):
             more = self._fitting.reading(f"{asked[shown][0]}-{last}")
             ending = f"\n(more: {more}){ending}"
@@ -286,21 +305,23 @@ class Recall:
             ending = f"\n(go on: {rest}){ending}"
         return "\n".join([OPENS + above, *parts]) + ending
 
-    def _beside(self, session: Session, named: Reference, room: int) -> tuple[str, str]:
-        """Return the calls that named results answer, and the results of named calls."""
-        first, last = named.messages.start, named.messages.stop
-        start = max(0, first - NEAR)
-        wanted = slice(start, last + NEAR)
+    def _beside(self, session: Session, named: Reference) -> Around:
+        """Return the messages around the named ones."""
+        start = max(0, named.messages.start - NEAR)
+        wanted = slice(start, named.messages.stop + NEAR)
         entry, found = session.entries[named.segment - 1], list[Message]()
         # A damaged message beside the named ones does not keep these from being read.
         with contextlib.suppress(LedgerError):
             found = (self.store().originals(session, entry, wanted) or [])[wanted]
-        around = Around(named.segment, start, found)
-        places = range(first, min(last, start + len(found)))
-        above = _calls_above(around, places)
-        below = _results_below(around, places)
-        fitted = self._fitting.ends_of_all
-        return fitted(above, room // BESIDE), fitted(below, room // BESIDE)
+        return Around(named.segment, start, found, self._endings(session))
+
+    def _ends(self, around: Around, places: range, room: int) -> tuple[str, str]:
+        """Return the calls that named results answer, and the results of named calls."""
+        places = range(places.start, min(places.stop, around.start + len(around.messages)))
+        fitted, room = self._fitting.ends_of_all, min(room // BESIDE, BESIDE_TOKENS)
+        return fitted(_calls_above(around, places), room), fitted(
+            _results_below(around, places), room
+        )
 
 
 OUTLINE_CHARS = 1_000
@@ -308,8 +329,8 @@ OUTLINE_CHARS = 1_000
 MASKS = 5
 """Masked outputs that a row of the overview names."""
 _FOOTER_TOKENS = 14
-_GO_ON_TOKENS = 24
 _GAP = re.compile(r"^\[… s\d+\.\d+:(\d+)-\d+ …\]$", re.M)
+_GO_ON_TOKENS = 24
 
 
 def _similar(query: str, known: Sequence[str]) -> list[str]:
@@ -366,18 +387,7 @@ def _results_below(around: Around, places: range) -> list[str]:
     """Return the results, in other messages, of calls at these ordinals."""
     made = [one.answered_at for ordinal in places for one in around.made_by(ordinal)]
     outside = [at for at in dict.fromkeys(made) if around.start + at not in places]
-    return [f"=> [{around.where(at)}] {in_words(around.messages[at])}" for at in outside]
-
-
-def _neighbours(named: Reference, last: int, length: int) -> str:
-    """Return the references of the messages before and after."""
-    assert named.message is not None
-    near = []
-    if named.message > 1:
-        near.append(f"before: {named.of_message(named.message - 1)}")
-    if last < length:
-        near.append(f"next: {named.of_message(last + 1)}")
-    return f"\n({', '.join(near)})" if near else ""
+    return [f"=> [{around.where(at)}] {around.without_ending(at)}" for at in outside]
 
 
 def _quoted(asked: str) -> str:

@@ -90,8 +90,11 @@ def in_runs(messages: Iterable[tuple[int, int]]) -> list[str]:
 
 
 def parse(text: str) -> Reference | None:
-    """Return the reference in a text, with or without brackets, or None."""
-    found = _WRITTEN.fullmatch(text.strip().strip("[]()\"'` .,").strip())
+    """Return the reference in a text, with or without brackets and words, or None."""
+    chunks = [each for chunk in text.split() if (each := chunk.strip("[]()\"'` .,"))]
+    if len(chunks) > 1:  # as "s1 outline"
+        chunks = [chunk for chunk in chunks if not chunk.isalpha()]
+    found = _WRITTEN.fullmatch(chunks[0]) if len(chunks) == 1 else None
     if found is None:
         return None
     segment, message, other, until, line, dash, last = found.groups()

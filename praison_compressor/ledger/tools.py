@@ -16,8 +16,6 @@ from .segments import Session, Store
 
 __all__ = ["APIS", "SCHEMAS", "api_of", "recall_tools", "schemas_for"]
 
-MOST_TOKENS = 1_000
-"""Most tokens of one answer: readers who asked for 2,000 needed few of these lines."""
 APIS = ("chat", "messages", "responses")
 """OpenAI's chat completions, Anthropic's Messages, OpenAI's Responses."""
 
@@ -73,7 +71,7 @@ def _documented(function: dict[str, Any]) -> str:
 def _schema(name: str, description: str, **parameters: str) -> dict[str, Any]:
     properties = {key: {"type": "string", "description": said} for key, said in parameters.items()}
     form: dict[str, Any] = {"type": "object", "properties": properties}
-    properties["tokens"] = {"type": "integer", "description": "Size of the answer (800)"}
+    properties["tokens"] = {"type": "integer", "description": "Size of the answer (800 at most)"}
     if "query" in parameters:
         form["required"] = ["query"]
     return {
@@ -91,9 +89,9 @@ SCHEMAS = (
     ),
     _schema(
         READ,
-        "Read earlier messages word for word",
-        reference="s2.14 a message, s2.14-20, s2.14:900-940 lines, s2 outline; empty: list",
-        about="Only passages with these words; cheaper",
+        "Read earlier messages word for word, of long ones what `about` names",
+        reference="s2.14 (message), s2.14-20, s2.14:900-940 (lines), s2 (outline); empty: list",
+        about="Words to look for there: gives the passages with them",
     ),
 )
 """The tools as a chat request describes them to the model."""
@@ -156,7 +154,7 @@ def _number(given: Any, otherwise: int) -> int:
 
 
 def _room(tokens: Any) -> int:
-    return min(_number(tokens, ANSWER_TOKENS), MOST_TOKENS)
+    return min(_number(tokens, ANSWER_TOKENS), ANSWER_TOKENS)
 
 
 def _answered(ask: Callable[[], str]) -> str:

@@ -50,10 +50,11 @@ HitPlace = tuple[str, str, int]
 
 LEAST_PREFIX = 4
 """Letters from which on a word also finds longer ones."""
-_EVERYWHERE = frozenset(
-    "a an and are as at be but by can did do does for from had has have how i in is it its my not "
-    "of on or our so than that the their then there they this to was we were what when where "
-    "which who why will with would you your".split()
+EVERYWHERE = frozenset(
+    "a about after all also an and any are as at be before both but by can did do does each for "
+    "from had has have how i in into is it its just more most my no not of on only or other our "
+    "over so some such than that the their then there they this to very was we were what when "
+    "where which who why will with would you your".split()
 )
 ASKED = 32
 """Most words of a query that are searched for: models paste whole messages."""
@@ -104,7 +105,7 @@ def names(query: str) -> list[str]:
     everywhere are no names, unless nothing else was asked.
     """
     found = [name for chunk in query.split() if (name := _in_order(chunk)).strip()]
-    telling = [name for name in found if name.strip() not in _EVERYWHERE] or found
+    telling = [name for name in found if name.strip() not in EVERYWHERE] or found
     return list(dict.fromkeys(_open_ended(name) for name in telling[:ASKED]))
 
 

@@ -269,8 +269,7 @@ Read nothing but this folder. Write to steps.json in this folder:
     {{"1": {{"steps": ["...", "...", "...", "..."], "done": ["..."], "rules": ["..."]}}, ...}}
 """
 _TOOLS = """, or what the agent's two
-recall tools return, as an economical agent would use them (each call costs). Call them so, from
-the folder {cwd}:
+recall tools return. Call them so, from the folder {cwd}:
 
     python -m tests.benchmarks.exam ask {folder} N TOOL NAME=VALUE ...{log}
 
@@ -393,14 +392,11 @@ def _steps_sheet(case: Case, hidden: dict[str, Any]) -> str:
 SHARED = Path("../shared")
 
 
-KINDS = ("user", "state", "fact", "why", "newest")
-
-
 def table(folder: Path, cases: Sequence[Case]) -> None:
     """Print the marks of a folder's exam and of its continuations."""
     if (folder / "marking" / "marks.json").exists():
         asked = Counter(each["kind"] for case in cases for each in case.questions)
-        kinds = (f"{kind} {asked[kind]}" for kind in KINDS)
+        kinds = (f"{kind} {number}" for kind, number in asked.items())
         sums = (f"of {asked.total()}", "%", "false", "calls", "tokens a question", "view tokens")
         show(str(folder), ("view", *kinds, *sums), _answers(folder, cases))
     if (folder / "marking" / "step-marks.json").exists():
@@ -416,7 +412,10 @@ def _answers(folder: Path, cases: Sequence[Case]) -> Iterator[Sequence[object]]:
             for case in cases
             for question, given in zip(case.questions, marks[str(case.number)], strict=True)
         ]
-        kinds = [sum(mark for kind, mark in marked if kind == each) for each in KINDS]
+        kinds = [
+            sum(mark for kind, mark in marked if kind == each)
+            for each in dict.fromkeys(kind for kind, _ in marked)
+        ]
         asked = calls(folder / method / QUESTIONS)
         yield (
             method,

@@ -48,7 +48,9 @@ def test_what_is_printed_is_read(reference: Reference) -> None:
         ("`s2.14`", Reference(2, 14)),
         ('"s2.14:900-940".', Reference(2, 14, line=900, last_line=940)),
         ("s2.14-s2.20", Reference(2, 14, 20)),
-        *((text, None) for text in ("", "x", "s", "1", "s1..2", "s-1", "s1.2.3", "s1.2:x")),
+        ("s2 outline", Reference(2)),
+        ("message [s2.14]", Reference(2, 14)),
+        *((text, None) for text in ("", "x", "s", "1", "s1 s2", "s1..2", "s-1", "s1.2.3")),
         # Backwards, or through two segments: a part of it is not what was meant.
         *((text, None) for text in ("s1.9-5", "s1.9-s1.5", "s1.9:30-20", "s1.3-s2.5")),
     ],
@@ -144,6 +146,14 @@ def test_the_exact_comes_before_its_words(query: str, better: str, worse: str) -
     gap = "\n" * 20
     assert better in found(query, f"{better}{gap}{worse}")[0].split("\n")
     assert better in found(query, f"{worse}{gap}{better}")[0].split("\n")
+
+
+def test_a_passage_has_most_of_the_query_together() -> None:
+    """Lines that share the query's words come before one with its heaviest word."""
+    near = "def fetch_branch():\n    # gives up\n    timeout = 2 * minute"
+    text = "\n".join(["fetch_branch()", *"." * 20, near, *"." * 20, "fetch_branch() again"])
+    assert "timeout = 2" in found("fetch_branch timeout minute", text)[0]
+    assert "context.WithTimeout" in found("timeout", "a\n" * 9 + "context.WithTimeout(2)")[0]
 
 
 def test_a_line_of_json_is_read_in_pieces() -> None:

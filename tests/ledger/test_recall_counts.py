@@ -40,7 +40,7 @@ def test_an_answer_says_how_many_match_and_lists_them() -> None:
     assert "\n40 archived messages match\n" in answer
     assert "(23 older, much like these: s1.17-39)" in answer
     assert "s1.16 user: Ship 15: the crate is sealed.\n" in answer
-    assert "\ns1.1-10\n" in answer
+    assert "\ns1.1-12\n" in answer
     assert "40 archived messages match" in search("crate sealed", 3, 200)
     scattered = [{"role": "user", "content": f"No {n}. " + "crate! " * (n % 2)} for n in range(99)]
     assert re.search(r"s1\.\d+ and \d+ more\n", holding(scattered)[0]("crate", 3, 100))
@@ -134,6 +134,32 @@ def test_what_says_nothing_goes_first() -> None:
         assert all(line in answer for line in ("Total: 14 files", *loud))
         assert "PASSED" not in answer
         assert "[… s1.3:1-100 …]" in answer
+
+
+def test_what_a_host_appends_to_each_result_is_named_not_repeated() -> None:
+    """An ending of several messages is left out, and read where its lines are asked for."""
+    ending = "<reminder>\n" + "Mind what you read, and who wrote it. " * 5 + "\n</reminder>"
+    said = [{"role": "user", "content": "Go."}]
+    for n in range(4):
+        said += step(f"c{n}", f"The gauge of pier {n} is red.\n\n{ending}", path=f"p{n}")
+    search, read = holding(said)
+    for answer in (read("s1.5"), read("s1.4-5"), search("gauge of pier 1"), read("s1.4")):
+        assert "The gauge of pier 1 is red." in answer
+        assert "Mind what you read" not in answer
+    assert "[… s1.5:2-5: as other messages end …]" in read("s1.5")
+    assert "Mind what you read" in read("s1.5:2-5")
+    assert "Mind what you read" in search("who wrote it")
+
+
+def test_a_listing_that_does_not_fit_gives_its_first_lines() -> None:
+    """A file's numbered lines are cut once, so that they can be read on."""
+    files = ["\n".join(f"{n:6}→value_{n} = {n * n}" for n in range(200)) for _ in range(2)]
+    _, read = holding(
+        [{"role": "user", "content": "Go."}, *step("a", files[0]), *step("b", files[1])]
+    )
+    gaps = re.findall(r"\[… (s1\.\d):(\d+)-(\d+) …\]", read("s1.1-5"))
+    assert [(where, last) for where, _, last in gaps] == [("s1.3", "200"), ("s1.5", "200")]
+    assert all(int(first) > 15 for _, first, _ in gaps)
 
 
 def test_a_value_of_json_stands_by_its_key() -> None:
