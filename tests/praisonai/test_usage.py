@@ -163,17 +163,6 @@ def test_what_summaries_cost_is_in_the_agents_cost_summary(host: LocalProvider, 
     assert sums["cost"] == pytest.approx(dollars, rel=0.001)  # the host rounds its own
 
 
-@pytest.mark.parametrize("llm", ["claude-local", "openai/claude-local", "team-anthropic-eval"])
-def test_an_endpoint_of_openais_protocol_gets_no_marks_whatever_its_model_is_called(
-    host: LocalProvider, llm: str
-) -> None:
-    """It would refuse the key, and the agent would have no answer from its first turn on."""
-    made = agent(host, OPENAI, context(host), llm=llm)
-    assert None not in chat(made, OUTGROWING)
-    assert made.context_compressor.context_status == "summarized"
-    assert not host.refused
-
-
 def reported(provider: LocalProvider) -> tuple[int, int, int]:
     """Return prompt, cached and completion tokens of the agent's own requests."""
     sent = of_agent(provider)
