@@ -14,6 +14,9 @@ from hypothesis import HealthCheck, settings
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 # Tests never use the ledger of the person who runs them.
 os.environ.pop("PRAISON_COMPRESSOR_STORE", None)
+# Every client of theirs would read all certificates of this machine, for a provider without any.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
 from praison_compressor.testing import LocalProvider, Summarizer, Worker
 from tests.helpers import host_faults

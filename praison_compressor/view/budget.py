@@ -26,7 +26,7 @@ TAIL_SHARE = 0.5
 
 EXACT_TAIL_SHARE = 0.25
 """The same of a size that was asked for, for a reader without recall: what the tail leaves buys the
-summary depth (tests/benchmarks/retention.py)."""
+summary depth."""
 
 TINY_TAIL_SHARE = 0.6
 """The same in a tiny room: the rest takes a frame and twice the prose that is asked for

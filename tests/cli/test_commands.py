@@ -300,18 +300,6 @@ def test_compress_does_what_inspect_showed(file: Path, run: Run) -> None:
     assert (wrong.code, "s7.1" in wrong.err) == (2, True)
 
 
-def test_masks_alone_shorten_old_outputs_and_nothing_else(file: Path, run: Run) -> None:
-    """Masks change only tool results before the tail."""
-    given = ("compress", file, "--target", "6k", "--keep-tokens", 500)
-    done = run(*given, "--set", "tool_policies=keep_none", "--out", "masked.json")
-    assert (done.code, "Method: masks; no summary was needed" in done.out) == (0, True)
-    masked, whole = json.loads(Path("masked.json").read_text()), transcript()
-    differing = [i for i, (a, b) in enumerate(zip(masked, whole, strict=True)) if a != b]
-    assert {whole[index]["role"] for index in differing} == {"tool"}
-    assert check(masked) == []
-    assert masked[-4:] == whole[-4:]
-
-
 def test_a_view_is_only_its_owners(file: Path, run: Run) -> None:
     """A file that a command writes has mode 0600."""
     for command in ("compress", "report"):

@@ -23,18 +23,15 @@ def _breaks(how: Literal["reset", "stall", "invalid_utf8", "not_json"]) -> Any:
 
 
 BEHAVIOURS: dict[str, Callable[[str, Asked], Any]] = {
-    "faithful": lambda text, asked: Reply(text),
     "empty": lambda text, asked: Reply(""),
     "refusal": lambda text, asked: Reply(REFUSAL),
     "refusal_field": lambda text, asked: Reply(refusal=REFUSAL),
-    "echo_prompt": lambda text, asked: Reply(asked.text),
     "cut_off": lambda text, asked: Reply(text[: max(1, len(text) // 2)], finish="length"),
     "verbose": lambda text, asked: Reply(
         text + " and so on" * (10 * (asked.max_tokens or 1_500) // 3)
     ),
     "tool_call": lambda text, asked: Reply(calls=(Call("read_file", {"path": "notes.md"}),)),
     "unclosed_reasoning": lambda text, asked: Reply(f"<think>\nLet me see what matters. {text}"),
-    "thinking_only": lambda text, asked: Reply("", thinking="I thought and said nothing."),
     "unauthorized": _fails(401, "Incorrect API key.", "authentication_error", "invalid_api_key"),
     "rate_limited": _fails(
         429,
@@ -62,13 +59,11 @@ BEHAVIOURS: dict[str, Callable[[str, Asked], Any]] = {
 
 
 class Misbehaving(Summarizer):
-    """Uses one behaviour a request, in order; the last one stays."""
+    """Answers each request by one behaviour."""
 
-    def __init__(self, *behaviours: str, **options: Any) -> None:
+    def __init__(self, behaviour: str, **options: Any) -> None:
         super().__init__(**options)
-        self._behaviours = [BEHAVIOURS[name] for name in behaviours]
+        self._behave = BEHAVIOURS[behaviour]
 
     def __call__(self, asked: Asked) -> Any:
-        more = len(self._behaviours) > 1
-        behave = self._behaviours.pop(0) if more else self._behaviours[0]
-        return behave(self.summary(asked), asked)
+        return self._behave(self.summary(asked), asked)

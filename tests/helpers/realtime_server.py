@@ -1,4 +1,4 @@
-"""A strict local Realtime server: the protocol's events, its refusals, and what would be billed.
+"""A strict local Realtime server: the protocol's events and its refusals.
 
 It refuses what OpenAI's refuses (unknown items, outputs without their call, a wrong content type,
 ids taken twice or too long, truncating beyond the audio) and, more strictly, any moment at which
@@ -12,7 +12,6 @@ import base64
 import itertools
 import json
 import secrets
-import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +22,6 @@ from pydantic import ValidationError
 
 MS_PER_WORD = 100
 BYTES_PER_MS = 48
-TEXT_TOKENS_PER_WORD = 4 / 3
 
 Event = dict[str, Any]
 Reply = list[tuple[str, ...]]
@@ -75,12 +73,6 @@ class Kept:
         called = [str(self.item.get(key, "")) for key in ("name", "arguments", "output")]
         return " ".join(text for text in [*parts, self.spoken, *called] if text)
 
-    @property
-    def tokens(self) -> int:
-        """Tokens of reading the item once."""
-        per_ms = 1 / 50 if self.item.get("role") == "assistant" else 1 / 100
-        return round(len(self.words.split()) * TEXT_TOKENS_PER_WORD + self.audio_ms * per_ms)
-
 
 class Refusal(Exception):
     """An event that gets an `error` for an answer."""
@@ -93,19 +85,10 @@ class Refusal(Exception):
 class RealtimeServer:
     """One server on a free loopback port; `async with` starts and stops it."""
 
-    def __init__(
-        self,
-        model: Callable[[list[Kept]], Reply],
-        *,
-        delta_seconds: float = 0.0,
-        transcribes: bool = True,
-    ) -> None:
+    def __init__(self, model: Callable[[list[Kept]], Reply], *, transcribes: bool = True) -> None:
         self.model = model
-        self.delta_seconds = delta_seconds
         self.transcribes = transcribes
         self.refusals: list[str] = []
-        self.bills: list[int] = []
-        """Tokens that each response read."""
         self.received: list[Event] = []
         self.headers: list[dict[str, str]] = []
         self.refuse_next: dict[str, int] = {}
@@ -185,7 +168,6 @@ class Connection:
     async def send(self, kind: str, **fields: Any) -> None:
         number = next(self.server.numbers)
         event = {"type": kind, "event_id": f"event_{number}", **fields}
-        event["sent_at"] = time.perf_counter()
         if not self.socket.closed:
             try:
                 await self.socket.send_str(json.dumps(event))
@@ -354,16 +336,14 @@ class Connection:
         calls = {k.item["call_id"] for k in self.items if k.item["type"] == "function_call"}
         if outputs - calls or (calls & self.answered) - outputs:
             raise Refusal("split_pair", "a call without its output, or the other way round")
-        tokens = sum(kept.tokens for kept in self.items)
-        self.server.bills.append(tokens)
-        self.response = self.spawn(self._answer(self.server.model(list(self.items)), tokens))
+        self.response = self.spawn(self._answer(self.server.model(list(self.items))))
 
     async def _cancel(self, event: Event) -> None:
         if self.response is None or self.response.done():
             raise Refusal("response_cancel_not_active", "there is none")
         self.response.cancel()
 
-    async def _answer(self, reply: Reply, tokens: int) -> None:
+    async def _answer(self, reply: Reply) -> None:
         response_id = f"resp_{next(self.server.numbers)}"
         response: Event = {"id": response_id, "object": "realtime.response", "output": []}
         await self.send("response.created", response={**response, "status": "in_progress"})
@@ -377,10 +357,7 @@ class Connection:
         for kept in made:
             if kept.item["status"] == "in_progress":
                 kept.item["status"] = "incomplete"
-        output = sum(kept.tokens for kept in made)
-        usage = {"input_tokens": tokens, "output_tokens": output, "total_tokens": tokens + output}
-        output_items = [kept.item for kept in made]
-        done = {**response, "status": status, "output": output_items, "usage": usage}
+        done = {**response, "status": status, "output": [kept.item for kept in made]}
         await self.send("response.done", response=done)
 
     async def _output(
@@ -426,7 +403,7 @@ class Connection:
                 kind = "response.output_audio_transcript.delta"
                 await self.send(kind, delta=said, **where)
                 await self.send("response.output_audio.delta", delta=delta, **where)
-                await asyncio.sleep(self.server.delta_seconds)
+                await asyncio.sleep(0)
             if rambling:
                 await asyncio.Event().wait()
         finally:

@@ -65,15 +65,10 @@ FAULTS = (
     # Refused whole, and then the first part, alone, at each of two smaller sizes.
     Fault("400 context length", "context", "maximum context length", calls=3),
     Fault("content filter", Reply(f"{POISON} half", finish="content_filter"), "content_filter"),
-    Fault("empty", "empty", "empty"),
-    Fault("refusal", f"I'm sorry, but I can't assist. {POISON}", "unrelated"),
     Fault("a refusal in a field of its own", "refusal_field", "refusal"),
-    Fault("error text", f"Error: litellm.RateLimitError: 429 {POISON}", "unrelated"),
-    Fault("echo of the prompt", "echo_prompt", "echo"),
     Fault("ten times the target", "verbose", "repetition"),
     Fault("cut off by length", "cut_off", "cut off"),
     Fault("a tool call instead of text", "tool_call", "tool call"),
-    Fault("reasoning only", "thinking_only", "empty"),
     Fault("reasoning that never closes", "unclosed_reasoning", "empty"),
     Fault("another conversation's summary", ANOTHERS, "unrelated"),
 )

@@ -43,6 +43,7 @@ TEXTS = {
     "assigned-secret": f"PASSWORD={SECRETS['assigned-secret']}",
 }
 HEX, MIXED, CAPITALS = "0a1b2c3d" * 8, "a1B2c3D4e5" * 20, "A1B2C3D4E5" * 8
+LETTERS, HEX_LETTERS = "AbCdEfGhIjKlMnOpQrStUvWxYz" * 4, "abcdef" * 12
 PEM = "\n".join(["MIIEow1B" * 8] * 3)
 LEAKS = [
     *(f"the key is {key} here" for key in (
@@ -57,6 +58,11 @@ LEAKS = [
         "sntrys" + f"_{MIXED[:60]}",
         "sbp" + f"_{HEX[:40]}", "pscale_tkn" + f"_{MIXED[:43]}",
         "xapp" + f"-1-A{CAPITALS[:9]}-{HEX}",
+        # No digit is required.
+        "hf" + f"_{LETTERS[:34]}", "npm" + f"_{LETTERS[:36]}", "gsk" + f"_{LETTERS[:52]}",
+        "pplx" + f"-{LETTERS[:48]}", "r8" + f"_{LETTERS[:37]}", "dapi" + HEX_LETTERS[:32],
+        "sbp" + f"_{HEX_LETTERS[:40]}", "nvapi" + f"-{LETTERS[:64]}",
+        "lsv2_pt" + f"_{HEX_LETTERS[:32]}_{HEX_LETTERS[:10]}",
     )),
     f"AWS_SECRET_ACCESS_KEY={MIXED[:40]}",
     f'{{"SecretAccessKey": "{MIXED[:40]}"}}',
@@ -84,6 +90,7 @@ LEAKS = [
     "client-key-data: LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQo" + MIXED[:80],
 ]  # fmt: skip
 PIECES = ("a1B2c3D4", "A1B2C3D4", "0a1b2c3d", "MIIEow1B", "dXNlcjpw", "Pa55word", "s3cr3t!9")
+PIECES += (LETTERS[:8], HEX_LETTERS[:8])
 HARMLESS = """commit 9f8e7d6c5b4a39281706f5e4d3c2b1a098765432 in src/app/main.py at 10:32:05
 token = get_token(); password: str; https://example.com/a?b=1
 sha256:0a1b2c3d4e5f60718293a4b5c6d7e8f9
@@ -91,6 +98,7 @@ api_key_from_environment and secret_manager_client, user@example.com,
 password: correcthorsebattery; PWD=/home/user1/project; next_page_token_2 = page_token_3;
 docker run -u 1000:1000 image; grep -p1234 mysql.log; a cookie: no; keys = 123456789012345;
 the login and password fields; Authorization: required; -----BEGIN PUBLIC KEY-----
+hf_hub_download(repo_id), hf_transfer_enable_fast_download, npm_config_registry
 550e8400-e29b-41d4-a716-446655440000"""
 
 
@@ -131,6 +139,13 @@ def test_messages_keep_their_structure() -> None:
     assert json.loads(arguments)["command"].startswith("curl -H [secret:github-token:")
     assert masked[1]["tool_call_id"] == "call_1"
     assert all(a is b for a, b in zip(masked[2:], given[2:], strict=True))
+
+
+def test_a_documents_text_is_searched() -> None:
+    """The words of a document are searched, bodies of files are not."""
+    source = {"type": "text", "media_type": "text/plain", "data": LEAKS[0]}
+    messages = [{"role": "user", "content": [{"type": "document", "source": source}]}]
+    assert Redactor().messages(messages).secrets == 1
 
 
 def with_secrets() -> list[Message]:

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from praison_compressor.messages import (
     ORPHAN_OPENS,
-    ToolCall,
     check,
     digest,
     is_tools_text,
@@ -167,15 +166,6 @@ def test_an_orphan_says_whose_result_it_was() -> None:
 
 
 # ---------------------------------------------------------------- results as blocks
-
-
-def test_calls_are_read_from_blocks() -> None:
-    """Calls are read from blocks and from `tool_calls`, a repeated one once."""
-    block = asks(text("I look."), use("a", path="x"), use("b", "bash"))
-    expected = (ToolCall("a", "read_file", '{"path": "x"}'), ToolCall("b", "bash", "{}"))
-    assert tool_calls_of(block) == expected
-    assert [made.id for made in tool_calls_of({**block, "tool_calls": [call("a")]})] == ["a", "b"]
-    assert tool_calls_of(brings(use("a"))) == ()
 
 
 def test_a_result_without_a_call_becomes_text_beside_the_users() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import TokenCounter
-from praison_compressor.messages import is_tools_text, result_text, text_of, tool_calls_of
+from praison_compressor.messages import result_text, text_of, tool_calls_of
 from praison_compressor.messages.display import in_words
 from praison_compressor.summaries.prompts import rendering
 
@@ -35,26 +35,11 @@ def test_a_call_is_read_in_every_shape_it_comes_in(given: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "tools"),
-    [
-        ("[tool result whose call is not in this conversation]", True),
-        ([{"type": "tool_result", "content": "x"}], True),
-        ([{"type": "text", "text": "x"}], False),
-        ("hello", False),
-    ],
-)
-def test_a_tools_words_in_the_users_role_are_known(content: Any, tools: Any) -> None:
-    """Orphan results and `tool_result` blocks are a tool's words."""
-    assert is_tools_text({"role": "user", "content": content}) is tools
-
-
-@pytest.mark.parametrize(
     ("content", "text"),
     [
         (None, ""),
         ("words", "words"),
         (["one", {"type": "text", "text": "two"}, 3, {"type": "image_url"}], "one\ntwo"),
-        ({"type": "text", "text": "alone"}, "alone"),
         ([{"type": "tool_result", "content": [{"type": "text", "text": "inner"}]}], "inner"),
         ([{"type": "other", "content": "inner"}], ""),
         (5, "5"),
@@ -85,67 +70,33 @@ def test_only_a_result_that_is_one_json_string_is_unpacked(
 WORDS = "The deployment key lives in vault seven. " * 20
 BODY = "UklGRiQAAABXQVZFZm10IBAAAAABAAEA" * 400
 CITED = {"type": "url_citation", "url_citation": {"title": WORDS, "url": "https://example.com"}}
+TEXT = {"type": "text", "text": WORDS}
+
+
+def part(type: str, **more: Any) -> dict[str, Any]:
+    """Return a message with one part."""
+    return {"content": [{"type": type, **more}]}
+
+
+FOUND = {"type": "web_search_result", "title": WORDS, "encrypted_content": BODY}
+RAN = {"type": "code_execution_result", "stdout": WORDS, "return_code": 0}
+MCP = {"type": "mcp_call", "name": "t", "arguments": "{}", "output": WORDS}
+PLAIN = {"type": "text", "media_type": "text/plain", "data": WORDS}
+SPOKEN = {"input_audio": {"data": BODY, "format": "wav"}, "transcript": WORDS}
 HOLDING_WORDS: dict[str, dict[str, Any]] = {
     "an audio answer": {"content": None, "audio": {"id": "a", "transcript": WORDS}},
     "a refusal beside": {"content": None, "refusal": WORDS},
-    "a refusal among parts": {"content": [{"type": "refusal", "refusal": WORDS}]},
+    "a refusal among parts": part("refusal", refusal=WORDS),
     "citations beside": {"content": "Found.", "annotations": [CITED]},
-    "citations of a text": {
-        "content": [{"type": "text", "text": "Found.", "annotations": [CITED]}]
-    },
-    "a spoken part": {
-        "content": [
-            {"type": "input_audio", "input_audio": {"data": BODY, "format": "wav"}}
-            | {"transcript": WORDS}
-        ]
-    },
-    "a document's text": {
-        "content": [
-            {
-                "type": "document",
-                "source": {"type": "text", "media_type": "text/plain", "data": WORDS},
-            }
-        ]
-    },
-    "a document's content": {
-        "content": [
-            {
-                "type": "document",
-                "source": {"type": "content", "content": [{"type": "text", "text": WORDS}]},
-            }
-        ]
-    },
-    "a search result": {
-        "content": [
-            {"type": "search_result", "source": "s", "content": [{"type": "text", "text": WORDS}]}
-        ]
-    },
-    "a web search": {
-        "content": [
-            {
-                "type": "web_search_tool_result",
-                "tool_use_id": "s",
-                "content": [
-                    {"type": "web_search_result", "title": WORDS, "encrypted_content": BODY}
-                ],
-            }
-        ]
-    },
-    "an execution": {
-        "content": [
-            {
-                "type": "code_execution_tool_result",
-                "content": {"type": "code_execution_result", "stdout": WORDS, "return_code": 0},
-            }
-        ]
-    },
-    "an mcp result": {
-        "content": [{"type": "mcp_tool_result", "content": [{"type": "text", "text": WORDS}]}]
-    },
-    "an mcp call's item": {
-        "content": None,
-        "response_items": [{"type": "mcp_call", "name": "t", "arguments": "{}", "output": WORDS}],
-    },
+    "citations of a text": part("text", text="Found.", annotations=[CITED]),
+    "a spoken part": part("input_audio", **SPOKEN),
+    "a document's text": part("document", source=PLAIN),
+    "a document's content": part("document", source={"type": "content", "content": [TEXT]}),
+    "a search result": part("search_result", source="s", content=[TEXT]),
+    "a web search": part("web_search_tool_result", tool_use_id="s", content=[FOUND]),
+    "an execution": part("code_execution_tool_result", content=RAN),
+    "an mcp result": part("mcp_tool_result", content=[TEXT]),
+    "an mcp call's item": {"content": None, "response_items": [MCP]},
 }
 
 

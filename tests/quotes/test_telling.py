@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import pytest
 
 from praison_compressor.messages import ToolCall
-from praison_compressor.messages.excerpts import ends
 from praison_compressor.quotes import call_line, read_quotes, telling_line
 from tests.helpers.native import asks, brings, result, use
 from tests.helpers.transcripts import step
 from tests.quotes.outputs import CODE, NOTES, OUTPUTS, PROGRESS
-from tests.quotes.rendered import quoted, said, user
+from tests.quotes.rendered import quoted
 
 RUN = ToolCall("c", "bash", '{"command": "make check"}')
 
@@ -135,16 +133,6 @@ def test_an_error_flag_is_told_as_the_protocol_has_it() -> None:
     assert "is_error: No page." in text
 
 
-@pytest.mark.parametrize(
-    "content", [None, "", [], [{"type": "text", "text": "5 rows"}], {"text": "5 rows"}]
-)
-def test_any_content_is_read(content: object) -> None:
-    """None, empty, a list of parts and a mapping are contents that hosts send."""
-    messages = step("a", "", "query", table="t")
-    messages[1]["content"] = content
-    assert "query t -> " in quoted(messages)
-
-
 def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users() -> None:
     """An agent without native calls: its text is the call, the next message the output."""
     messages = [
@@ -160,7 +148,6 @@ def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users() -> N
     ("end", "words"),
     [
         ("Verdict: PASS", "Verdict: PASS"),
-        ("Verdict: PASS\n\nNotes for the next reviewer:\n" + NOTES, "Verdict: PASS"),
         ("**Final verdict:** APPROVE\n" + NOTES, "**Final verdict:** APPROVE"),
         ("## Recommendation\n\nDo not merge.\n\n" + NOTES, "Recommendation Do not merge."),
         ("All of it was read twice.", "All of it was read twice."),
@@ -179,42 +166,3 @@ def test_a_gap_stands_for_lines_that_say_nothing() -> None:
     """Two lines of a short output are not joined over a third."""
     line = telling_line(RUN, "github.com\n  ✓ Logged in\n  - Active account: true")
     assert line == "github.com … - Active account: true"
-
-
-def test_a_search_does_not_echo_its_query() -> None:
-    """Its first line may repeat what was asked for."""
-    call = ToolCall("a", "WebSearch", '{"query": "best tea"}')
-    found = 'Web search results for query: "best tea"\n\nDarjeeling is praised.\n' + NOTES
-    assert telling_line(call, found) == "Darjeeling is praised."
-
-
-def test_an_acknowledgement_is_its_first_sentence() -> None:
-    """What it announces, or repeats of the call, is not quoted; no word is torn."""
-    given = "- print an error\n" * 20
-    call = ToolCall("a", "ExitPlanMode", json.dumps({"plan": given}))
-    done = (
-        "The user has approved your plan. You can now start coding, beginning with the todo list:"
-    )
-    assert telling_line(call, f"{done}\n{given}") == "The user has approved your plan."
-    quoted = telling_line(None, " ".join(f"word{n}" for n in range(90)))
-    assert set(quoted.replace("…", "").split()) <= {f"word{n}" for n in range(90)}
-
-
-def test_a_call_and_its_output_do_not_share_a_gap() -> None:
-    """Whose words stand behind a gap is in view."""
-    environment = "ERROR: no " + "line fits " * 14 + "\n" + NOTES + "\n9 errors, " + "of it " * 22
-    messages = [
-        m
-        for n in range(9)
-        for m in (said(f"Step {n}. " + "I mend the list. " * 20), user(environment + "\n$ "))
-    ]
-    for budget in (500, 700, 900):
-        lines = [x for x in quoted(messages, budget).splitlines() if "assistant Step" in x]
-        assert lines
-        assert all("in the user's role: " in line for line in lines)
-
-
-def test_a_gap_shorter_than_two_marks_is_none() -> None:
-    """The text is whole."""
-    text = "No, just tell me " + "x " * 20 + "its price."
-    assert ends(text, len(text) - 20) == text

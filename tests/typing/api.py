@@ -51,27 +51,16 @@ class Mine:
 
 
 def listener(event: Event) -> None:
-    name: str = event.name
-    session: str = event.session_id
-    print(name, session, dict(event.data))
-
-
-def stored(ours: ContextCompressor, messages: list[Message]) -> tuple[list[Message], int]:
-    resumed: CompressResult = ours.resume("research-42", token_budget=4_000)
-    whole: list[Message] = ours.verbatim(session_id="research-42")
-    saved: bool = ours.save(messages, session_id="research-42")
-    return [*resumed.messages, *whole], ours.save_all() + saved
+    print(event.name.upper(), event.session_id.upper(), dict(event.data))
 
 
 def construct() -> ContextCompressor:
-    options = {"fallback_models": ("a", "b"), "tool_policies": {"read_*": "mask"}}
-    config = CompressorConfig.from_mapping(options)
+    CompressorConfig.from_mapping({"tool_policies": {"read_*": "mask"}})
     config = CompressorConfig(model="gpt-4o", context_window=8_000, fallback_models=("a",))
-    names: tuple[str, ...] = CompressorConfig.names()
     store: Store = MemoryStore()
-    tokens, telemetry = TokenCounter("gpt-4o"), Telemetry()
-    print(names)
     given: Summarizer = Mine()
+    tokens, telemetry = TokenCounter("gpt-4o"), Telemetry()
+    print(CompressorConfig.names())
     return ContextCompressor(
         config,
         summarizer=given,
@@ -85,16 +74,13 @@ def construct() -> ContextCompressor:
 def ask_first(compressor: ContextCompressor, messages: Sequence[Message]) -> bool:
     preview: Preview = compressor.preview(messages, session_id="research-42", target_tokens=4_000)
     parts: tuple[Part, ...] = preview.parts
-    rows: list[tuple[str, int, int, int, str]] = [
-        (part.name, part.messages, part.tokens_before, part.tokens_after, part.why)
-        for part in parts
-    ]
+    saved: int = sum(part.tokens_before - part.tokens_after for part in parts)
     fates: dict[int, str] = dict(preview.fates())
-    print(rows, fates, preview.would_write)
+    print(saved, fates, preview.would_write)
     return preview.would_compress
 
 
-async def use(compressor: ContextCompressor, messages: Sequence[Message]) -> list[Message]:
+async def use(compressor: ContextCompressor, messages: list[Message]) -> list[Message]:
     result: CompressResult = await compressor.compress(
         messages,
         protect_last_n_tokens=20_000,
@@ -111,10 +97,13 @@ async def use(compressor: ContextCompressor, messages: Sequence[Message]) -> lis
     ids: tuple[str, str | None] = (result.session_id, result.parent_session_id)
     cost: float | None = result.usage.cost
     segments: tuple[Segment, ...] = result.segments
+    resumed: CompressResult = compressor.resume("research-42", token_budget=4_000)
+    saved: bool = compressor.save(messages, session_id="research-42")
+    count: int = compressor.save_all()
     view: list[Message] = compressor.best_view(messages, session_id="research-42")
     whole: list[Message] = compressor.verbatim(view, session_id="research-42")
-    print(numbers, words, ids, cost, segments, whole)
-    return result.messages
+    print(numbers, words, ids, cost, segments, resumed, saved, count)
+    return whole
 
 
 def fails(compressor: ContextCompressor) -> None:

@@ -68,7 +68,7 @@ def test_the_newest_kept_outputs_stay_over_a_long_conversation() -> None:
     options = {"protect_last_n_tokens": 1_000, "tool_policies": "keep_all"}
     ours = ContextCompressor(CompressorConfig(**given_, **options), summarizer=Model())
     messages, after = outputs(120, name="ask_expert"), []
-    for end in range(4, len(messages) + 1, 4):
+    for end in range(4, len(messages) + 1, 12):
         result = ours.compress_sync(messages[:end], session_id="s")
         whole = [m for m in messages[:end] if m["role"] == "tool"]
         shown = [m for m in result.messages if m["role"] == "tool"]

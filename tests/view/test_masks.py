@@ -9,10 +9,9 @@ import json
 
 import pytest
 
-from praison_compressor import CompressorConfig, ConfigError, ContextCompressor, TokenCounter
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor import CompressorConfig, ConfigError, ContextCompressor
 from praison_compressor.messages import check, text_of
-from praison_compressor.view.masks import answered, mask, maskable, policy_of
+from praison_compressor.view.masks import answered, mask, policy_of
 from tests.helpers import compressing
 from tests.helpers.transcripts import step
 
@@ -80,33 +79,6 @@ def test_a_masks_line_names_the_call_its_size_what_decides_and_the_reference(pri
     """Nothing is claimed of the run, and nothing invites the agent to call again."""
     assert line_of(printed, **call) == line
     assert line_of(printed, reference="", **call) == line.removesuffix("; s2.1")
-
-
-def test_a_masks_line_takes_about_30_tokens():
-    """Also of a call with long arguments and an output of long lines; at most 100."""
-    count = TokenCounter("gpt-4o").text
-    assert count(line_of(SHOWN, name="shell_line", command="cat a.py b.py")) <= 30
-    assert count(line_of(f"ValueError: {ROWS * 9}", command=f"pytest {ROWS}")) <= 100
-
-
-@pytest.mark.parametrize(
-    "note",
-    [
-        "[loop-guard] You have called this tool 5 times.",
-        "<system-reminder>Keep the to-do list up to date.</system-reminder>",
-    ],
-)
-def test_a_mask_quotes_the_tool_not_the_host_below_it(note):
-    """The quoted line is the tool's own; several notes are passed over."""
-    messages = outputs(20, name="bash")
-    for message in messages:
-        if message["role"] == "tool":
-            message["content"] += f"\n7 tests passed in 3 s\n\n{note}\n\n{note}"
-    ours = ContextCompressor(config(), summarizer=Model())
-    lines = [text_of(line) for line in masks_of(ours.compress_sync(messages).messages)]
-    assert lines
-    assert [line for line in lines if '"7 tests passed in 3 s"' not in line] == []
-    assert [line for line in lines if note[:10] in line] == []
 
 
 # ---------------------------------------------------------------- masked first
@@ -240,8 +212,6 @@ def test_thresholds_bound_what_is_masked():
     assert result.context_status == "masked"
     assert result.messages[-7:] == messages[-7:]
     assert len(masks_of(result.messages)) == 7
-    assert maskable(messages, [200] * len(messages), config()) == {}
-    assert len(maskable(messages, [201] * len(messages), config())) == 9
 
 
 @pytest.mark.parametrize(
@@ -265,18 +235,6 @@ def test_a_summary_is_written_from_the_lines_of_what_a_policy_masks(policies, li
     counted = [model.requests[0].count(words) for words in ("[masked] read_file", LONG)]
     assert counted == ([read, 0] if lines else [0, read])
     assert ours.verbatim(result.messages) == messages
-
-
-def test_what_a_host_hangs_on_a_message_does_not_stop_its_mask(tmp_path):
-    """A class, bytes: in the view and in the store the mask is plain."""
-    messages = outputs(20)
-    for message in messages:
-        message["cache_control"] = object
-    kept = open_store(tmp_path / "ledger.db")
-    result = ContextCompressor(config(), summarizer=Model(), store=kept).compress_sync(messages)
-    assert result.context_status == "masked"
-    assert {m["cache_control"] for m in masks_of(result.messages)} == {str(object)}
-    assert kept.verify() == []
 
 
 # ---------------------------------------------------------------- results that are too large

@@ -101,18 +101,6 @@ def test_a_doubled_message_does_not_take_the_place_of_a_longer_segment():
 # ---------------------------------------------------------------- budgets
 
 
-def test_facts_have_three_thousand_tokens_where_an_eighth_of_the_target_allows_them() -> None:
-    """A tenth of the target in large windows, an eighth in small ones, 3,000 in between."""
-    config = CompressorConfig()
-    assert [Budget.exactly(config, t).quotes for t in (8_000, 24_000, 26_000, 30_000, 40_000)] == [
-        1_000,
-        3_000,
-        3_000,
-        3_000,
-        4_000,
-    ]
-
-
 def test_prose_grows_with_the_segment_where_no_length_is_asked_for() -> None:
     """5 %, between 750 and 8,000 tokens."""
     free = Budget.exactly(CompressorConfig(summary_target_tokens=None), 50_000)
@@ -227,17 +215,6 @@ def test_the_first_answer_stays_with_the_task_where_both_fit() -> None:
 def test_the_head_ends_before_a_call() -> None:
     """Some APIs refuse a user message, as a summary is one, right behind a result."""
     assert laid("s999 u20 c5 r75 a500 u30 a40", head=100).head_end == 2
-
-
-def test_in_a_tiny_room_the_newest_messages_come_before_the_first_step() -> None:
-    """500 tokens beside what cannot be dropped are not tiny; one less is, and a tail has 60 %."""
-    sketch = "s10 u20 a50 " + "a60 " * 40 + "u30 a40"
-    tight = {"tail": 5_000, "head": 500, "tail_share": 0.25, "tiny_tail_share": 0.6}
-    found_at = [
-        found(laid(sketch, head=500), budget(size, size, size, **tight)) for size in (600, 599)
-    ]
-    assert [made.jobs[0].start for made in found_at] == [3, 2]
-    assert found_at[1].tail_start < found_at[0].tail_start
 
 
 # ---------------------------------------------------------------- tail

@@ -100,7 +100,7 @@ REALTIME_WINDOW = 32_000
 MEMORY_SHARE = 20
 """The memory gets 1 / MEMORY_SHARE of the window, and each response reads it again. In a script of
 200 turns a sixteenth costs 615,000 tokens, a twentieth 575,000, both with all planted facts; with a
-48th half of them are lost (`python -m tests.benchmarks.realtime`)."""
+48th half of them are lost."""
 
 
 def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:

@@ -64,7 +64,7 @@ async def test_two_hundred_turns_stay_flat_and_lose_nothing():
         await agent.settled()
         assert {*archived(agent), *agent.items} == caller.seen - {*memory_ids(server)}
         assert "THE-END" not in "".join(map(str, entries(agent)))
-        assert len(server.bills) > 200
+        assert len(sent(server, "response.create")) > 200
         assert server.refusals == []
         assert caller.errors == []
 
@@ -226,7 +226,7 @@ async def test_the_voice_example_remembers_across_a_dead_line():
         dropped = []
 
         async def cut_once(connection, event):
-            if event["type"] == "response.create" and len(server.bills) == 7 and not dropped:
+            if len(sent(server, "response.create")) == 8 and not dropped:
                 dropped.append(connection)
                 await server.drop()
 
