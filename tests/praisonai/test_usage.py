@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from praisonaiagents import MemoryConfig
 
 from praison_compressor import TokenCounter, uninstall
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Worker
@@ -32,6 +33,8 @@ from tests.helpers.hosting import (
     turn,
 )
 from tests.helpers.provider import strict_provider
+
+pytest_plugins = ["tests.helpers.stores"]
 
 BOTH = pytest.mark.parametrize("mode", [chat, achat], ids=lambda mode: mode.__name__)
 
@@ -230,3 +233,24 @@ def test_a_route_that_refuses_the_ttl_gets_marks_without_it(host: LocalProvider)
     assert chat(made, [turn(0), turn(1)]) == ["Noted."] * 2
     assert [record.status for record in host.requests] == [400, 200, 200]
     assert marks_in(host.requests[-1].body)
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat", "stream"])
+def test_an_agent_of_another_process_has_the_bill(
+    host: LocalProvider, store_url: str, mode: str
+) -> None:
+    """`status()` and `/status` show what the conversation cost before a restart, and add to it."""
+    options = {"store_url": store_url}
+    remembering = MemoryConfig(session_id="books", history=True)
+    made = agent(host, OPENAI, context(host, **options), memory=remembering)
+    MODES[mode](made, OUTGROWING)
+    paid = made.context_compressor.status().bill
+    assert paid.requests == len(OUTGROWING)
+    assert paid.usage.cached > 0
+    assert paid.summaries.prompt_tokens > 0
+    again = agent(host, OPENAI, context(host, **options), memory=remembering)
+    assert again.context_compressor.session_id == made.context_compressor.session_id
+    assert again.context_compressor.status().bill == paid
+    assert str(paid) in again.chat("/status")
+    chat(again, ["And now?"])
+    assert again.context_compressor.status().bill.requests == len(OUTGROWING) + 1
