@@ -1,4 +1,4 @@
-"""Signed thinking is valid only behind the messages that it was written behind."""
+"""What APIs ask of a view: signed thinking behind its own prefix, no user behind a tool."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ import pytest
 
 from praison_compressor import MemoryStore
 from praison_compressor.messages.thinking import signatures
-from praison_compressor.testing import Call, LocalProvider, Reply, Rules
+from praison_compressor.testing import Call, LocalProvider, Reply, Rules, check_messages
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.native import brings, result
 from tests.helpers.provider.anthropic import Anthropic
+from tests.helpers.transcripts import step
 
 Message = dict[str, Any]
 THINKING = {"type": "enabled", "budget_tokens": 1_024}
@@ -149,3 +150,38 @@ def test_the_room_of_thinking_that_is_not_sent_goes_to_the_tail() -> None:
     ours = compressor(model, protect_last_n_tokens=5_000)
     view = ours.compress_sync([*turns, turns[0]], target_tokens=1_500, force=True)
     assert view.tokens_after > 0.6 * 1_500
+
+
+# ---------------------------------------------------------------- the order of roles
+
+
+WORDS = "lorem ipsum dolor " * 60
+
+
+@pytest.mark.parametrize("options", [{}, {"pinned": ("Never push.",)}])
+@pytest.mark.parametrize("policy", ["mask", "summarize"])
+@pytest.mark.parametrize("has_model", [True, False])
+def test_no_user_follows_a_tool_in_a_view(options: Any, policy: str, has_model: bool) -> None:
+    """The head ends before a call: a summary is a user message."""
+    model = Model() if has_model else None
+    ours = compressor(model, tool_policies={"*": policy}, **options)
+    messages = [{"role": "user", "content": "Do all of it."}]
+    compressions = set()
+    for number in range(40):
+        messages += step(f"c{number}", f"result {number} {WORDS}", path=f"{number}.py")
+        found = ours.compress_sync(messages, session_id="s")
+        compressions.add(found.session_id)
+        check_messages(found.messages, Rules(answered_results=True))
+    assert len(compressions) >= 3
+
+
+def test_an_answer_in_words_stays_in_the_head() -> None:
+    """What the agent said first stands before the summary."""
+    messages = [
+        {"role": "user", "content": "Do all of it."},
+        {"role": "assistant", "content": "I begin with the parser."},
+    ]
+    for number in range(30):
+        messages += step(f"c{number}", f"result {number} {WORDS}", path=f"{number}.py")
+    view = compressor(None).compress_sync(messages, session_id="s").messages
+    assert view[:2] == messages[:2]
