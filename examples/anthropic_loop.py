@@ -48,7 +48,7 @@ class Loop:
         self.messages: list[dict[str, Any]] = []
 
     def ask(self, question: str) -> str:
-        """Return the model's answer, after as many tool calls as it wants."""
+        """Return the model's answer, after its tool calls."""
         self.messages.append({"role": "user", "content": question})
         while True:
             result = self.compressor.compress_sync(self.messages, session_id=SESSION)

@@ -76,7 +76,7 @@ def research_agent(
     )
 
 
-def tell(event: Event) -> str | None:
+def notice_of(event: Event) -> str | None:
     """What to say to a user when something happens; None: nothing."""
     if event.name != "committed":
         return None
@@ -91,7 +91,7 @@ def main() -> None:
     if not folder.is_dir():
         parser.error(f"{folder} is no folder")
     agent = research_agent(folder)
-    agent.context_compressor.subscribe(lambda event: tell(event) and print(tell(event)))
+    agent.context_compressor.subscribe(lambda event: notice_of(event) and print(notice_of(event)))
     for line in sys.stdin:
         if line.strip():
             print(agent.chat(line.strip()))

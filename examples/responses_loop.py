@@ -45,7 +45,7 @@ class Loop:
         self.items: list[Any] = []
 
     def ask(self, question: str) -> str:
-        """Return the model's answer, after as many tool calls as it wants."""
+        """Return the model's answer, after its tool calls."""
         self.items.append({"role": "user", "content": question})
         while True:
             messages = to_messages(self.instructions, self.items)

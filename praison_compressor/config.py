@@ -37,8 +37,8 @@ Check = Callable[[str, Any], Any]
 """Return the value of the named option as it is kept, or raise ConfigError."""
 
 
-def _checked(wanted: str, holds: Callable[[Any], object]) -> Check:
-    """Return a check that passes values for which `holds` is true."""
+def expects(wanted: str, holds: Callable[[Any], object]) -> Check:
+    """Return a check that passes values for which `holds` is true; `wanted` names them."""
 
     def check(name: str, value: Any) -> Any:
         try:
@@ -59,17 +59,17 @@ def _is_whole(value: Any, least: int = 0) -> bool:
     return _is_number(value) and int(value) == value and least <= value <= MOST
 
 
-_count = _checked("a whole number, 0 or more", _is_whole)
-_positive = _checked("a positive whole number", lambda v: _is_whole(v, 1))
-_ratio = _checked("a number above 0 and up to 1", lambda v: _is_number(v) and 0 < v <= 1)
-_gain = _checked("a number from 0 up to 1", lambda v: _is_number(v) and 0 <= v < 1)
+_count = expects("a whole number, 0 or more", _is_whole)
+_positive = expects("a positive whole number", lambda v: _is_whole(v, 1))
+_ratio = expects("a number above 0 and up to 1", lambda v: _is_number(v) and 0 < v <= 1)
+_gain = expects("a number from 0 up to 1", lambda v: _is_number(v) and 0 <= v < 1)
 # No clock of Python's waits longer than some 292 years.
-_seconds = _checked("a positive number up to 1e9", lambda v: _is_number(v) and 0 < v <= 1e9)
-_switch = _checked("True or False", lambda v: isinstance(v, bool))
-_text = _checked("a text", lambda v: isinstance(v, str))
-_name = _checked("a name that is not empty", lambda v: isinstance(v, str) and v.strip())
-_ttl = _checked('"5m" or "1h"', lambda v: v in ("5m", "1h"))
-_path = _checked(STORES, lambda v: os.fspath(v))
+_seconds = expects("a positive number up to 1e9", lambda v: _is_number(v) and 0 < v <= 1e9)
+switch = expects("True or False", lambda v: isinstance(v, bool))
+_text = expects("a text", lambda v: isinstance(v, str))
+_name = expects("a name that is not empty", lambda v: isinstance(v, str) and v.strip())
+_ttl = expects('"5m" or "1h"', lambda v: v in ("5m", "1h"))
+_path = expects(STORES, lambda v: os.fspath(v))
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
@@ -174,11 +174,11 @@ class CompressorConfig:
         'What becomes of old outputs by tool name or pattern: "mask", "summarize" or "keep".',
     )
     recall: bool | None = _option(
-        None, _switch, "Offer the archive as tools. None: in the host, to agents that call tools."
+        None, switch, "Offer the archive as tools. None: in the host, to agents that call tools."
     )
-    background: bool = _option(False, _switch, "Write summaries off the request path.")
+    background: bool = _option(False, switch, "Write summaries off the request path.")
     keep_tool_steps: bool = _option(
-        True, _switch, "In the host: keep the tool steps of earlier turns in the transcript."
+        True, switch, "In the host: keep the tool steps of earlier turns in the transcript."
     )
     cache_ttl: str | None = _option(
         None, _ttl, 'In the host: life of the cache marks, "5m" or "1h". None: the provider\'s.'
@@ -210,7 +210,7 @@ class CompressorConfig:
     )
     redact_secrets: bool | None = _option(
         None,
-        _switch,
+        switch,
         "Mask keys and tokens. None: on disk, and for an auxiliary model other than the agent's.",
     )
     namespace: str = _option("default", _name, "Tenant; nothing is looked up across namespaces.")

@@ -16,7 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 from .compressing import compress, inspect
 from .demo import demo
 from .doctor import doctor
-from .report import report
+from .report import bill, report
 from .stored import forget, lineage, restore, search, sessions, show, verify
 from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, complain, errors_in_a_line
 
@@ -24,7 +24,7 @@ NAME = "praison-compressor"
 
 COMMANDS: tuple[Callable[..., None], ...] = (
     *(compress, inspect, report, demo, doctor),
-    *(sessions, lineage, show, search),
+    *(sessions, lineage, bill, show, search),
     *(restore, verify, forget),
 )
 
@@ -38,7 +38,7 @@ def main() -> None:
             reconfigure(errors="replace")
     with _warnings_on_stderr():
         # Under `python -m praison_compressor` too, help and completion name the command.
-        build(rich=sys.stdout.isatty())(prog_name=NAME)
+        build()(prog_name=NAME)
 
 
 class _Group(TyperGroup):
@@ -58,14 +58,14 @@ class _Command(TyperCommand):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
-def build(*, rich: bool = False) -> typer.Typer:
-    """Return the application; `rich` colours its help."""
+def build() -> typer.Typer:
+    """Return the application."""
     app = typer.Typer(
         name=NAME,
         cls=_Group,
         no_args_is_help=True,
         pretty_exceptions_enable=False,
-        rich_markup_mode="rich" if rich else None,
+        rich_markup_mode=None,  # in boxes a narrow terminal has room for half of the words
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_common)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Annotated, Any
 
 import typer
@@ -15,12 +16,13 @@ from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..events import Event
 from ..ledger.memory import MemoryStore
-from ..messages import Message, text_of, tool_calls_of
-from ..messages.display import excerpt, one_line
+from ..messages import text_of, tool_calls_of
+from ..messages.digests import Seen
+from ..messages.display import counted, excerpt, one_line
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
 from . import parameters as par
-from .terminal import Piece, Table, answer, counted, money, number, progress, titled, unlogged
+from .terminal import Piece, Table, answer, money, number, progress, titled, unlogged
 from .transcripts import read_one, writable, write
 
 
@@ -62,31 +64,29 @@ def compress(
         store, namespace, settings, model, window, auxiliary_model, keep_tokens, pin
     )
     options: Any = {"session_id": session, "target_tokens": target, "force": force}
-    chosen = par.choices(keep, since, until)
+    choices = par.choices(keep, since, until)
     failures: list[str] = []
+
+    def hear(event: Event) -> None:
+        if event.name == "fell_back":
+            failures.append(one_line(str(event.data.get("reason", ""))))
+
     with progress("Compressing", len(messages)) as step:
-        compressor = ContextCompressor(
-            par.with_window(config),
-            tokens=Watched(config.model, step),
-            on_event=lambda event: failures.extend(_failure(event)),
-        )
-        if chosen:  # a preview gives references to messages that are not compressed yet
+        tokens = Watched(config.model, step)
+        compressor = ContextCompressor(par.with_window(config), tokens=tokens, on_event=hear)
+        if any(choices.values()):  # a preview gives references to messages
             compressor.preview(messages, **options)
         with unlogged():  # `failures` has the reasons
-            result = compressor.compress_sync(messages, **options, **chosen)
+            result = compressor.compress_sync(messages, **options, **choices)
         # Of an empty range: the view as it is now, and no compression to come.
         seen = compressor.preview(messages, session_id=session, until=0)
     by = {unframe(text.message): text.model or text.method for text in result.written}
     parts = [_as_written(part, by) for part in seen.parts]
     if out is not None:
         write(out, result.messages, source=file)
-    names = (
-        "session_id parent_session_id context_status summary_method tokens_before tokens_after "
-        "tokens_saved masked_secrets cost_saved cost_saved_cached usage"
-    )
     value = {
         "file": file,
-        **{name: getattr(result, name) for name in names.split()},
+        **{name: getattr(result, name) for name in OF_RESULT},
         "failures": failures,
         "parts": list(map(_part_json, parts)),
         "messages": None if out else result.messages,
@@ -97,7 +97,7 @@ def compress(
         yield _method(result, config.auxiliary_model, asked=force or target is not None)
         yield from (f"  {failure}" for failure in failures)
         yield from _savings(result)
-        yield from _place(session, result, config)
+        yield from _kept(session, result, config)
         if config.store_url is None and any(map(is_framed, messages)):
             yield "The file holds a summary. Without its store (--store) it is ordinary text."
         for segment in result.segments if show else ():
@@ -108,33 +108,43 @@ def compress(
     answer(value, shown(), as_json, file=sys.stderr if out == "-" else None)
 
 
+OF_RESULT = (
+    *("session_id", "parent_session_id", "context_status", "summary_method"),
+    *("tokens_before", "tokens_after", "tokens_saved", "masked_secrets"),
+    *("cost_saved", "cost_saved_cached", "usage"),
+)
+"""Fields of a result that `--json` prints."""
+COUNTED_BETWEEN_STEPS = 1_024
+"""Messages counted before the bar moves."""
+
+
 class Watched(TokenCounter):
-    """Counts tokens, and calls a function for each message that it reads."""
+    """Counts tokens, and calls a function for each message."""
 
     def __init__(self, model: str | None, step: Callable[[], None]) -> None:
         super().__init__(model)
         self._step = step
 
-    def count(self, message: Message) -> int:
-        """Return the tokens of a message."""
-        self._step()
-        return super().count(message)
+    def each(self, messages: Iterable[Seen]) -> list[int]:
+        """Return the tokens of each message."""
+        waiting, found = iter(messages), list[int]()
+        while some := list(islice(waiting, COUNTED_BETWEEN_STEPS)):
+            found += super().each(some)
+            for _ in some:
+                self._step()
+        return found
 
 
-def _failure(event: Event) -> Iterator[str]:
-    """Yield why a model's text was not taken."""
-    if event.name == "fell_back":
-        yield one_line(str(event.data.get("reason", "")))
-
-
-def _place(session: str | None, result: CompressResult, config: CompressorConfig) -> Iterator[str]:
+def _kept(session: str | None, result: CompressResult, config: CompressorConfig) -> Iterator[str]:
     """Yield where the session is kept, and under which name."""
-    if config.store_url is not None and result.context_status == "full":
+    if config.store_url is None:
+        if session is not None:
+            yield f"Session {session} is kept nowhere; --store names a place for it."
+    elif result.context_status == "full":
         yield "Nothing was stored: a session is stored when it is first compressed."
-    elif config.store_url is not None and session is None:
-        yield f"Kept as session {result.session_id}; --session names it yourself."
-    elif config.store_url is None and session is not None:
-        yield f"Session {session} is kept nowhere; --store names a place for it."
+    else:
+        named = "" if session else "; --session names it yourself"
+        yield f"Kept as session {session or result.session_id}{named}."
 
 
 def _as_written(part: Part, by: Mapping[str, str]) -> Part:

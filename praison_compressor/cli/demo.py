@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import itertools
 import re
+import shutil
 import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
 
 from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import excerpt
@@ -14,13 +17,13 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import input_price
 from ..view.frame import is_framed, unframe
 from . import parameters as par
-from .terminal import Line, Piece, Table, answer, money, number, titled
+from .terminal import Piece, Table, answer, money, number, titled
 
 if TYPE_CHECKING:
-    from .harbour import Outcome, Sent
+    from .demo_agent import Outcome, Sent
 
 WIDTH = 38
-"""Columns of each half of a picture."""
+"""Most columns of each half of a picture."""
 
 FIRST, LAST = 4, 2
 """Messages shown at either end of a long list."""
@@ -42,7 +45,7 @@ def demo(as_json: par.AsJson = False) -> None:
 
     $ praison-compressor demo
     """
-    from .harbour import turns  # the other commands do not wait for the host
+    from .demo_agent import turns  # the other commands do not wait for the host
 
     answer(_value([*turns()]) if as_json else None, _shown(turns()), as_json)
 
@@ -62,7 +65,7 @@ def _value(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 def _totals(outcomes: Sequence[Outcome]) -> dict[str, Any]:
     """Sum up all requests: seconds waited, tokens, dollars."""
-    from .harbour import MODEL, WINDOW
+    from .demo_agent import MODEL, WINDOW
 
     sent = [one for outcome in outcomes for one in outcome.sent]
     paid = [one.compression for one in sent if one.compression]
@@ -89,20 +92,21 @@ def _totals(outcomes: Sequence[Outcome]) -> dict[str, Any]:
 
 
 def _shown(turns: Iterator[Outcome]) -> Iterator[Piece]:
-    from .harbour import MODEL, WINDOW
+    from .demo_agent import MODEL, WINDOW
 
     yield f"A model that takes {number(WINDOW)} tokens, on this machine. Starting ..."
     outcomes: list[Outcome] = []
     for outcome in turns:
         outcomes.append(outcome)
         yield ""
-        yield Line(f"You: {outcome.user}", "bold")
+        yield Text(f"You: {outcome.user}", "bold")
         yield _requests(outcome.sent)
-        yield Line(f"Agent: {excerpt(outcome.answer, 100)}", "green")
+        yield Text(f"Agent: {excerpt(outcome.answer, 100)}", "green")
     last = outcomes[-1].sent[0]
     yield ""
-    yield Line(f"The last question was asked with request {last.number}:", "bold")
-    yield from picture(last, TokenCounter(MODEL))
+    yield Text(f"The last question was asked with request {last.number}:", "bold")
+    half = min(WIDTH, shutil.get_terminal_size().columns // 2 - 1)
+    yield from picture(last, TokenCounter(MODEL), half)
     for summary in filter(is_framed, last.view):
         lines = unframe(summary).splitlines()
         more = [f"({len(lines) - SHOWN} more lines)"] if len(lines) > SHOWN else []
@@ -118,26 +122,26 @@ def _requests(sent: Sequence[Sent]) -> Table:
             remark = f"{one.compressed} in {one.compression['seconds']:.2f} s"
         counts = (one.transcript_tokens, one.sent_tokens, one.cached_tokens)
         rows.append((one.number, *counts, remark))
-    columns = ("request#", "transcript, tokens#", "sent#", "cached#", "")
+    columns = ("request#", "transcript#", "sent#", "cached#", "")
     return Table(columns, rows, [STYLES.get(one.compressed or "", "") for one in sent])
 
 
-def picture(one: Sent, tokens: TokenCounter) -> Iterator[str]:
-    """Draw the transcript beside what was sent, line by line."""
+def picture(one: Sent, tokens: TokenCounter, half: int = WIDTH) -> Iterator[str]:
+    """Draw the transcript beside what was sent, line by line; each has `half` columns."""
     halves = (("whole", one.whole, one.transcript_tokens), ("sent", one.view, one.sent_tokens))
     left, right = (
         [
-            f"{name}: {len(messages)} messages, {number(size)} tokens",
-            "\u2500" * WIDTH,
-            *_listed(messages, tokens),
+            excerpt(f"{name}: {number(size)} tokens, {len(messages)} messages", half),
+            "\u2500" * half,
+            *_listed(messages, tokens, half - 16),
         ]
         for name, messages, size in halves
     )
     for a, b in itertools.zip_longest(left, right, fillvalue=""):
-        yield f"{a:<{WIDTH}}  {b}".rstrip()
+        yield f"{a:<{half}}  {b}".rstrip()
 
 
-def _listed(messages: Sequence[Message], tokens: TokenCounter) -> Iterator[str]:
+def _listed(messages: Sequence[Message], tokens: TokenCounter, width: int) -> Iterator[str]:
     """Yield lines for messages near an end, and for summaries."""
     skipped = 0
     for index, message in enumerate(messages):
@@ -146,13 +150,13 @@ def _listed(messages: Sequence[Message], tokens: TokenCounter) -> Iterator[str]:
             skipped += 1
             continue
         if skipped:
-            yield f"...{'':<13}{skipped} more messages"
+            yield f"{'...':<16}{excerpt(f'{skipped} more messages', width)}"
             skipped = 0
         calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
-        said = [excerpt(" ".join([*calls, text_of(message)]), WIDTH - 16)]
+        said = [excerpt(" ".join([*calls, text_of(message)]), width)]
         if framed:
             headings = re.findall(r"^## ([^:(\n]+)", unframe(message), re.MULTILINE)
-            said = textwrap.wrap(", ".join(headings), WIDTH - 16) or ["one paragraph"]
+            said = textwrap.wrap(", ".join(headings), width) or ["one paragraph"]
         name = "summary" if framed else str(message.get("role"))
         yield f"{name:<9}{number(tokens.message(message)):>6} {said[0]}"
         yield from (f"{'':<16}{line}" for line in said[1:])
@@ -165,7 +169,7 @@ def _closing(outcomes: Sequence[Outcome]) -> Iterator[Piece]:
     if not check["in_view"]:
         where = f"what was sent no longer held it, the agent found it with {check['found_by']}"
     right = "that is what the log says" if check["right"] else "the log says otherwise"
-    yield Line(f"The answer: {where}; {right}.", "green" if check["right"] else "red")
+    yield Text(f"The answer: {where}; {right}.", "green" if check["right"] else "red")
     yield ""
     yield (
         "{requests} requests, {refused} refused; without compression {would_be_refused} would be. "

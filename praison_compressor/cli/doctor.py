@@ -11,18 +11,19 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib.metadata import PackageNotFoundError, entry_points, version
+from importlib.metadata import entry_points, version
 from typing import Any
 
 import typer
+from rich.text import Text
 
 from ..config import KEY_VARIABLE, STORE_VARIABLE, CompressorConfig
 from ..errors import CompressorError
-from ..messages.display import one_line
+from ..messages.display import counted, one_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from . import parameters as par
-from .terminal import FOUND_FAULT, Line, answer, counted, number, progress, unlogged
+from .terminal import FOUND_FAULT, answer, number, progress, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
 
@@ -39,6 +40,9 @@ class Check:
     """ "ok", "note" (works, but worth knowing) or "fail"."""
     found: str
     remedy: str = ""
+
+
+CheckFunction = Callable[[CompressorConfig], Check]
 
 
 def doctor(
@@ -74,10 +78,10 @@ def doctor(
         raise typer.Exit(FOUND_FAULT)
 
 
-def _lines(checks: Mapping[str, Check]) -> Iterator[Line]:
+def _lines(checks: Mapping[str, Check]) -> Iterator[Text]:
     for name, check in checks.items():
         remedy = f" -> {check.remedy}" if check.remedy else ""
-        yield Line(f"{check.state:<5}{name}: {check.found}{remedy}", STYLES[check.state])
+        yield Text(f"{check.state:<5}{name}: {check.found}{remedy}", STYLES[check.state])
 
 
 # ---------------------------------------------------------------- which options hold
@@ -134,19 +138,13 @@ def _package(config: CompressorConfig) -> Check:
 
 def _host(config: CompressorConfig) -> Check:
     """Replace every name of the host that we replace; restore it."""
-    try:
-        found = f"praisonaiagents {version('praisonaiagents')}"
-        from ..praisonai import install, installed, uninstall
+    from ..praisonai import install, installed, uninstall
 
-        before = installed()
-        made = install()
-        count = len(made.patches)  # `uninstall` empties them
-        if before is None:
-            uninstall()
-    except PackageNotFoundError:
-        return Check(FAIL, "praisonaiagents is not installed", "pip install praisonaiagents")
-    except (CompressorError, ImportError) as error:
-        return Check(FAIL, str(error), UPGRADE)
+    found, before = f"praisonaiagents {version('praisonaiagents')}", installed()
+    made = install()
+    count = len(made.patches)  # `uninstall` empties them
+    if before is None:
+        uninstall()
     if made.lacking:
         parts = "; ".join(f"{part} ({reason})" for part, reason in made.lacking.items())
         return Check(NOTE, f"{found}: left out: {parts}", f"the rest works; {UPGRADE}")
@@ -155,13 +153,9 @@ def _host(config: CompressorConfig) -> Check:
 
 def _plugin(config: CompressorConfig) -> Check:
     """Read what the host's configuration asks of the plugin."""
-    try:
-        from ..praisonai.plugin import NAME, asked
+    from ..praisonai.plugin import NAME, asked
 
-        asks = asked()
-    except (ImportError, AttributeError) as error:
-        return Check(FAIL, f"the host's configuration cannot be read: {error}")
-    names = os.environ.get("PRAISONAI_PLUGINS")
+    asks, names = asked(), os.environ.get("PRAISONAI_PLUGINS")
     sources = [f"PRAISONAI_PLUGINS={names}" if names else "no PRAISONAI_PLUGINS"]
     read = ", ".join([*sources, *(asks.files or ["no .praisonai/config.yaml"])])
     if asks.faults:
@@ -180,19 +174,15 @@ def _plugin(config: CompressorConfig) -> Check:
 
 def _agents(config: CompressorConfig) -> Check:
     """Find which agents are compressed, and have one outgrow its window."""
-    try:
-        from ..praisonai.options import STRATEGY_VARIABLE
-        from ..praisonai.plugin import asked
+    from ..praisonai.options import STRATEGY_VARIABLE
+    from ..praisonai.plugin import asked
 
-        tried, is_on = _tried(config), asked().on
-    except (ImportError, AttributeError, ValueError) as error:
-        return Check(FAIL, f"no agent could be tried: {one_line(str(error))}")
+    tried, is_on, strategy = _tried(config), asked().on, os.environ.get(STRATEGY_VARIABLE)
     found = _said(tried, keeps_steps=config.keep_tool_steps)
     if tried["sent"] >= tried["tokens"] or tried["sent"] > tried["window"]:
         return Check(FAIL, found, "report it, with this output")
     if tried["plain"]:
         return Check(OK, found)
-    strategy = os.environ.get(STRATEGY_VARIABLE)
     if is_on and strategy:
         return Check(NOTE, found, f"unset {STRATEGY_VARIABLE}={strategy} for all others")
     if is_on:
@@ -217,14 +207,12 @@ def _said(tried: Mapping[str, Any], *, keeps_steps: bool) -> str:
 
 
 def _tried(config: CompressorConfig) -> Any:
-    """Run `trial` in a process of its own.
-
-    The host reads its configuration once a process.
+    """Run `trial` in a process of its own: the host reads its configuration once a process.
 
     Raises:
         ValueError: the process failed; with its last line.
     """
-    from .harbour import OFFLINE
+    from .demo_agent import OFFLINE
 
     code = "from praison_compressor.cli.doctor import trial; trial()"
     given = json.dumps([config.model, config.context_window])
@@ -307,12 +295,8 @@ _NAME_IT = "--model names it"
 
 
 def _tokens(config: CompressorConfig) -> Check:
-    tokens = TokenCounter(config.model)
-    model = config.model or "no model named"
-    try:
-        tokens.text("one two three")
-    except (CompressorError, OSError, ValueError) as error:
-        return Check(FAIL, one_line(str(error)), "pip install --force-reinstall tiktoken")
+    tokens, model = TokenCounter(config.model), config.model or "no model named"
+    tokens.text("one two three")
     if tokens.exact:
         return Check(OK, f"{model}: counted with {tokens.source}")
     corrected = "counts are corrected by what the provider reports"
@@ -329,17 +313,12 @@ def _window(config: CompressorConfig) -> Check:
 
 def _store(config: CompressorConfig) -> Check:
     before = "" if config.store_url else "memory; of an agent whose host keeps its session: "
-    try:
-        with par.ledger(config.store_url, new=True) as store:
+    with par.ledger(config.store_url, new=True) as store:
+        if not store.is_there():  # looking must not create the file
             other = "" if config.store_url else " (--store URL for another)"
-            found = f"{store.place}, not made yet{other}"
-            if store.is_there():  # looking must not create the file
-                count = counted(len(store.sessions(config.namespace)), "session")
-                found = f"{store.place}: {count} in namespace {config.namespace!r}"
-    except (CompressorError, ImportError) as error:
-        remedy = "repair it, move the file away, or start the database"
-        return Check(FAIL, before + one_line(str(error)), remedy)
-    return Check(OK, before + found)
+            return Check(OK, f"{before}{store.place}, not made yet{other}")
+        count = counted(len(store.sessions(config.namespace)), "session")
+        return Check(OK, f"{before}{store.place}: {count} in namespace {config.namespace!r}")
 
 
 def _auxiliary(config: CompressorConfig) -> Check:
@@ -376,14 +355,27 @@ _REMEDIES = {
     **dict.fromkeys(("refused", "provider"), "is the model's name right, and auxiliary_api_base?"),
 }
 
-CHECKS: dict[str, Callable[[CompressorConfig], Check]] = {
+
+def _guarded(check: CheckFunction, remedy: str = "") -> CheckFunction:
+    """Return the check; its failure has the remedy."""
+
+    def guarded(config: CompressorConfig) -> Check:
+        try:
+            return check(config)
+        except (CompressorError, ImportError, AttributeError, OSError, ValueError) as error:
+            return Check(FAIL, one_line(str(error)), remedy)
+
+    return guarded
+
+
+CHECKS: dict[str, CheckFunction] = {
     "package": _package,
-    "host": _host,
-    "plugin": _plugin,
-    "agents": _agents,
-    "tokenizer": _tokens,
+    "host": _guarded(_host, UPGRADE),
+    "plugin": _guarded(_plugin, "repair the host's configuration"),
+    "agents": _guarded(_agents, "see the checks above"),
+    "tokenizer": _guarded(_tokens, "pip install --force-reinstall tiktoken"),
     "window": _window,
-    "store": _store,
+    "store": _guarded(_store, "repair it, move the file away, or start the database"),
     "summaries": _auxiliary,
 }
 """Checks by name; a later one needs those before it."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 
@@ -46,103 +46,85 @@ def _number(text: str) -> int | None:
     return int(value) if value <= MOST and value == int(value) else None
 
 
+def option(metavar: str, help: str, *names: str) -> Any:
+    """Declare an option with a value; TOKENS and N are numbers."""
+    parser = number_in if metavar in ("TOKENS", "N") else None
+    return typer.Option(*names, metavar=metavar, help=help, parser=parser, show_default=False)
+
+
+def switch(name: str, help: str) -> Any:
+    """Declare an option without a value."""
+    return typer.Option(name, help=help)
+
+
 # ---------------------------------------------------------------- what a command is given
 
+Count: TypeAlias = int | None
+Name: TypeAlias = str | None
+Names: TypeAlias = list[str] | None
+
 File = Annotated[str, typer.Argument(metavar="FILE", help="The transcript; - is standard input.")]
-Conversation = Annotated[
-    int | None,
-    typer.Option(parser=number_in, metavar="N", help="The conversation to take, of several."),
+SessionId = Annotated[
+    str, typer.Argument(metavar="SESSION", help="Its id, or the id of any of its epochs.")
 ]
+Conversation = Annotated[Count, option("N", "The conversation to take, of several.")]
 InSession = Annotated[
-    str | None,
-    typer.Option("--session", metavar="ID", help="The session in the store that it belongs to."),
+    Name, option("ID", "The session in the store that it belongs to.", "--session")
 ]
-Out = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Write the view there (.jsonl: JSON Lines); - is stdout."),
-]
-Target = Annotated[
-    int | None,
-    typer.Option(parser=number_in, metavar="TOKENS", help="Make a view of at most TOKENS."),
-]
-Force = Annotated[bool, typer.Option("--force", help="Compress although the transcript fits.")]
+Out = Annotated[Name, option("FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")]
+Target = Annotated[Count, option("TOKENS", "Make a view of at most TOKENS.")]
+Force = Annotated[bool, switch("--force", "Compress although the transcript fits.")]
 Keep = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="MESSAGE",
-        help="Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
+    Names,
+    option(
+        "MESSAGE",
+        "Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
         "Repeatable.",
     ),
 ]
-Since = Annotated[
-    str | None, typer.Option(metavar="MESSAGE", help="Compress nothing before this message.")
-]
-Until = Annotated[
-    str | None, typer.Option(metavar="MESSAGE", help="Compress nothing from this message on.")
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print one JSON value, for a program.")]
+Since = Annotated[Name, option("MESSAGE", "Compress nothing before this message.")]
+Until = Annotated[Name, option("MESSAGE", "Compress nothing from this message on.")]
+AsJson = Annotated[bool, switch("--json", "Print one JSON value, for a program.")]
 
-
-def choices(keep: Sequence[str] | None, since: str | None, until: str | None) -> dict[str, Any]:
-    """Return the options of a call that choose messages."""
-    given = {"keep": list(map(_place, keep or ())), "since": since, "until": until}
-    return {
-        name: _place(value) if isinstance(value, str) else value
-        for name, value in given.items()
-        if value
-    }
-
-
-def _place(text: str) -> str | int:
-    return int(text) if text.isdecimal() else text
-
-
-# ---------------------------------------------------------------- the configuration
-
-Model = Annotated[
-    str | None,
-    typer.Option(metavar="MODEL", help="The model that reads the view: its window and tokenizer."),
-]
-Window = Annotated[
-    int | None,
-    typer.Option(parser=number_in, metavar="TOKENS", help="The model's window (context_window)."),
-]
+Model = Annotated[Name, option("MODEL", "The model that reads the view: its window and tokenizer.")]
+Window = Annotated[Count, option("TOKENS", "The model's window (context_window).")]
 KeepTokens = Annotated[
-    int | None,
-    typer.Option(
-        parser=number_in,
-        metavar="TOKENS",
-        help="Newest tokens kept verbatim (protect_last_n_tokens).",
-    ),
+    Count, option("TOKENS", "Newest tokens kept verbatim (protect_last_n_tokens).")
 ]
 AuxiliaryModel = Annotated[
-    str | None,
-    typer.Option(metavar="MODEL", help="The model that writes summaries. Default: static text."),
+    Name, option("MODEL", "The model that writes summaries. Default: static text.")
 ]
-Pin = Annotated[
-    list[str] | None,
-    typer.Option(metavar="TEXT", help="Keep TEXT in the view, word for word. Repeatable."),
-]
+Pin = Annotated[Names, option("TEXT", "Keep TEXT in the view, word for word. Repeatable.")]
 Setting = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="OPTION=VALUE",
-        help="Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
+    Names,
+    option(
+        "OPTION=VALUE",
+        "Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
         "VALUE is a number, a text or JSON. Repeatable.",
+        "--set",
     ),
 ]
 StoreUrl = Annotated[
-    str | None,
-    typer.Option(
-        "--store",
-        metavar="URL",
-        help="The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
+    Name,
+    option(
+        "URL",
+        "The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
         "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted one.",
+        "--store",
     ),
 ]
-Namespace = Annotated[str, typer.Option(metavar="NAME", help="The tenant.")]
+Namespace = Annotated[str, option("NAME", "The tenant. Default: default.")]
 DEFAULT = CompressorConfig.namespace
+
+
+def choices(keep: Sequence[str] | None, since: str | None, until: str | None) -> dict[str, Any]:
+    """Return the options of a call that choose messages, by reference or index."""
+    kept = [_place(text) for text in keep or ()] or None
+    return {"keep": kept, "since": _place(since), "until": _place(until)}
+
+
+def _place(text: str | None) -> str | int | None:
+    return int(text) if text and text.isdecimal() else text or None
 
 
 def configured(
@@ -194,11 +176,7 @@ def _value(text: str) -> Any:
         return None if text.lower() == "none" else text
 
 
-# ---------------------------------------------------------------- stores and sessions
-
-SessionId = Annotated[
-    str, typer.Argument(metavar="SESSION", help="Its id, or the id of any of its epochs.")
-]
+# ---------------------------------------------------------------- the store
 
 STORED_WHEN = (
     "A session is stored when it is first compressed: by an agent with "

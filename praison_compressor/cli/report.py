@@ -1,4 +1,4 @@
-"""Write the life of a session or a transcript as one page: `report`.
+"""Print what a session has cost: `bill`; write its life as one page: `report`.
 
 A life is read from a store, or found by sending a transcript again as it grew. The page asks for
 nothing on the network, and nothing of a transcript in it is markup.
@@ -11,7 +11,7 @@ import itertools
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,6 +19,7 @@ from typing import Annotated, Any
 import typer
 from markupsafe import Markup
 
+from ..compressor.bills import Bill, stored_bill
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..config import CompressorConfig
@@ -27,7 +28,7 @@ from ..ledger.memory import MemoryStore
 from ..ledger.outlines import in_order
 from ..ledger.segments import FORGOTTEN, Entry, Epoch, Segment, Store, Usage, in_force
 from ..messages import Message, content_digest, read, text_of
-from ..messages.display import clean, when
+from ..messages.display import clean, counted, when
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
 from ..tokens.models import input_price, model_limits
@@ -36,7 +37,7 @@ from ..view.frame import is_framed, unframe
 from . import parameters as par
 from .compressing import summary_of
 from .stored import family, in_view
-from .terminal import Unusable, answer, counted, money, number, progress, unlogged
+from .terminal import Unusable, answer, money, number, progress, unlogged
 from .transcripts import put, read_one
 
 WHOLE = "The transcript that the store has, each step of it taken for a request."
@@ -95,10 +96,30 @@ def report(
         "tokens_whole": life.last.whole,
         "tokens_view": life.last.view,
         "tokens_not_sent": life.not_sent,
+        "bill": asdict(life.bill),
     }
     written = "" if out == "-" else f"Written to {out}; "
-    shown = [f"{written}{counted(life.compressions, 'compression')}"]
+    shown = [f"{written}{counted(life.compressions, 'compression')}", *life.bill_lines]
     answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
+
+
+def bill(
+    session: par.SessionId,
+    store: par.StoreUrl = None,
+    namespace: par.Namespace = par.DEFAULT,
+    as_json: par.AsJson = False,
+) -> None:
+    """Show what a session's requests and summaries have cost, and the same without us.
+
+    As the provider reported it to an agent, or an application to `record_usage`.
+
+    $ praison-compressor bill audit --store ledger.db
+    """
+    with par.ledger(store) as opened:
+        found = stored_bill(opened, opened.open(namespace, session))
+        if found == Bill():
+            par.existing(opened, namespace, session)
+    answer(asdict(found), found.lines(), as_json)
 
 
 def _of_session(what: str, store: str | None, namespace: str, config: CompressorConfig) -> Life:
@@ -178,6 +199,8 @@ class Life:
     epochs: tuple[Epoch, ...] = ()
     forgotten: int = 0
     usage: Usage = field(default_factory=Usage)
+    bill: Bill = field(default_factory=Bill)
+    """What the session has cost; nothing of a transcript."""
     price: float | None = None
     """US dollars that the reading model's provider lists for one input token."""
     requests_of: Mapping[str, int] = field(default_factory=dict)
@@ -186,6 +209,11 @@ class Life:
     """The compression that `/compact` would make now; None if nothing is to gain."""
     lines: Mapping[str, int] = field(default_factory=dict)
     """Tokens of "window" and "trigger", where they are known."""
+
+    @property
+    def bill_lines(self) -> list[str]:
+        """Return the bill in lines, none without a request."""
+        return self.bill.lines() if self.bill.requests else []
 
     @property
     def last(self) -> Point:
@@ -292,6 +320,7 @@ def _collected(store: Store, namespace: str, session_id: str) -> Life:
         epochs=tuple(epochs),
         forgotten=sum(entry.forgotten for entry in session.entries),
         usage=sum((entry.segment.usage for entry in session.entries), Usage()),
+        bill=stored_bill(store, session),
     )
 
 

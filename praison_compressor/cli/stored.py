@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -10,6 +9,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.text import Text
 
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
@@ -18,7 +18,7 @@ from ..ledger.references import HOW, Reference, parse
 from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, in_force
 from ..ledger.words import Hit
 from ..messages import Message, text_of
-from ..messages.display import excerpt, one_line, when
+from ..messages.display import counted, excerpt, one_line, when
 from ..messages.secrets import masks_in
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
@@ -26,19 +26,18 @@ from ..view.frame import is_framed, unframe
 from . import parameters as par
 from .terminal import (
     FOUND_FAULT,
-    Line,
     Piece,
     Table,
     Unusable,
     answer,
     complain,
-    counted,
     number,
     titled,
 )
 from .transcripts import read_one, write
 
 if TYPE_CHECKING:
+    from ..ledger.sql.reading import SessionInfo
     from ..ledger.sql.store import SqlStore
     from ..praisonai.ledgers import Forgotten
 
@@ -53,20 +52,17 @@ def sessions(
     with par.ledger(store) as opened:
         found = opened.sessions(namespace)
         place, others = opened.place, [] if found else opened.namespaces()
-    undone = [f", {number(info.taken_back)} undone" if info.taken_back else "" for info in found]
-    rows = [
-        (i.id, i.parent_id, number(i.compressions) + more, i.messages, when(i.updated) or "-")
-        for i, more in zip(found, undone, strict=True)
-    ]
-    columns = ("session", "parent", "compressions#", "archived#", "last used")
-    table = Table(columns, rows, spare=("parent", "archived#"))
+    rows = [(i.id, i.parent_id, _compressions(i), when(i.updated) or "-") for i in found]
+    table = Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
     elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
     none = [f"No sessions in namespace {namespace!r} of {place}."]
     none.append(elsewhere if others else par.STORED_WHEN)
     answer(found, [table] if found else none, as_json)
 
 
-# ---------------------------------------------------------------- lineage
+def _compressions(info: SessionInfo) -> str:
+    undone = f", {number(info.taken_back)} undone" if info.taken_back else ""
+    return number(info.compressions) + undone
 
 
 def lineage(
@@ -150,21 +146,25 @@ def show(
         elif full or entry.forgotten:
             _show_segment(named.segment, entry, opened.originals(found, entry), as_json)
         else:
-            reading = functools.partial(_reading, session, store, namespace)
-            count = TokenCounter(None).text
-            recall = Recall(lambda: opened, lambda: found, count, turn_tokens=None, reading=reading)
-            text = recall.read(str(named), 2_000)
+            text = _recall(opened, found, store).read(str(named), MOST_TOKENS)
             answer({"session": session, "reference": str(named), "text": text}, [text], as_json)
 
 
-def _reading(session: str, store: str | None, namespace: str, reference: str) -> str:
-    """Return the command that reads on at a reference, without any password."""
-    words = ["praison-compressor", "show", session, reference]
-    if store is not None and "@" not in store:
-        words += ["--store", store]
-    if namespace != par.DEFAULT:
-        words += ["--namespace", namespace]
-    return shlex.join(words)
+MOST_TOKENS = 2_000
+"""Most tokens of an answer: a screen or two."""
+
+
+def _recall(opened: SqlStore, session: Session, store: str | None = None) -> Recall:
+    """Return the agent's reader of the session; it prints the command that reads on."""
+
+    def reading(reference: str) -> str:
+        words = ["praison-compressor", "show", session.id, reference]
+        words += ["--store", store] if store and "@" not in store else []  # never a password
+        words += ["--namespace", session.namespace] if session.namespace != par.DEFAULT else []
+        return shlex.join(words)
+
+    count = TokenCounter(None).text
+    return Recall(lambda: opened, lambda: session, count, turn_tokens=None, reading=reading)
 
 
 def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
@@ -202,9 +202,10 @@ def _list_segments(
     session: str, entries: Sequence[Entry], *, summaries: bool, live: bool, as_json: bool
 ) -> None:
     """List segments; neighbouring masks share a row."""
+    numbered = zip(itertools.count(1), entries, in_view(entries))
     listed = [
         (n, entry, standing)
-        for n, (entry, standing) in enumerate(zip(entries, in_view(entries), strict=True), 1)
+        for n, entry, standing in numbered
         if (standing or not live) and (entry.segment.kind == "summary" or not summaries)
     ]
     value = [{**_segment_json(n, entry), "in_view": standing} for n, entry, standing in listed]
@@ -287,28 +288,19 @@ def search(
             par.existing(opened, namespace, session)
         hits = opened.search(namespace, query, session, limit)
         found = {hit.session_id: opened.open(namespace, hit.session_id) for hit in hits}
-        shown = [
-            line for each in found.values() for line in _passages(opened, query, limit, each, hits)
-        ]
+        shown: list[Piece] = []
+        for name, each in found.items():
+            own = [hit for hit in hits if hit.session_id == name]
+            shown.append(Text(name, "bold"))
+            if any(hit.entry for hit in own):
+                shown.append(_recall(opened, each, store).search(query, limit, MOST_TOKENS))
+            shown += [
+                f"(not compressed) {hit.message.get('role')}: {hit.snippet}"
+                for hit in own
+                if not hit.entry
+            ]
     value = [{**asdict(hit), "reference": _reference(hit, found[hit.session_id])} for hit in hits]
     answer(value, shown or ["Nothing found."], as_json)
-
-
-def _passages(
-    store: SqlStore, query: str, limit: int, session: Session, hits: Sequence[Hit]
-) -> Iterator[Piece]:
-    """Yield the search tool's answer, then messages that were never compressed."""
-    yield Line(session.id, "bold")
-    recall = Recall(lambda: store, lambda: session, TokenCounter(None).text, turn_tokens=None)
-    if any(hit.entry for hit in hits if hit.session_id == session.id):
-        yield recall.search(query, limit, SEARCH_TOKENS)
-    for hit in hits:
-        if hit.session_id == session.id and not hit.entry:
-            yield f"(not compressed) {hit.message.get('role')}: {hit.snippet}"
-
-
-SEARCH_TOKENS = 2_000
-"""Most tokens of a session's answer: a screen or two."""
 
 
 def _reference(hit: Hit, session: Session) -> str | None:
@@ -352,7 +344,7 @@ def restore(
         return
     value = {"session": session, "messages": len(messages), "out": out, "lacking": lacking}
     written = f"{counted(len(messages), 'message')} written to {out}"
-    answer(value, [written, *(Line(f"{each}.", "yellow") for each in lacking)], as_json)
+    answer(value, [written, *(Text(f"{each}.", "yellow") for each in lacking)], as_json)
 
 
 def _lacking(messages: Sequence[Message]) -> Iterator[str]:
@@ -386,7 +378,7 @@ def verify(
         faults = opened.verify(namespace, session)
         what = session or opened.place
     sound = f"Sound: every hash and every original of {what} agrees."
-    shown: list[Piece] = [Line(str(fault), "red") for fault in faults]
+    shown: list[Piece] = [Text(str(fault), "red") for fault in faults]
     answer({"sound": not faults, "faults": faults}, shown or [sound], as_json)
     if faults:
         raise typer.Exit(FOUND_FAULT)
@@ -417,7 +409,7 @@ def forget(
     with par.ledger(store) as opened:
         if target is None:
             cleared = opened.clear_pages()
-            said = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
+            said = "No freed page holds old bytes." if cleared else Text(_PAGES_LEFT, "yellow")
             answer({"pages_cleared": cleared}, [said], as_json)
             return
         # A target that does not exist is an error before any question.
@@ -443,8 +435,8 @@ def _erased(found: Forgotten) -> Iterator[Piece]:
     yield f"Erased: {counted(done.messages, 'message')}, {counted(done.segments, 'segment')}."
     for name in done.still_in:
         held = "holds some of the same messages itself, or was forked from it and lacks them now"
-        yield Line(f"Session {name} {held}.", "yellow")
+        yield Text(f"Session {name} {held}.", "yellow")
     for sentence in found.left:
-        yield Line(f"Left: {sentence}.", "yellow")
+        yield Text(f"Left: {sentence}.", "yellow")
     if not done.pages_cleared:
-        yield Line(_PAGES_LEFT, "yellow")
+        yield Text(_PAGES_LEFT, "yellow")

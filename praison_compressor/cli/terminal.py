@@ -14,7 +14,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, is_dataclass, replace
+from dataclasses import asdict, dataclass, is_dataclass
 from typing import IO, Any
 
 import typer
@@ -26,14 +26,6 @@ from ..errors import BudgetTooSmall, CompressorError, ConfigError, InvalidMessag
 from ..messages.display import clean, one_line
 
 # ---------------------------------------------------------------- pieces of an answer
-
-
-@dataclass(frozen=True)
-class Line:
-    """Text with a style of rich's."""
-
-    text: str
-    style: str = ""
 
 
 @dataclass(frozen=True)
@@ -51,7 +43,7 @@ class Table:
     """Columns that a narrow terminal leaves out, the first one first."""
 
 
-Piece = str | Line | Table
+Piece = str | Text | Table
 
 
 def answer(
@@ -71,32 +63,28 @@ def show(pieces: Iterable[Piece], file: IO[str]) -> None:
     console = Console(file=file, markup=False, highlight=False, emoji=False)
     width = console.width if console.is_terminal else None
     for piece in pieces:
-        if isinstance(piece, Table):
-            lines = [*_laid_out(piece, width)]
-        else:
-            line = piece if isinstance(piece, Line) else Line(piece)
-            lines = [replace(line, text=clean(line.text))]
+        lines = _laid_out(piece, width) if isinstance(piece, Table) else [_text(piece)]
         for line in lines:
             if width is None:
-                file.write(f"{line.text}\n")  # rich would end with code 1 at a closed pipe
+                file.write(f"{line.plain}\n")  # rich would end with code 1 at a closed pipe
             else:
-                console.print(Text(line.text, line.style), soft_wrap=isinstance(piece, Table))
+                console.print(line, soft_wrap=isinstance(piece, Table))
 
 
-def titled(title: str, text: str) -> Iterator[Line]:
+def _text(piece: str | Text) -> Text:
+    plain, style = (piece, "") if isinstance(piece, str) else (piece.plain, piece.style)
+    return Text(clean(plain), style)
+
+
+def titled(title: str, text: str) -> Iterator[Text]:
     """Yield a text of several lines under its title."""
-    yield Line(f"--- {title}", "bold")
-    yield Line(text, "yellow")
+    yield Text(f"--- {title}", "bold")
+    yield Text(text, "yellow")
 
 
 def number(value: int | None) -> str:
     """Return a count as a person reads it."""
     return "-" if value is None else f"{value:,}"
-
-
-def counted(count: int, noun: str, plural: str = "") -> str:
-    """Return a count with its noun: "1 summary", "2 summaries"."""
-    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
 
 
 def money(value: float | None) -> str:
@@ -120,21 +108,18 @@ LEAST_TEXT = 36
 """Cells that the last column keeps before another column is left out."""
 
 
-def _laid_out(table: Table, width: int | None) -> Iterator[Line]:
+def _laid_out(table: Table, width: int | None) -> Iterator[Text]:
     """Lay out a table within a width; None for any width."""
-    heads = [[name.rstrip("#") for name in table.columns]]
-    rows = [*heads, *([_cell(value) for value in row] for row in table.rows)]
+    heads = [name.rstrip("#") for name in table.columns]
+    rows = [heads, *([_cell(value) for value in row] for row in table.rows)]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     shown = _columns(table, widths, width)
     if width is not None and len(shown) > 1:
         rest = sum(widths[place] + len(GAP) for place in shown[:-1])
         widths[shown[-1]] = min(widths[shown[-1]], max(1, width - rest))
     for row, style in itertools.zip_longest(rows, ["bold", *table.styles], fillvalue=""):
-        cells = (
-            _fitted(row[place], widths[place], table.columns[place].endswith("#"))
-            for place in shown
-        )
-        yield Line(GAP.join(cells).rstrip(), style)
+        cells = [_fitted(row[at], widths[at], table.columns[at].endswith("#")) for at in shown]
+        yield Text(GAP.join(cells).rstrip(), style)
 
 
 def _columns(table: Table, widths: Sequence[int], width: int | None) -> list[int]:

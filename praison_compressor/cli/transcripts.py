@@ -21,43 +21,31 @@ ACCEPTED = (
 
 
 def read_one(path: str, which: int | None = None) -> list[Any]:
-    """Return the only conversation in a file, or the chosen one."""
-    found = _read_all(path)
-    if which is None and len(found) > 1:
-        raise Unusable(
-            f"{path}: {len(found)} conversations; choose one with --conversation 1 to {len(found)}"
-        )
-    if which is not None and not 1 <= which <= len(found):
-        raise Unusable(f"{path}: no conversation {which}, there are {len(found)}")
-    return found[(which or 1) - 1]
-
-
-def _read_all(path: str) -> list[list[Any]]:
+    """Return the only conversation in a file, or the chosen one; `-` is standard input."""
+    with _usable(path):
+        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     try:
-        found = [_messages(value) for value in _values(_text(path))]
+        found = [_messages(value) for value in _values(raw.decode("utf-8-sig"))]
     except (ValueError, RecursionError) as error:
         raise Unusable(f"{path}: not a transcript: {error}; expected {ACCEPTED}") from error
     if not any(found):
         raise Unusable(f"{path}: holds no messages; expected {ACCEPTED}")
-    return found
-
-
-def _text(path: str) -> str:
-    with _usable(path):
-        raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-    try:
-        return raw.decode("utf-8-sig")
-    except ValueError as error:
-        raise Unusable(f"{path}: not a text in UTF-8: {error}") from error
+    there = len(found)
+    if which is None and there > 1:
+        raise Unusable(f"{path}: {there} conversations; choose one by --conversation 1 to {there}")
+    if which is not None and not 1 <= which <= there:
+        raise Unusable(f"{path}: no conversation {which}, there are {there}")
+    return found[(which or 1) - 1]
 
 
 def _values(text: str) -> list[Any]:
     """Return what should be the conversations in the text."""
     try:
-        whole = json.loads(text)
+        several = json.loads(text)
     except ValueError as error:
-        whole = _lines(text, error)
-    several = whole if isinstance(whole, list) else [whole]
+        several = _lines(text, error)
+    if not isinstance(several, list):
+        return [several]
     # A list with one message in it is a list of messages: the error names those that are none.
     return [several] if any(map(_is_message, several)) or not several else several
 

@@ -10,7 +10,6 @@
 - `writing`: write: the texts of a plan and their segments; the hook before them
 - `result`: `CompressResult`, and the event of a commit
 - `sessions`: the memory of sessions between turns, bounded in one place
-- `transcripts`: whole transcripts, restored and recorded; the default store
 - `background`: leases across processes, and work off the request path
 - `preview`: the compression to come, and the tokens of the window
 - `telemetry`: spans and metrics where OpenTelemetry is installed

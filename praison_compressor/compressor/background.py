@@ -112,7 +112,7 @@ class Background:
         renewed(self)
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
-        """Begin `work` unless the same key is at work; return whether it was begun."""
+        """Begin `work` unless its key is at work; return whether begun."""
         with self._lock:
             if self._closed or key in self._running:
                 return False
@@ -158,7 +158,7 @@ class Background:
         self._running, self._loop, self._end = {}, None, lambda: None
 
     async def _logged(self, work: Callable[[], Coroutine[Any, Any, Any]]) -> None:
-        """Await the work; log a failure, and the same failure in a row only once."""
+        """Await the work; log a failure once while it repeats."""
         before, self._failure = self._failure, ""
         try:
             await work()

@@ -1,18 +1,26 @@
-"""`Bill`: add up what a session's requests cost, beside the same requests without compression.
+"""`Bill`: add up what a session's requests cost, beside the same requests without us.
 
-Only what a provider reports is billed, at the prices of litellm's table. Each process begins a bill
-of its own.
+Only what a provider reports is billed, at the prices of litellm's table. An `Account` keeps a
+session's bill in the ledger's store, so that a bill outlives the process.
 """
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass, field, replace
-from typing import Any, ClassVar, TypeVar
+import json
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, astuple, dataclass, field, replace
+from typing import Any
 
-from ..ledger.segments import Usage
+from ..errors import LedgerError
+from ..ledger.segments import Session, Store, Usage, noting
+from ..messages.forks import renewed
 from ..tokens.models import prices_of
+from .request import Key
 
-B = TypeVar("B", bound="Bill")
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -53,9 +61,7 @@ class RequestUsage:
 
 @dataclass(frozen=True)
 class Bill:
-    """What a session's requests and summaries cost, and the requests without compression."""
-
-    ALONE: ClassVar[str] = "Without compression"
+    """What a session's requests and summaries cost, and the same requests without us."""
 
     requests: int = 0
     usage: RequestUsage = field(default_factory=RequestUsage)
@@ -63,52 +69,61 @@ class Bill:
     """US dollars of `usage`; None where a model has no listed price."""
     summaries: Usage = field(default_factory=Usage)
     without: RequestUsage = field(default_factory=RequestUsage)
-    """What the same requests would have used with the whole transcript, by our count."""
+    """What the same requests would have used without us, by our count."""
     without_cost: float | None = 0.0
+    kept_steps: int = 0
+    """Tool steps of earlier turns that the host had dropped, summed over the requests."""
+    kept_tokens: int = 0
 
     @property
     def total(self) -> float | None:
         """Return US dollars with the summaries; None where a price is unknown."""
         return _sum(self.cost, self.summaries.cost or 0.0)
 
-    def paid(
-        self: B,
-        usage: RequestUsage,
-        without: RequestUsage,
-        model: str | None,
-        *,
-        is_new: bool = True,
-    ) -> B:
-        """Return the bill with a request, or with a later report of a stream."""
-        return replace(
-            self,
-            requests=self.requests + is_new,
-            usage=self.usage + usage,
-            cost=_sum(self.cost, usage.cost(model)),
-            without=self.without + without,
-            without_cost=_sum(self.without_cost, without.cost(model)),
+    @classmethod
+    def of(
+        cls, usage: RequestUsage, without: RequestUsage, model: str | None, *, is_new: bool = True
+    ) -> Bill:
+        """Return the bill of a request, or of a later report of the same stream."""
+        cost, without_cost = usage.cost(model), without.cost(model)
+        return cls(int(is_new), usage, cost, without=without, without_cost=without_cost)
+
+    def __add__(self, other: Bill) -> Bill:
+        return Bill(
+            requests=self.requests + other.requests,
+            usage=self.usage + other.usage,
+            cost=_sum(self.cost, other.cost),
+            summaries=self.summaries + other.summaries,
+            without=self.without + other.without,
+            without_cost=_sum(self.without_cost, other.without_cost),
+            kept_steps=self.kept_steps + other.kept_steps,
+            kept_tokens=self.kept_tokens + other.kept_tokens,
         )
 
-    def summarized(self: B, usage: Usage) -> B:
-        """Return the bill with the usage of summaries."""
-        return replace(self, summaries=self.summaries + usage)
+    @classmethod
+    def read(cls, values: Mapping[str, Any]) -> Bill:
+        """Return the bill that `asdict` gave."""
+        used = {name: RequestUsage(**values[name]) for name in ("usage", "without")}
+        return cls(**{**values, **used, "summaries": Usage(**values["summaries"])})
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        """Return the bill in lines: what was paid, summaries, and the same without compression."""
-        lines = [
-            f"Paid since the process began: {_count(self.requests, 'request')}, "
-            f"{_words(self.usage)}{_dollars(self.cost)}"
-        ]
+        """Return the bill in lines: what was paid, the summaries, the same without us."""
+        paid = f"{_words(self.usage)}{_dollars(self.cost)}"
+        lines = [f"Paid: {_count(self.requests, 'request')}, {paid}"]
+        if self.kept_steps:
+            kept = f"{_count(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
+            lines.append(f"In these requests: kept from earlier turns: {kept}")
         if self.summaries.prompt_tokens:
             written = short(self.summaries.completion_tokens)
             read = short(self.summaries.prompt_tokens)
             lines.append(
                 f"Summaries: {read} input, {written} output{_dollars(self.summaries.cost)}"
             )
-        return [*lines, f"{self.ALONE}: {_words(self.without)}{_dollars(self.without_cost)}"]
+        alone = f"{_words(self.without)}{_dollars(self.without_cost)}"
+        return [*lines, f"Without praison_compressor: {alone}"]
 
 
 def uncompressed(usage: RequestUsage, saved: int, added: int, *, is_warm: bool) -> RequestUsage:
@@ -151,6 +166,113 @@ def short(tokens: int) -> str:
     if tokens < 1_000:  # below 0 too
         return str(tokens)
     return f"{tokens / 1_000:.1f}k" if tokens < 10_000 else f"{tokens / 1_000:.0f}k"
+
+
+# -------------------------------------------------------------- the store's bill
+
+PACE_SECONDS = 30.0
+"""A session's requests write its bill no more often, once it is long."""
+
+YOUNG_SHARE = 0.1
+"""New requests above this share of the stored ones are written at once."""
+
+
+class Account:
+    """A session's bill and the time of its last request, kept in the store; thread-safe.
+
+    Several processes may add to one session's bill.
+    """
+
+    def __init__(self, key: Key) -> None:
+        self._session = Session(*key, tip=key[1], parent=None)
+        self.requested = 0.0
+        """Seconds since 1970 of the session's last known request; 0: none."""
+        self._lock = renewed(threading.Lock())
+        self._stored = self._due = Bill()
+        self._noted = 0.0
+        """The last request that the store knows; before the first one, when it was looked for."""
+        self._read_at = 0.0
+        renewed(self)
+
+    def _at_fork_reinit(self) -> None:
+        self._due = Bill()  # the parent writes it
+
+    @property
+    def bill(self) -> Bill:
+        """Return the bill as this process knows it."""
+        with self._lock:
+            return self._stored + self._due
+
+    def add(self, bill: Bill) -> None:
+        """Add to the bill what the store does not have."""
+        with self._lock:
+            self._due += bill
+
+    def look(
+        self, store: Store, opened: Callable[[], Session], now: float, *, always: bool = False
+    ) -> None:
+        """Read what other processes wrote, at the first request and then at `PACE_SECONDS`."""
+        notes = noting(store)
+        if notes is not None and (always or now - self._read_at >= PACE_SECONDS):
+            with _logged():
+                self._session = opened()
+                self._take(notes.note(self._session))
+                self._read_at, self._noted = now, self._noted or now
+
+    def settle(self, store: Store, *, always: bool = False) -> None:
+        """Write what the store lacks: while that is much of the bill, then at `PACE_SECONDS`."""
+        notes = noting(store)
+        if notes is None or not (always or self._is_much()):
+            return
+        with self._lock:
+            (due, self._due), requested = (self._due, Bill()), self.requested
+        if due == Bill() and requested <= self._noted:
+            return
+
+        def change(note: str) -> str:
+            before, bill = _read(note)
+            found = {"requested": max(before, requested), "bill": asdict(bill + due)}
+            return json.dumps(found, separators=(",", ":"))
+
+        with _logged(lambda: self.add(due)):
+            self._take(notes.note(self._session, change))
+
+    def _is_much(self) -> bool:
+        is_late = self.requested - self._noted >= PACE_SECONDS
+        return is_late or self._due.requests > YOUNG_SHARE * self._stored.requests
+
+    def _take(self, note: str) -> None:
+        requested, stored = _read(note)
+        with self._lock:
+            self._stored = stored
+        self.requested = max(self.requested, requested)
+        self._noted = requested or self._noted
+
+
+def stored_bill(store: Store, session: Session) -> Bill:
+    """Return the bill that the store has of a session.
+
+    Raises:
+        LedgerError: the store cannot be read.
+    """
+    notes = noting(store)
+    return Bill() if notes is None else _read(notes.note(session))[1]
+
+
+def _read(note: str) -> tuple[float, Bill]:
+    """Return time of the last request and bill of a note."""
+    found = json.loads(note) if note else {}
+    return found.get("requested", 0.0), Bill.read(found["bill"]) if found else Bill()
+
+
+@contextmanager
+def _logged(undo: Callable[[], Any] = lambda: None) -> Iterator[None]:
+    """Log a failure of the store and go on: no turn ends for a bill."""
+    try:
+        yield
+    except LedgerError as error:
+        undo()
+        logger.debug("a bill is not in the store yet: %s", error)
 
 
 # -------------------------------------------------------------- what a provider reports

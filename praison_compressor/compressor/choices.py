@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
 
 from ..config import shown
 from ..errors import ConfigError
@@ -20,18 +19,22 @@ _REFERENCE = re.compile(r"s(\d+)(?:\.(\d+))?")
 
 @dataclass(frozen=True)
 class Draft:
-    """A compression that a preview showed; the next one of the same request commits it."""
+    """A planned compression: to carry out now, or shown by a preview.
+
+    The next compression of the same request commits what was shown.
+    """
 
     request: Request
+    """With the user's choices as indices in the caller's list."""
     view: View
     plan: Plan
-    texts: tuple[Written, ...]
+    texts: tuple[Written, ...] = ()
     """The plan's summaries; () if a model has not been asked for them."""
     references: Mapping[str, int] = field(default_factory=dict)
     """Reference that a message would get -> its index in the transcript."""
 
     def holds_for(self, view: View) -> bool:
-        """Return whether the transcript only grew and the ledger is unchanged since the preview."""
+        """Return whether the transcript only grew on an unchanged ledger."""
         before = self.view
         is_same = view.session.is_as(before.session) and view.session.id == before.session.id
         return is_same and view.digests[: len(before.digests)] == before.digests
@@ -41,7 +44,7 @@ class Draft:
         asked, given = ((r.budget, r.force, r.model, r.pinned) for r in (self.request, request))
         if asked != given or not request.chooses:
             return asked == given
-        return located(request, view, self) == located(self.request, view, self)
+        return resolved(request, view, self).places == self.request.places
 
     def adopted_by(self, request: Request) -> Request:
         """Return the request with the draft's choices."""
@@ -52,33 +55,29 @@ class Draft:
 # -------------------------------------------------------------- applied to a view
 
 
-class Choices(NamedTuple):
-    """A request's choices, by index in the transcript."""
-
-    keep: tuple[int, ...]
-    since: int | None
-    until: int | None
-
-
-def located(request: Request, view: View, draft: Draft | None = None) -> Choices:
-    """Return the choices of a request by index in the transcript.
+def resolved(request: Request, view: View, draft: Draft | None = None) -> Request:
+    """Return the request with its choices as indices in the caller's list.
 
     Raises:
         ConfigError: a reference names no message of the transcript.
     """
 
-    def index(option: str, place: str | int | None) -> int | None:
-        return None if place is None else _index(view, draft, option, place)
+    def origin(option: str, place: str | int | None) -> int | None:
+        return view.transcript.origins[_index(view, draft, option, place)]
 
-    keep = tuple(_index(view, draft, "keep", place) for place in request.keep)
-    return Choices(keep, index("since", request.since), index("until", request.until))
+    return replace(
+        request,
+        keep=tuple(place for name in request.keep if (place := origin("keep", name)) is not None),
+        since=None if request.since is None else origin("since", request.since),
+        until=None if request.until is None else origin("until", request.until),
+    )
 
 
-def names_of(request: Request, found: Choices) -> dict[str, int]:
-    """Return the references that a request names, with their indices."""
-    places = (*request.keep, request.since, request.until)
-    pairs = zip(places, (*found.keep, *found[1:]), strict=True)
-    return {place: index for place, index in pairs if isinstance(place, str) and index is not None}
+def names_of(request: Request, found: Request, view: View) -> dict[str, int]:
+    """Return the references that a request names, with their indices in the transcript."""
+    pairs = zip(request.places, found.places, strict=False)
+    index = view.transcript.origins.index
+    return {name: index(place) for name, place in pairs if isinstance(name, str)}
 
 
 def chosen(request: Request, view: View, draft: Draft | None) -> View:
@@ -91,14 +90,15 @@ def chosen(request: Request, view: View, draft: Draft | None) -> View:
     """
     if not request.chooses and not kept_before(view):
         return view
-    found, steps = located(request, view, draft), view.transcript.steps
+    found, steps = resolved(request, view, draft), view.transcript.steps
+    index = view.transcript.origins.index
     before = {digest for segment in kept_before(view) for digest in segment.run}
-    named = [*found.keep, *(n for n, digest in enumerate(view.digests) if digest in before)]
+    named = [*map(index, found.keep), *(n for n, d in enumerate(view.digests) if d in before)]
     stays = frozenset(i for step in steps if any(n in step for n in named) for i in step)
     if not request.has_range:
         return replace(view, chosen=stays)
-    first = found.since or 0
-    end = len(view.tokens) if found.until is None else found.until
+    first = 0 if found.since is None else index(found.since)
+    end = len(view.tokens) if found.until is None else index(found.until)
     outside = {i for step in steps if step.stop <= first or step.stop > end for i in step}
     return replace(view, chosen=stays, kept=view.kept | outside)
 
@@ -116,8 +116,8 @@ def new_keeps(view: View) -> Iterator[range]:
             yield step
 
 
-def _index(view: View, draft: Draft | None, option: str, place: str | int) -> int:
-    """Return the index in the transcript of a reference, or of an index in the caller's list.
+def _index(view: View, draft: Draft | None, option: str, place: str | int | None) -> int:
+    """Return the transcript index of a reference or a caller's index.
 
     Raises:
         ConfigError: it names no message of the transcript.
@@ -126,7 +126,7 @@ def _index(view: View, draft: Draft | None, option: str, place: str | int) -> in
         if place in view.transcript.origins:
             return view.transcript.origins.index(place)
         raise ConfigError(f"{option}={place}: the transcript has {len(view.given)} messages")
-    found = _REFERENCE.fullmatch(place.strip().strip("[]"))
+    found = _REFERENCE.fullmatch(str(place).strip().strip("[]"))
     if found is not None:
         number, at = int(found[1]), int(found[2] or 1)
         if 1 <= number <= len(view.segments):
@@ -138,8 +138,8 @@ def _index(view: View, draft: Draft | None, option: str, place: str | int) -> in
             if index is not None:
                 return index
     raise ConfigError(
-        f"{option}={shown(place)}: no message of this transcript has that reference; preview() "
-        "shows the references, or give the message's index"
+        f"{option}={shown(place)}: no message of this transcript has that reference; a preview "
+        "shows the references"
     )
 
 
@@ -177,7 +177,7 @@ def _named(view: View, runs: Iterable[tuple[int, range]]) -> dict[str, int]:
 
 
 def by_origin(view: View, run: Iterable[int]) -> list[int]:
-    """Return a run's indices in the order of the caller's list, without inserted messages."""
+    """Return a run's indices in the caller's order, without inserted messages."""
     origins = view.transcript.origins
     placed = [(origin, i) for i in run if (origin := origins[i]) is not None]
     return [index for _, index in sorted(placed)]

@@ -80,8 +80,6 @@ def cache_seconds(config: CompressorConfig) -> float:
     if config.cache_ttl is not None:
         return HOUR_SECONDS if config.cache_ttl == "1h" else DEFAULT_SECONDS
     names = bare_names(config.model)
-    if config.cache_ttl == "1h" and any("claude" in name for name in names):
-        return HOUR_SECONDS  # the life of the marks that the host's requests carry
     known = (s for pattern, s in _PROVIDERS if any(pattern.match(name) for name in names))
     return next(known, DEFAULT_SECONDS)
 

@@ -20,28 +20,28 @@ from ..ledger.segments import Segment, Session, Store, undoing
 from ..ledger.tools import recall_tools
 from ..messages import Message
 from ..summaries.protocol import as_summarizer
-from ..summaries.threads import run
+from ..summaries.threads import off_loop, run
 from ..tokens.counter import TokenCounter
-from .bills import Bill, reported
+from .bills import Account, Bill, reported
+from .choices import Draft
 from .clock import cooled
-from .pipeline import SOFT_RATIO, Pipeline, Planned
+from .pipeline import SOFT_RATIO, Pipeline
 from .preview import ContextUse, Preview, context_use_of
+from .projection import default_store
 from .request import (
-    Key,
     Mode,
     Options,
     Request,
     budget_of,
-    check_name,
     check_parts,
     checked,
     key_of,
+    pinned_segment,
     request_of,
 )
 from .result import CompressResult
-from .sessions import Sessions, added_to
+from .sessions import Sessions
 from .telemetry import Telemetry, emit
-from .transcripts import default_store
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -60,11 +60,10 @@ class ContextCompressor:
         store: the ledger. None: the store at `config.store_url`, else memory.
         on_event: called with each `Event`.
         telemetry: called with each `Event`. None: `Telemetry()` with the global providers.
-        before_compression: called before each compression with the `Event` "started" (`session_id`,
-            and in `data` tokens, messages, trigger, target, limit, to_summarize, to_mask, forced),
-            in a thread or async. None continues, False refuses this compression (a view above the
-            window is made to fit all the same), a text instructs the summarizer. An exception is
-            logged and refuses nothing.
+        before_compression: called before each compression with the `Event` "started", in a thread
+            or async. None continues, False refuses this compression (a view above the window is
+            made to fit all the same), a text instructs the summarizer. An exception is logged and
+            refuses nothing.
         sessions: the memory of sessions between turns; compressors of one agent share it.
         clock: returns seconds since 1970. None: `time.time`.
     """
@@ -149,7 +148,7 @@ class ContextCompressor:
         logged: Exception | None = None,
         **options: Unpack[Options],
     ) -> list[Message]:
-        """Return the best valid view without a model and without a store write; never raise.
+        """Return the best valid view without model and write; never raise.
 
         For a host whose turn must go on. Messages that cannot fit are shortened. Messages that
         cannot be read come back unchanged. The failure `logged` is not logged again.
@@ -175,10 +174,12 @@ class ContextCompressor:
         with contextlib.suppress(Exception):  # unreadable messages may be uncountable too
             size = self.tokens.messages(messages)
         given: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
-        return CompressResult(given, "full", size, size, self._key(options)[1], None, None)
+        return CompressResult(
+            given, "full", size, size, key_of(options, self.config, self.session_id)[1], None, None
+        )
 
     def _best(self, request: Request, logged: Exception | None) -> CompressResult:
-        """Return the view and its counts, without the ledger while it cannot be read."""
+        """Return the result, without the ledger while it cannot be read."""
         try:
             session = self._pipeline.projector.open(request)
             self._without_ledger = False
@@ -219,28 +220,40 @@ class ContextCompressor:
         return context_use_of(request, view, self.tokens, options.get("overhead_tokens", 0))
 
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
-        """Begin the next summary if the provider's cache is cold; return whether one was begun.
+        """Begin the next summary if the cache is cold; return whether begun.
 
         For an application's idle loop: above `idle_trigger_ratio` of the trigger a summary is
         written in the background, once in each silence, and the next request finds it in the
-        ledger. `messages` None means the session's last transcript, from memory or the store.
+        ledger. No `messages` means the session's last transcript, from memory or the store.
 
         Raises:
             CompressorError: as `compress` would.
         """
-        options = checked(options)
-        request = self._request(messages or (), options, Mode.BACKGROUND)
-        return self._pipeline.idle(request, has_messages=messages is not None, now=self._clock())
+        request = self._request(messages or (), checked(options), Mode.BACKGROUND)
+        return self._pipeline.idle(request, self._clock())
 
     def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
         """Add the usage of the session's last request to the session's bill; return the bill.
 
-        `answer` is the provider's response or its usage, an object or a dictionary in the shape of
-        OpenAI's, Anthropic's or litellm's client. Without usage the bill stays as it is.
+        `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
+        dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
         """
-        key = self._key({"session_id": self._named(session_id)})
-        known, usage = self.sessions.of(key), reported(answer)
-        return known.bill if usage is None else known.paid(usage, self.config.model)
+        key, usage = (self.config.namespace, self._named(session_id)), reported(answer)
+        known = self.sessions.of(key)
+        if usage is not None:
+            known.paid(usage, self.config.model)
+            off_loop(functools.partial(known.account.settle, self.store))
+        return known.account.bill
+
+    def bill(self, session_id: str | None = None) -> Bill:
+        """Return what the session has cost, by what can be read of its store too."""
+        account = self.account(session_id)
+        account.look(self.store, self._opener(session_id), self._clock(), always=True)
+        return account.bill
+
+    def account(self, session_id: str | None = None) -> Account:
+        """Return the account to which a session's requests are added."""
+        return self.sessions.of((self.config.namespace, self._named(session_id))).account
 
     # -------------------------------------------------------------- transcripts
 
@@ -256,8 +269,11 @@ class ContextCompressor:
             SessionNotFound: without `messages`, and the store has no such session.
         """
         name = self._named(session_id)
-        found = self._pipeline.transcripts
-        return found.stored(name) if messages is None else found.expanded(messages, name)
+        projector = self._pipeline.projector
+        pinned = pinned_segment({}, self.config, self.tokens)
+        if messages is not None:
+            return projector.unfolded(messages, name, pinned)
+        return projector.stored(name)
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
@@ -271,13 +287,10 @@ class ContextCompressor:
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
             LedgerError: the store cannot be read.
         """
-        session_id = self._named(session_id)
-        messages = self._pipeline.transcripts.stored(session_id)
+        messages = self._pipeline.projector.stored(session_id := self._named(session_id))
         size = self.tokens.messages(messages)
-        if token_budget is None:
-            room = budget_of({}, self.config, self.tokens).trigger
-        else:
-            room = whole("token_budget", token_budget)
+        trigger = budget_of({}, self.config, self.tokens).trigger
+        room = trigger if token_budget is None else whole("token_budget", token_budget)
         if size <= room:
             session = self.store.open(self.config.namespace, session_id)
             return CompressResult(messages, "full", size, size, session.tip, session.parent, None)
@@ -295,10 +308,9 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             LedgerError: the store cannot be written.
         """
-        options: Options = {"session_id": self._named(session_id)}
-        request = self._request(messages, options, Mode.FALLBACK)
+        request = self._request(messages, {"session_id": self._named(session_id)}, Mode.FALLBACK)
         session = self._pipeline.projector.open(request)
-        return self._pipeline.transcripts.save(request, session)
+        return self._pipeline.projector.save(request, session)
 
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
@@ -325,9 +337,8 @@ class ContextCompressor:
         """
         if not isinstance(reference, str):
             raise ConfigError(f"reference={reference!r}: expected a text such as s2.14")
-        recall = Recall(
-            lambda: self.store, self._opener(session_id), self.tokens.text, turn_tokens=None
-        )
+        session = self._opener(session_id)
+        recall = Recall(lambda: self.store, session, self.tokens.text, turn_tokens=None)
         return recall.read(reference, whole("tokens", tokens))
 
     def _opener(self, session_id: str | None) -> Callable[[], Session]:
@@ -335,8 +346,7 @@ class ContextCompressor:
         return lambda: self.store.open(self.config.namespace, name)
 
     def _named(self, session_id: str | None) -> str:
-        check_name("session_id", session_id)
-        return session_id or self.session_id
+        return checked({"session_id": session_id}).get("session_id") or self.session_id
 
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
         """Undo the newest compression; return its segments, () without one.
@@ -366,10 +376,9 @@ class ContextCompressor:
         for turn in self.sessions.last_turns():
             sent = turn.session
             try:
-                options: Options = {"session_id": sent.id}
-                request = self._request(turn.known, options, Mode.FALLBACK)
+                request = self._request(turn.known, {"session_id": sent.id}, Mode.FALLBACK)
                 session = self._pipeline.projector.open(request)
-                saved += session.is_as(sent) and self._pipeline.transcripts.save(request, session)
+                saved += session.is_as(sent) and self._pipeline.projector.save(request, session)
             except CompressorError as error:
                 logger.warning("session %s: its last turns are not saved: %s", sent.id, error)
         return saved
@@ -381,45 +390,36 @@ class ContextCompressor:
         """
         self.background.close()
         self.save_all()
+        self.sessions.settle(self.store)
         self.store.close()
 
     # -------------------------------------------------------------- requests
 
-    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Planned:
-        """Return the result if nothing has to be waited for, else what to carry out."""
+    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Draft:
+        """Return the result, or the compression that the caller must wait for."""
         request = self._request(messages, options)
         session = self._pipeline.projector.open(request)
         if request.mode is not Mode.FALLBACK:
             request = self._clocked(request, session)
             is_cold = request.cold_trigger is not None
-            self.sessions.of(request.key).begun(self._clock(), is_cold=is_cold)
+            (known := self.sessions.of(request.key)).begun(self._clock(), is_cold=is_cold)
+            known.account.settle(self.store)
         return self._quiet(request, session) or self._pipeline.start(request, session)
 
     def _clocked(self, request: Request, session: Session) -> Request:
         """Return the request with what the price clock says now."""
-        seconds = self.sessions.seconds_since(request.key, session, self._clock())
-        return replace(cooled(request, seconds), pace=self.sessions.of(request.key).pace)
+        known, now = self.sessions.of(request.key), self._clock()
+        known.account.look(self.store, lambda: session, now)
+        seconds = self.sessions.seconds_since(request.key, session, now)
+        return replace(cooled(request, seconds), pace=known.pace)
 
     def _quiet(self, request: Request, session: Session) -> CompressResult | None:
-        """Return the result if the turn only adds to the last one and fits, else None."""
-        known = self.sessions.of(request.key)
-        last = known.last_turn
-        if last is None or request.is_asked or (known.draft and not known.draft.request.force):
-            return None
-        if not session.is_as(last.session):
-            return None
-        if self.background.busy(request.key):
-            # While a summary is written, send the whole as long as it fits.
-            trigger = request.budget.limit
-        else:
-            trigger = request.trigger_for(session, SOFT_RATIO if self.config.background else 1.0)
-        found = added_to(last, request, trigger, self.tokens)
-        if found is None:
-            return None
-        turn, result = found
-        if request.mode is not Mode.FALLBACK:
-            self.sessions.of(request.key).last_turn = turn
-        return result
+        """Return the result of a turn that only adds and fits, or None."""
+        share = SOFT_RATIO if self.config.background else 1.0
+        # While a summary is written, send the whole as long as it fits.
+        is_busy = self.background.busy(request.key)
+        trigger = request.budget.limit if is_busy else request.trigger_for(session, share)
+        return self.sessions.of(request.key).quiet(request, session, trigger, self.tokens)
 
     def _request(
         self, messages: Sequence[Any], options: Options, mode: Mode | None = None
@@ -435,16 +435,15 @@ class ContextCompressor:
         )
 
     def _billed(self, result: CompressResult, options: Options) -> CompressResult:
-        """Return the result with the background's costs since the last one, and recall tools."""
+        """Return the result with the background's costs and the recall tools."""
+        key = key_of(options, self.config, self.session_id)
         if result.segments or result.masked or self.config.recall:
-            tools = tuple(self.recall_tools(self._key(options)[1]))
-            result = replace(result, recall_tools=tools)
+            result = replace(result, recall_tools=tuple(self.recall_tools(key[1])))
         if not options.get("extends", True):
             return result
-        known = self.sessions.of(key := self._key(options))
+        known = self.sessions.of(key)
         result = replace(result, usage=result.usage + self.sessions.take_owed(key))
         known.answered(result)
-        return replace(result, bill=known.bill)
-
-    def _key(self, options: Options) -> Key:
-        return key_of(options, self.config, self.session_id)
+        if result.written or result.newly_masked:
+            off_loop(functools.partial(known.account.settle, self.store, always=True))
+        return replace(result, bill=known.account.bill)

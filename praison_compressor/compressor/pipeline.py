@@ -13,7 +13,6 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall, LedgerConflict
@@ -29,14 +28,13 @@ from ..view.masks import shorten
 from ..view.plan import is_due
 from ..view.view import View
 from .background import Background, leased
-from .choices import Draft, located, names_of, new_references
+from .choices import Draft, names_of, new_references, resolved
 from .clock import cooled
 from .preview import Preview, preview_of
 from .projection import Projector, outline_of
 from .request import Key, Mode, Request
 from .result import CompressResult, committed, result_of, usage_of
-from .sessions import Placeholder, Sessions, last_turn_of
-from .transcripts import Transcripts
+from .sessions import Sessions, last_turn_of
 from .writing import Recorded, Writing, asked, begun, is_asked_about
 
 logger = logging.getLogger(__name__)
@@ -53,14 +51,6 @@ FIXED, NO_GAIN, PRICE, VETO = "fixed part", "no gain", "price", "veto"
 SHORTENED_SHARE = 0.75
 """Share of the window for shortened messages that may not be dropped; a summary and a tail get the
 rest."""
-
-
-class Planned(NamedTuple):
-    """A request with its view and the plan to carry out."""
-
-    request: Request
-    view: View
-    plan: Plan
 
 
 class Pipeline:
@@ -80,7 +70,6 @@ class Pipeline:
         self.background = Background()
         self.projector = Projector(config, store, tokens, lambda key: sessions.of(key).draft)
         self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
-        self.transcripts = Transcripts(config, store, tokens, sessions, self.projector)
         self._writing = Writing(self.writer, self.projector.texts, tokens)
         self._store = store
         self._tokens = tokens
@@ -89,7 +78,7 @@ class Pipeline:
 
     # -------------------------------------------------------------- look and plan
 
-    def start(self, request: Request, session: Session) -> CompressResult | Planned:
+    def start(self, request: Request, session: Session) -> CompressResult | Draft:
         """Return the result, or the plan to `carry_out` if the caller must wait.
 
         Raises:
@@ -97,19 +86,24 @@ class Pipeline:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
             LedgerError: the store cannot be read or written.
         """
-        self.transcripts.log_no_fork(request)
         view = self.projector.look(request, session)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
         if request.mode is Mode.BACKGROUND and not view.signed:
             return self._at_once(request, view)
         if request.mode is Mode.FALLBACK:
-            return self._sent(request, view, self.projector.plan(request, view))
+            return self._sent(request, self._planned(request, view))
         plan = self._plan(request, view)
         if plan is not None and not is_asked_about(_key(view)):
-            return Planned(request, view, plan)
+            return self._drafted(request, view, plan)
         # Inside the hook, waiting would deadlock.
         return self._sent(request, view) if plan is None else self._vetoed(request, view, plan)
+
+    def _drafted(self, request: Request, view: View, plan: Plan) -> Draft:
+        """Return the plan to carry out, with the texts that a preview showed."""
+        shown = self.sessions.of(request.key).draft
+        texts = shown.texts if shown is not None and shown.plan is plan else ()
+        return Draft(request, view, plan, texts)
 
     def _plan(self, request: Request, view: View) -> Plan | None:
         """Return the plan; log once if one is due but impossible."""
@@ -135,14 +129,8 @@ class Pipeline:
         why = "costs more than it saves yet" if waits else "would free too little"
         logger.info("session %s: compressing it now %s", request.key[1], why)
 
-    def _sent(self, request: Request, view: View, plan: Plan | None = None) -> CompressResult:
-        """Return the result of a view as it is now, or with a plan's texts without a model.
-
-        The view is remembered, the texts are recorded nowhere.
-        """
-        if plan is not None:
-            after, texts = self._with_texts(request, view, plan)
-            return result_of(request, after, self._tokens, texts)
+    def _sent(self, request: Request, view: View) -> CompressResult:
+        """Return the result of a view; remember the view for the next turn."""
         result = result_of(request, view, self._tokens)
         turn = last_turn_of(request, view, result, self._tokens)
         if turn is not None:
@@ -159,31 +147,30 @@ class Pipeline:
 
     # -------------------------------------------------------------- write and commit
 
-    async def carry_out(self, planned: Planned) -> CompressResult:
-        """Write and commit the plan, or take the segments of a faster writer.
+    async def carry_out(self, draft: Draft) -> CompressResult:
+        """Write and commit a compression, or take a faster writer's segments.
 
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
             LedgerError: the store cannot be read or written.
         """
-        request, view = planned.request, planned.view
-        plan: Plan | None = planned.plan
-        key, bill, lost = _key(view), Usage(), 0
-        while plan is not None:
+        request, view, key, paid, lost = draft.request, draft.view, _key(draft.view), Usage(), 0
+        due: Draft | None = draft
+        while due is not None:
             others = self.sessions.enter(key)
             if others is not None:
                 await asyncio.wrap_future(others)
-                view, plan = await asyncio.to_thread(self._seen, request, view)
+                view, due = await asyncio.to_thread(self._seen, request, view)
                 continue
             try:
                 async with leased(self._store, view.session):
                     # Another writer may have committed between our look and our lease.
                     session = await asyncio.to_thread(self.projector.open, request)
                     if not session.is_as(view.session):
-                        view, plan = await asyncio.to_thread(self._seen, request, view)
-                    if plan is None:
+                        view, due = await asyncio.to_thread(self._seen, request, view)
+                    if due is None:
                         break
-                    result, bill = await self._committed(request, view, plan, bill)
+                    result, paid = await self._committed(due, paid)
             finally:
                 self.sessions.leave(key)
             if result is not None:
@@ -191,54 +178,51 @@ class Pipeline:
             lost += 1
             if lost >= MOST_CONFLICTS:
                 raise LedgerConflict(f"session {view.session.id}: its tip moved {lost} times")
-            view, plan = await asyncio.to_thread(self._seen, request, view)
-        found = self._sent(request, view)
-        return replace(found, usage=found.usage + bill)
+            view, due = await asyncio.to_thread(self._seen, request, view)
+        return replace(self._sent(request, view), usage=paid)
 
-    def _seen(self, request: Request, view: View) -> tuple[View, Plan | None]:
-        """Return the view by the ledger as it is now, and its plan."""
+    def _seen(self, request: Request, view: View) -> tuple[View, Draft | None]:
+        """Return the view by the newest ledger, and the compression due."""
         view = self.projector.again(view, self.projector.open(request))
-        return view, self.projector.plan(request, view)
+        plan = self.projector.plan(request, view)
+        return view, None if plan is None else self._drafted(request, view, plan)
 
-    async def _committed(
-        self, request: Request, view: View, plan: Plan, bill: Usage
-    ) -> tuple[CompressResult | None, Usage]:
-        """Ask the hook, write and commit; return the result, or None after a lost race.
+    async def _committed(self, draft: Draft, paid: Usage) -> tuple[CompressResult | None, Usage]:
+        """Write and commit; return the result, or None after a lost race.
 
-        Return the bill too: the cost of this call's texts that lost a race. `bill` is the cost of
-        the races lost before.
+        Return the cost of this call's texts too; `paid` is that of the races lost before.
         """
-        event = begun(request, view, plan)
+        request, view, plan = draft.request, draft.view, draft.plan
+        event, texts = begun(request, view, plan), draft.texts
         said = await asked(self._hook, event, _key(view))
         if said is False:
             found = await asyncio.to_thread(self._vetoed, request, view, plan)
-            return replace(found, usage=found.usage + bill), bill
+            return replace(found, usage=paid), paid
         request, started = request.instructed(said) if said else request, time.monotonic()
         self._emit(event)
-        texts: Sequence[Written] = ()
         try:
-            dropped = await asyncio.to_thread(self.projector.with_room, view, plan)
-            draft = self.sessions.of(request.key).draft
-            texts = draft.texts if draft is not None and draft.plan is plan else ()
-            texts = texts or await self._writing.write(request, view, plan, dropped)
+            unarchived = await asyncio.to_thread(self.projector.with_room, view, plan)
+            texts = texts or await self._writing.write(request, view, plan, unarchived)
+            if texts:  # the ledger has the whole cost
+                texts = (replace(texts[0], usage=texts[0].usage + paid), *texts[1:])
+                paid = usage_of(texts)
             entries = await asyncio.to_thread(
-                self._writing.segments, request, view, plan, texts, dropped, bill
+                self._writing.segments, request, view, plan, texts, unarchived
             )
             after = await asyncio.to_thread(self._commit, view, entries)
         except BaseException as error:
             self._emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
             if isinstance(error, LedgerConflict):
-                return None, bill + usage_of(texts)
+                return None, paid
             raise
-        result = result_of(request, after, self._tokens, texts)
         result = replace(
-            result,
-            usage=result.usage + bill,
+            result_of(request, after, self._tokens, texts),
+            usage=paid,
             newly_masked=sum(segment.kind in ("mask", "excerpt") for segment, _ in entries),
             newly_summarized=len(plan.summarized),
         )
         self._emit(committed(request, view, result, time.monotonic() - started))
-        return result, bill
+        return result, paid
 
     def _commit(self, view: View, entries: Sequence[Recorded]) -> View:
         """Append the segments; return the view after them.
@@ -246,7 +230,6 @@ class Pipeline:
         Raises:
             LedgerConflict: another writer committed meanwhile.
         """
-        self.transcripts.log_another(view)
         self.sessions.of(_key(view)).draft = None
         after = view.adding(segment for segment, _ in entries)
         session = self._store.commit(view.session, entries, outline_of(after))
@@ -256,7 +239,7 @@ class Pipeline:
     # -------------------------------------------------------------- preview
 
     def preview(self, request: Request, session: Session, *, is_written: bool) -> Preview:
-        """Return the compression to come; the next commit of the same request takes it.
+        """Return the compression that the next commit of the request takes.
 
         A model is asked for the summaries only if they are to be written.
         """
@@ -268,24 +251,30 @@ class Pipeline:
         texts: tuple[Written, ...] = ()
         if plan is not None:
             if plan.jobs and (is_written or not request.has_model):
-                texts = tuple(run(self._writing.write(request, view, plan, frozenset())))
+                texts = run(self._writing.write(request, view, plan, frozenset()))
             new = self._writing.segments(request, view, plan, texts, frozenset())
-            names = {
-                **new_references(view, plan),
-                **names_of(request, located(request, view, last)),
-            }
-            known.draft = Draft(request, view, plan, texts, names)
+            asked = resolved(request, view, last)
+            names = {**new_references(view, plan), **names_of(request, asked, view)}
+            known.draft = Draft(asked, view, plan, texts, names)
         return preview_of(request, view, plan, [segment for segment, _ in new], self._tokens)
 
     # -------------------------------------------------------------- without a commit
 
-    def _with_texts(
-        self, request: Request, view: View, plan: Plan
-    ) -> tuple[View, Sequence[Written]]:
-        """Return the view as it would be after the plan, and the texts, without a model."""
+    def _with_texts(self, request: Request, view: View, plan: Plan | None) -> View:
+        """Return the view after the plan, with texts without a model."""
+        if plan is None:
+            return view
         texts = self._writing.static(request, view, plan)
         entries = self._writing.segments(request, view, plan, texts, None)
-        return view.adding(segment for segment, _ in entries), texts
+        return view.adding(segment for segment, _ in entries)
+
+    def _planned(self, request: Request, view: View) -> View:
+        """Return the view after the compression due, recorded nowhere.
+
+        Raises:
+            BudgetTooSmall: what cannot be dropped exceeds the limit.
+        """
+        return self._with_texts(request, view, self.projector.plan(request, view))
 
     def _vetoed(self, request: Request, view: View, plan: Plan) -> CompressResult:
         """Return the view without the refused compression.
@@ -293,110 +282,90 @@ class Pipeline:
         A view above the window is made to fit by texts without a model.
         """
         self._skip(request, view, VETO, view.session.tip)
-        fits = view.size() <= request.budget.limit
-        found = self._sent(request, view, None if fits else plan)
-        return replace(found, vetoed=True, written=())
+        due = plan if view.size() > request.budget.limit else None
+        return replace(self._sent(request, self._with_texts(request, view, due)), vetoed=True)
 
     # -------------------------------------------------------------- in the background
 
     def _at_once(self, request: Request, view: View) -> CompressResult:
         """Return a view without waiting; begin a due summary in the background."""
-        filled = self._filled(request, view)
-        short = None if filled else self.projector.shortening(request, view)
-        newly_masked = 0
-        if short is not None:
-            done = self._shortened(request, view, short)
-            if done is None:
-                return self._sent(request, view, self.projector.plan(request, view) or short)
-            if done.vetoed or short.masks:
-                return done
-            view = self.projector.again(view, self.projector.open(request))
-            newly_masked = done.newly_masked
-        if view.size() > request.trigger_for(view.session, SOFT_RATIO):
-            self.prepare(request, view)
-        if filled is not None:
-            return filled
+        sent, plan, size = self._filled(request, view), None, view.size()
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
-        plan = self._plan(request, view) if view.size() > request.budget.limit else None
-        sent = self._sent(request, view) if plan is None else self._held(request, view, plan)
-        return replace(sent, newly_masked=newly_masked)
+        fits = size <= request.budget.limit
+        if sent is None and not (fits and self.background.busy(_key(view))):
+            plan = self._plan(request, view)
+            if plan is not None and not plan.jobs:
+                return self._shortened(request, view, plan)
+        if size > request.trigger_for(view.session, SOFT_RATIO):
+            self.prepare(request, view)
+        if sent is None and plan is not None and not fits:
+            sent = self._held(request, view, plan)
+        return self._sent(request, sent or view)
 
     def prepare(self, request: Request, view: View) -> bool:
         """Begin a summary in the background; return whether it was begun."""
         return self.background.start(_key(view), functools.partial(self._prepare, request, view))
 
-    def _shortened(self, request: Request, view: View, plan: Plan) -> CompressResult | None:
-        """Commit masks and excerpts; return None while a summary of the session is written.
+    def _shortened(self, request: Request, view: View, plan: Plan) -> CompressResult:
+        """Commit masks and excerpts unless a summary of the session is written.
 
         The summary would lose the race to them, and its price with it.
         """
-        if self.sessions.enter(_key(view)) is not None:
-            return None
-        try:
-            done, _ = run(self._committed(request, view, plan, Usage()))
-        finally:
-            self.sessions.leave(_key(view))
-        return done
+        done = None
+        if self.sessions.enter(_key(view)) is None:
+            try:
+                done, _ = run(self._committed(Draft(request, view, plan), Usage()))
+            finally:
+                self.sessions.leave(_key(view))
+        return done or self._sent(request, self._with_texts(request, view, plan))
 
     async def _prepare(self, request: Request, view: View) -> None:
-        """Write a summary before the view reaches the trigger.
-
-        A turn that needs the text earlier gets a static text.
-        """
-        asked, request = request, request.at(int(request.budget.trigger * SOFT_RATIO))
+        """Write a summary before the view reaches the trigger."""
+        request = request.at(int(request.budget.trigger * SOFT_RATIO))
         request = replace(request, mode=Mode.COMMIT)
-        view, plan = await asyncio.to_thread(self._seen, request, view)
-        if plan is None:
-            await asyncio.to_thread(self._plan, asked, view)  # logs why a due plan is missing
-            return
-        if plan.jobs:
-            after, texts = await asyncio.to_thread(self._with_texts, request, view, plan)
-            self._hold(request, after, texts)
-        done = await self.carry_out(Planned(request, view, plan))
-        if done.usage != Usage():
+        view, due = await asyncio.to_thread(self._seen, request, view)
+        if due is not None:
+            if due.plan.jobs:  # a turn that needs the text earlier gets a static text
+                await asyncio.to_thread(self._held, request, view, due.plan)
+            done = await self.carry_out(due)
             self.sessions.owe(request.key, done.usage)
 
-    def _filled(self, request: Request, view: View) -> CompressResult | None:
+    def _filled(self, request: Request, view: View) -> View | None:
         """Return the view with the placeholder, or None if missing, unneeded or outgrown."""
         found, limit = self.sessions.of(request.key).placeholder, request.budget.limit
         if found is None or not view.session.is_as(found.session) or view.size() <= limit:
             return None
-        after = view.adding(map(self.projector.recounted, found.segments))
+        standing = {id(segment) for _, _, segment in found.standing}
+        texts = found.segments[len(found.session.entries) :]
+        after = view.adding(self.projector.recounted(s) for s in texts if id(s) in standing)
         if after.size() <= limit:
-            self._hold(request, after)
-            return result_of(request, after, self._tokens, found.unreported)
+            return after
         with contextlib.suppress(BudgetTooSmall):
             more = self.projector.plan(request, after)
             if more is not None:
                 return self._held(request, after, more)
         return None
 
-    def _held(self, request: Request, view: View, plan: Plan) -> CompressResult:
-        """Return the result with texts without a model; hold these for the next turns."""
-        after, texts = self._with_texts(request, view, plan)
-        self._hold(request, after)
-        return result_of(request, after, self._tokens, texts)
+    def _held(self, request: Request, view: View, plan: Plan) -> View:
+        """Return the view with static texts; hold it for the next turns."""
+        after = self._with_texts(request, view, plan)
+        self.sessions.of(request.key).placeholder = after
+        return after
 
-    def _hold(self, request: Request, view: View, unreported: Sequence[Written] = ()) -> None:
-        added = view.segments[len(view.session.entries) :]
-        standing = {id(segment) for _, _, segment in view.standing}
-        used = tuple(segment for segment in added if id(segment) in standing)
-        held = Placeholder(view.session, used, tuple(unreported))
-        self.sessions.of(request.key).placeholder = held
-
-    def idle(self, request: Request, *, has_messages: bool, now: float) -> bool:
-        """Begin a summary if the cache is cold and the view is above the cold trigger.
+    def idle(self, request: Request, now: float) -> bool:
+        """Begin a summary above the cold trigger; return whether begun.
 
         Without messages take the session's last ones, from memory or the store.
         """
         session, known = self.projector.open(request), self.sessions.of(request.key)
+        known.account.look(self._store, lambda: session, now)
         request = cooled(request, self.sessions.seconds_since(request.key, session, now))
-        silence = f"{session.tip} {max(known.requested, session.updated)}"
+        silence = f"{session.tip} {max(known.account.requested, session.updated)}"
         # One look in each silence is enough.
         if request.cold_trigger is None or not self.sessions.is_first(request.key, "idle", silence):
             return False
-        if not has_messages:
+        if not request.messages:
             last = known.last_turn
             is_newest = last is not None and session.is_as(last.session)
             found = last.known if last and is_newest else self._store.transcript(session)
@@ -413,7 +382,7 @@ class Pipeline:
         """
         view = self.projector.look(request, session)
         try:
-            return self._sent(request, view, self.projector.plan(request, view))
+            return self._sent(request, self._planned(request, view))
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         limit, count = request.budget.limit, self._tokens.messages
@@ -424,7 +393,7 @@ class Pipeline:
         messages = [shorter.get(id(message), message) for message in view.own]
         try:
             short = self.projector.look(replace(request, messages=messages), session)
-            fit = self._sent(request, short, self.projector.plan(request, short))
+            fit = self._sent(request, self._planned(request, short))
         except BudgetTooSmall:
             bare = shorten(kept, limit, count)
             nothing = replace(view, segments=())

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from ..ledger.segments import Segment
 from ..messages import Message, text_of, tool_calls_of
+from ..messages.display import counted
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
@@ -251,10 +252,9 @@ def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
 
 
 def _why(part: Part, budget: Budget, view: View) -> str:
-    masked = f"; {part.masked} tool outputs become one line each" if part.masked else ""
+    masked = f"; {counted(part.masked, 'tool output')} become one line each" if part.masked else ""
     if part.to_write:
-        size = f"{part.tokens_after:,} tokens"
-        return f"would be summarized, in {size if part.text else f'at most {size}'}"
+        return "would be summarized" if part.text else "would be summarized, in at most that"
     if part.segment is not None:
         return f"found in the ledger ({part.segment.method}): not paid for again"
     if part.name == "head":

@@ -1,12 +1,15 @@
-"""`Projector`: lay a transcript along its session's ledger, and plan a compression."""
+"""`Projector`: lay a transcript along its session's ledger, plan, restore and record it."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ..config import CompressorConfig
+from ..ledger.memory import MemoryStore
 from ..ledger.segments import (
     DROPPED,
     FORGOTTEN,
@@ -18,21 +21,23 @@ from ..ledger.segments import (
     bounded,
     in_force,
 )
-from ..messages import Message, digest, read
+from ..messages import Message, as_list, digest, read, to_plain
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
-from ..messages.thinking import signatures, without_thinking
+from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
 from ..view.budget import Budget
-from ..view.frame import is_pinned, unreferenced
+from ..view.frame import BRIDGE, is_framed, is_pinned, unreferenced
 from ..view.jobs import Plan
 from ..view.masks import kept_steps
-from ..view.plan import plan, plan_range, shortening
+from ..view.plan import plan, plan_range
 from ..view.texts import Texts
 from ..view.view import View
 from .choices import Draft, chosen, new_keeps
 from .clock import balance_of, costs_of
 from .request import Key, Mode, Request
+
+logger = logging.getLogger(__name__)
 
 
 class Projector:
@@ -60,7 +65,7 @@ class Projector:
         return self._store.open(*request.key, request.parent_id)
 
     def look(self, request: Request, session: Session | None = None) -> View:
-        """Return the view of the request's messages, by the ledger as it is now.
+        """Return the view of the request's messages by the newest ledger.
 
         Raises:
             InvalidMessages: not a list of chat messages.
@@ -69,11 +74,13 @@ class Projector:
         session = self.open(request) if session is None else session
         given, found = request.messages, read(request.messages)
         seen = self._cache.all(found.messages)
-        before = self._tokens.seen(seen)
+        tokens = self._tokens.each(seen)
+        before = self._tokens.messages([]) + sum(tokens)
         expanded = self.expanded(found.messages, seen, session, request.pinned)
         if expanded is not None:
             given, found = expanded, read(expanded)
             seen = self._cache.all(found.messages)
+            tokens = self._tokens.each(seen)
         # Private copies: a host may edit its messages between digest and archive.
         transcript = replace(found, messages=tuple(each.plain for each in seen))
         # A message that was restored with masked secrets has another digest.
@@ -81,17 +88,19 @@ class Projector:
         view = View(
             transcript=transcript,
             digests=tuple(aliases.get(each.digest, each.digest) for each in seen),
-            tokens=tuple(self._tokens.each(seen)),
+            tokens=tuple(tokens),
             segments=self._segments(session, request.budget.window_limit),
             head_tokens=request.budget.head,
             kept=kept_steps(transcript.messages, transcript.steps, request.config),
             pinned=request.pinned,
+            bridge=Segment("bridge", (), BRIDGE, self._tokens.message(BRIDGE), 0, "bridge"),
             own=found.messages,
             given=Originals(self._cache.all(given)),
             given_tokens=before,
             session=session,
             limit=request.budget.window_limit,
             signed=self._signed(transcript.messages),
+            binds=binds_thinking(self._tokens.model),
         )
         draft = self.draft(request, view)
         asked = request if draft is None else draft.adopted_by(request)
@@ -117,7 +126,7 @@ class Projector:
         return replace(view, session=session, segments=self._segments(session, view.limit))
 
     def plan(self, request: Request, view: View) -> Plan | None:
-        """Return the plan, or None while the view fits or nothing would be gained.
+        """Return the plan, or None while the view fits or nothing is gained.
 
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
@@ -144,15 +153,6 @@ class Projector:
         if found is None or costs is None or found.excerpts or not can_wait:
             return found
         return found if balance_of(view, found, costs).pays else None
-
-    def shortening(self, request: Request, view: View) -> Plan | None:
-        """Return the plan's masks and excerpts, or None without any.
-
-        Raises:
-            BudgetTooSmall: what cannot be dropped exceeds the limit.
-        """
-        budget, by_model = request.budget_for(view.session), request.has_model
-        return shortening(view, budget, self.texts, by_model=by_model)
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments; those for a far smaller window match nothing."""
@@ -186,15 +186,46 @@ class Projector:
         # Of equal renderings (masks of equal outputs) the view shows the newest ones.
         waiting = {found: iter(rendered[found][-count:]) for found, count in times.items()}
         transcript: list[Message] = []
-        for message, found in zip(messages, digests, strict=True):
+        for message, found, following in zip(messages, digests, [*messages[1:], {}], strict=True):
             # An earlier view of this session may have had other pinned texts.
             if found == own or (times and is_pinned(message)):
+                continue
+            if message == BRIDGE and is_framed(following):
                 continue
             entry = next(waiting[found], None) if found in waiting else None
             originals = self._store.originals(session, entry) if entry is not None else None
             known = originals is not None and DROPPED not in originals
             transcript += originals if originals and known else [message]
         return transcript
+
+    # -------------------------------------------------------------- whole transcripts
+
+    def stored(self, session_id: str) -> list[Message]:
+        """Return the recorded transcript of a session.
+
+        Raises:
+            SessionNotFound: the store has no such session.
+        """
+        self._store.lineage(self._namespace, session_id)  # `open` accepts an unknown name
+        session = self._store.open(self._namespace, session_id)
+        if gone := sum(entry.forgotten for entry in session.entries):
+            logger.warning("session %s: %d of its segments were forgotten", session_id, gone)
+        return self._store.transcript(session)
+
+    def unfolded(
+        self, messages: Sequence[Any], session_id: str, pinned: Segment | None
+    ) -> list[Message]:
+        """Return the transcript of a view of the session."""
+        session = self._store.open(self._namespace, session_id)
+        given = list(as_list(messages))
+        found = self.expanded(given, self._cache.all(given), session, pinned)
+        return [to_plain(message) for message in (given if found is None else found)]
+
+    def save(self, request: Request, session: Session) -> bool:
+        """Record the transcript; return False without messages or if another writer was faster."""
+        if not request.messages:
+            return False
+        return self._store.keep(session, outline_of(self.look(request, session)))
 
     # -------------------------------------------------------------- the archive's limit
 
@@ -208,7 +239,8 @@ class Projector:
             return frozenset()
         known = {i for start, end, _ in view.standing for i in range(start, end)}
         new = plan.summarized.union(plan.masks, plan.excerpts) - known
-        self.trim(free=sum(len(str(view.transcript.messages[i])) for i in new))
+        origins = (view.transcript.origins[i] for i in new)
+        self.trim(free=sum(view.given.at(o for o in origins if o is not None).sizes()))
         digests = view.given.content_digests()
         gone = self._bounded.dropped(self._namespace, digests)
         return frozenset(n for n, d in enumerate(digests) if d in gone)
@@ -242,7 +274,7 @@ def _aliases(session: Session) -> dict[str, str]:
 
 
 def outline_of(view: View) -> Outline:
-    """Return the transcript with the number of its segment in place of every replaced run.
+    """Return the transcript with segment numbers in place of replaced runs.
 
     Outline and ledger together restore a session exactly. The outline has no summary's text, so
     that no summary becomes an original.
@@ -257,3 +289,13 @@ def outline_of(view: View) -> Outline:
             for place in origins[1:]:
                 found[place] = None
     return tuple(part for part in found if part is not None)
+
+
+def default_store(config: CompressorConfig) -> Store:
+    """Return the store at `store_url`; memory without one."""
+    if config.store_url is None:
+        return MemoryStore()
+    from ..ledger.sql.store import open_store  # loads SQLAlchemy: only when asked
+
+    masks = config.redact_secrets is not False
+    return open_store(config.store_url, key=config.store_key, mask_secrets=masks)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, NamedTuple, TypedDict, cast
 
-from ..config import CompressorConfig, no_such, shown, whole
+from ..config import Check, CompressorConfig, expects, no_such, switch, whole
 from ..errors import ConfigError
 from ..ledger.segments import Segment, Session
 from ..messages import as_list
@@ -36,7 +36,7 @@ class Options(TypedDict, total=False):
 
 
 class Mode(Enum):
-    """The last step of a request on the way look -> plan -> write -> commit -> result."""
+    """The last step of a request: plan, write or commit."""
 
     COMMIT = "commit"
     """Every step; the caller waits for the model."""
@@ -94,6 +94,11 @@ class Request:
     """Tokens above which to compress, as the provider's cache is cold; None: warm or unknown."""
 
     @property
+    def places(self) -> tuple[str | int | None, ...]:
+        """Return the messages to keep, then the ends of the range."""
+        return *self.keep, self.since, self.until
+
+    @property
     def chooses(self) -> bool:
         """Whether the call names messages to keep, or a range."""
         return bool(self.keep) or self.has_range
@@ -117,7 +122,7 @@ class Request:
         return self.at(self.budget.limit).budget if session.was_undone else self.budget
 
     def trigger_for(self, session: Session, share: float = 1.0) -> int:
-        """Return the tokens above which to compress: a share of the trigger, or less if cold."""
+        """Return the trigger times `share`, or less if the cache is cold."""
         trigger = self.budget_for(session).trigger
         if session.was_undone:
             return trigger
@@ -148,7 +153,7 @@ def request_of(
     has_model: bool,
     mode: Mode | None = None,
 ) -> Request:
-    """Return the request of a call; `session_id` is used if the call names none.
+    """Return the request of a call; `session_id` is the default.
 
     Raises:
         ConfigError: an option has a value that cannot work.
@@ -234,6 +239,33 @@ def budget_of(
 # -------------------------------------------------------------- checks
 
 
+_name = expects("a name that is not empty, or None", lambda v: isinstance(v, str) and v)
+"""An empty name would name all conversations without one."""
+
+
+def _is_place(value: Any) -> bool:
+    return isinstance(value, (str, int)) and not isinstance(value, bool)
+
+
+CHECKS: Mapping[str, Check] = {
+    **dict.fromkeys(("session_id", "parent_session_id"), _name),
+    **dict.fromkeys(("force", "extends"), switch),
+    **dict.fromkeys(
+        ("since", "until"), expects("a reference such as s2.14, or an index", _is_place)
+    ),
+    "auxiliary_model": expects("the name of a model, or None", lambda v: isinstance(v, str)),
+    "pinned": expects(
+        "a list of texts, or None",
+        lambda v: isinstance(v, (list, tuple)) and all(isinstance(text, str) for text in v),
+    ),
+    "keep": expects(
+        "a list of references such as s2.14 or of indices",
+        lambda v: isinstance(v, (list, tuple)) and all(map(_is_place, v)),
+    ),
+}
+"""Checks of options that no step checks later; None passes."""
+
+
 def checked(options: Options) -> Options:
     """Return the options without those that are None.
 
@@ -244,38 +276,9 @@ def checked(options: Options) -> Options:
     if unknown:
         raise ConfigError(no_such("option of a call", unknown[0], Options.__annotations__))
     given = {name: value for name, value in options.items() if value is not None}
-    check_name("session_id", options.get("session_id"))
-    check_name("parent_session_id", options.get("parent_session_id"))
-    model, pinned = given.get("auxiliary_model", ""), given.get("pinned", ())
-    if not isinstance(model, str):
-        raise ConfigError(f"auxiliary_model={model!r}: expected the name of a model, or None")
-    if not isinstance(pinned, (list, tuple)) or any(not isinstance(t, str) for t in pinned):
-        raise ConfigError(f"pinned: {pinned!r:.60}: expected a list of texts, or None")
-    keep = given.get("keep", ())
-    if not isinstance(keep, (list, tuple)):
-        raise ConfigError(f"keep={shown(keep)}: expected a list of references such as s2.14")
-    for name, place in [*(("keep", k) for k in keep), *((n, given.get(n, 0)) for n in RANGE)]:
-        if isinstance(place, bool) or not isinstance(place, (str, int)):
-            raise ConfigError(
-                f"{name}={shown(place)}: expected a reference such as s2.14, or an index"
-            )
-    for name in ("force", "extends"):
-        if not isinstance(given.get(name, False), bool):
-            raise ConfigError(f"{name}={given[name]!r}: expected True or False")
+    for name in CHECKS.keys() & given:
+        CHECKS[name](name, given[name])
     return cast("Options", given)
-
-
-RANGE = ("since", "until")
-
-
-def check_name(option: str, value: Any) -> None:
-    """Check the name of a session, or None; "" would name all conversations without one.
-
-    Raises:
-        ConfigError: an empty name, or another type.
-    """
-    if value is not None and not (isinstance(value, str) and value):
-        raise ConfigError(f"{option}={value!r}: expected a name that is not empty, or None")
 
 
 def check_parts(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
@@ -284,14 +287,13 @@ def check_parts(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
     Raises:
         ConfigError: an argument has a wrong type.
     """
-    if config is not None and not isinstance(config, CompressorConfig):
-        wanted = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
-        raise ConfigError(f"config: a {type(config).__name__}; expected {wanted}")
-    if store is not None and not hasattr(store, "open"):
-        wanted = "a store; a URL belongs in CompressorConfig(store_url=...)"
-        raise ConfigError(f"store: a {type(store).__name__}; expected {wanted}")
-    if tokens is not None and not hasattr(tokens, "messages"):
-        raise ConfigError(f"tokens: a {type(tokens).__name__}; expected a TokenCounter")
-    wrong = next((given for given in functions if given is not None and not callable(given)), None)
-    if wrong is not None:
-        raise ConfigError(f"a listener or hook is a {type(wrong).__name__}; expected a function")
+    mapping = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
+    url = "a store; a URL belongs in CompressorConfig(store_url=...)"
+    for name, given, fits, wanted in (
+        ("config", config, isinstance(config, CompressorConfig), mapping),
+        ("store", store, hasattr(store, "open"), url),
+        ("tokens", tokens, hasattr(tokens, "messages"), "a TokenCounter"),
+        *(("a listener or hook", f, callable(f), "a function") for f in functions),
+    ):
+        if given is not None and not fits:
+            raise ConfigError(f"{name}: a {type(given).__name__}; expected {wanted}")

@@ -21,7 +21,7 @@ from .request import Request
 
 @dataclass(frozen=True)
 class CompressResult:
-    """The view to send, with its counts in tokens of the model that reads it.
+    """The view to send, with counts in tokens of its model.
 
     The `repr` leaves the conversation out: `asyncio.run` makes one of every result, which for a
     long conversation takes a sixth of the time of counting it.
@@ -54,11 +54,11 @@ class CompressResult:
     masked_secrets: int = 0
     """Keys and tokens masked in the archived originals of the view."""
     written: tuple[Written, ...] = field(default=(), repr=False)
-    """Texts that this call wrote."""
+    """Texts that this call wrote and recorded."""
     model: str | None = None
     """The model that reads the view."""
     bill: Bill | None = field(default=None, compare=False)
-    """What the session cost so far in this process; requests by `record_usage`."""
+    """What the session has cost so far; requests by `record_usage`."""
     recall_tools: tuple[Callable[..., str], ...] = field(default=(), repr=False, compare=False)
     """Two functions to give to the model as tools: they search and read the archive. () while the
     view leaves nothing out. `recall_schemas` describes them to the model."""
@@ -87,7 +87,7 @@ class CompressResult:
 
     @property
     def cost_saved(self) -> float | None:
-        """Return the US dollars that one request saves by this view, or None if unknown.
+        """Return the US dollars that one request saves, or None if unknown.
 
         That is `tokens_saved` at the input price of `model` in litellm's table. Every later request
         saves it again. `usage` has the cost of summaries.

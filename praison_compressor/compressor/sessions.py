@@ -13,15 +13,14 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
 from ..errors import InvalidMessages
-from ..ledger.segments import Segment, Session, Usage
+from ..ledger.segments import Segment, Session, Store, Usage
 from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
 from ..messages.forks import renewed
 from ..messages.thinking import signatures
-from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.view import Tile, View, lay, lay_masks, shown
-from .bills import Bill, RequestUsage, uncompressed
+from .bills import Account, Bill, RequestUsage, uncompressed
 from .choices import Draft
 from .projection import renderings
 from .request import Key, Mode, Pace, Request
@@ -36,35 +35,24 @@ NEWEST_SHARE = 0.25
 """Weight of the newest request in the average growth."""
 
 
-@dataclass(frozen=True)
-class Placeholder:
-    """Uncommitted texts that are sent while a model writes a summary.
-
-    They stay the same from turn to turn, so that the provider's cache stays warm. A commit to the
-    session discards them.
-    """
-
-    session: Session
-    """The session that the texts were made for."""
-    segments: tuple[Segment, ...]
-    unreported: tuple[Written, ...] = ()
-    """Texts not yet reported in a result."""
-
-
 @dataclass
 class Memory:
     """The state of one session between turns."""
 
+    account: Account
     last_turn: LastTurn | None = None
     """The newest view that needed no compression."""
-    placeholder: Placeholder | None = None
+    placeholder: View | None = None
+    """The view with uncommitted texts that is sent while a model writes a summary.
+
+    The texts stay the same from turn to turn, so that the provider's cache stays warm. A commit to
+    the session discards them.
+    """
     draft: Draft | None = None
     """The newest preview's compression."""
     said: dict[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
     owed: Usage = field(default_factory=Usage)
-    requested: float = 0.0
-    """Seconds since 1970 of the last request; 0: none in this process."""
     requests: int = 0
     cold_requests: int = 0
     """Requests that found the provider's cache cold."""
@@ -78,19 +66,31 @@ class Memory:
     """Tokens that compression saved in the last request."""
     is_cold: bool = False
     """Whether the last request found the provider's cache cold."""
-    bill: Bill = field(default_factory=Bill)
 
     @property
     def pace(self) -> Pace | None:
         """Return the pace of the session, or None before it shows."""
         if self.requests < LEAST_REQUESTS or not self.growth:
             return None
-        is_cached = self.bill.requests < LEAST_REQUESTS or self.bill.usage.cached > 0
+        bill = self.account.bill
+        is_cached = bill.requests < LEAST_REQUESTS or bill.usage.cached > 0
         return Pace(self.growth, self.cold_requests / self.requests, is_cached)
+
+    def quiet(
+        self, request: Request, session: Session, trigger: int, tokens: TokenCounter
+    ) -> CompressResult | None:
+        """Return the result if the turn only adds to the last one and fits, else None."""
+        last, is_asked = self.last_turn, self.draft and not self.draft.request.force
+        if last is None or request.is_asked or is_asked or not session.is_as(last.session):
+            return None
+        found = added_to(last, request, trigger, tokens)
+        if found is not None and request.mode is not Mode.FALLBACK:
+            self.last_turn = found[0]
+        return found and found[1]
 
     def begun(self, now: float, *, is_cold: bool) -> None:
         """Record the time of a request."""
-        self.requested = now
+        self.account.requested = now
         self.requests += 1
         self.cold_requests += is_cold
         self.is_cold = is_cold
@@ -102,14 +102,13 @@ class Memory:
         if before and self.added > 0:  # neither the first request nor a shorter transcript
             weight = NEWEST_SHARE if self.growth else 1
             self.growth += (self.added - self.growth) * weight
-        self.bill = self.bill.summarized(result.usage)
+        self.account.add(Bill(summaries=result.usage))
 
-    def paid(self, usage: RequestUsage, model: str | None) -> Bill:
-        """Add what the provider reports for the last request; return the bill."""
-        is_warm = not self.is_cold and bool(usage.cached or self.bill.usage.cached)
+    def paid(self, usage: RequestUsage, model: str | None) -> None:
+        """Add what the provider reports for the last request to the bill."""
+        is_warm = not self.is_cold and bool(usage.cached or self.account.bill.usage.cached)
         whole = uncompressed(usage, self.saved, self.added, is_warm=is_warm)
-        self.bill = self.bill.paid(usage, whole, model)
-        return self.bill
+        self.account.add(Bill.of(usage, whole, model))
 
 
 class Sessions:
@@ -127,21 +126,23 @@ class Sessions:
     def of(self, key: Key) -> Memory:
         """Return the memory of a session, and mark it the newest."""
         with self._lock:
-            found = self._known.setdefault(key, Memory())
+            found = self._known.setdefault(key, Memory(Account(key)))
             self._known.move_to_end(key)
             while len(self._known) > REMEMBERED_SESSIONS:
                 self._known.popitem(last=False)
             return found
 
-    def knows(self, key: Key) -> bool:
-        """Return whether this process remembers the session."""
-        with self._lock:
-            return key in self._known
-
     def last_turns(self) -> list[LastTurn]:
         """Return the last turns of all remembered sessions."""
         with self._lock:
             return [each.last_turn for each in self._known.values() if each.last_turn]
+
+    def settle(self, store: Store) -> None:
+        """Write to the store what it lacks of the remembered sessions' bills."""
+        with self._lock:
+            accounts = [known.account for known in self._known.values()]
+        for account in accounts:
+            account.settle(store, always=True)
 
     def is_first(self, key: Key, subject: str, epoch: str) -> bool:
         """Return True the first time in an epoch; remember it."""
@@ -154,9 +155,9 @@ class Sessions:
     def seconds_since(self, key: Key, session: Session, now: float) -> float | None:
         """Return the seconds since the session's last known request, or None.
 
-        The ledger has the newest write of other processes.
+        The store has the newest write and the last request of other processes.
         """
-        last = max(self.of(key).requested, session.updated)
+        last = max(self.of(key).account.requested, session.updated)
         return now - last if last else None
 
     def owe(self, key: Key, usage: Usage) -> None:
@@ -174,7 +175,7 @@ class Sessions:
     # -------------------------------------------------------------- at work
 
     def enter(self, key: Key) -> Future[None] | None:
-        """Return None if the session is free, else the future of the thread at work on it.
+        """Return None if the session is free, else its worker's future.
 
         After None the caller must call `leave`. After a future the caller waits and looks again.
         """
@@ -220,12 +221,14 @@ class LastTurn:
 def last_turn_of(
     request: Request, view: View, result: CompressResult, tokens: TokenCounter
 ) -> LastTurn | None:
-    """Return the last turn of a view that needs no compression, or None.
+    """Return the last turn of a recorded view, or None.
 
     None if the next turn may have to do more than add messages, or if `==` with a copy misses some
     edits.
     """
     own, given = view.own, request.messages
+    if len(view.segments) > len(view.session.entries):
+        return None
     is_as_given = len(own) == len(given) and all(map(operator.is_, own, given))
     if request.mode in (Mode.FALLBACK, Mode.PREVIEW) or not is_as_given:
         return None
@@ -249,7 +252,7 @@ def last_turn_of(
 def added_to(
     last: LastTurn, request: Request, trigger: int, tokens: TokenCounter
 ) -> tuple[LastTurn, CompressResult] | None:
-    """Return the turn and its result if the messages extend the last turn's, else None.
+    """Return turn and result if the messages extend the last turn's.
 
     Every old message is compared.
     """
@@ -289,13 +292,13 @@ def added_to(
 
 
 def _beside(last: LastTurn, tokens: TokenCounter) -> int:
-    """Return the tokens of a view beside those that a trigger is compared with."""
+    """Return the tokens of a view that no trigger counts."""
     pinned = last.pinned if last.pinned is not None and last.sent else None
     return tokens.messages([]) + (pinned.tokens if pinned else 0)
 
 
 def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
-    """Return the digests that a new message must not have for the view to stay as it is.
+    """Return the digests of messages that would change the view.
 
     None if any new message may change the view: a segment that the newest messages hide becomes
     visible behind them, or the newest messages are the beginning of a segment.
@@ -320,7 +323,7 @@ def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
 
 
 def _is_sound(new: list[Message]) -> bool:
-    """Return whether new messages are valid and begin with no result of an earlier call."""
+    """Return whether new messages are valid and answer no earlier call."""
     if new and is_result(new[0]):
         return False
     got = read(new)

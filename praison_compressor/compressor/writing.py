@@ -6,13 +6,12 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import Literal
 
 from ..events import Event, Hook
-from ..ledger.segments import Segment, Usage
+from ..ledger.segments import Segment
 from ..messages import Message
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Brief, Written
@@ -31,7 +30,7 @@ logger = logging.getLogger(__name__)
 Recorded = tuple[Segment, Sequence[Message]]
 """A segment and the original messages that it replaces."""
 
-Dropped = frozenset[int] | None
+Unarchived = frozenset[int] | None
 """Indices, in the caller's list, of messages that the archive has no room for; None: nothing is
 recorded, and no text may name a reference."""
 
@@ -45,17 +44,17 @@ class Writing:
         self._tokens = tokens
 
     async def write(
-        self, request: Request, view: View, plan: Plan, dropped: Dropped
-    ) -> list[Written]:
-        """Return the texts of the plan's jobs; a job with `by_model` asks a model."""
-        briefs = await asyncio.to_thread(briefs_for, request, view, plan, dropped)
+        self, request: Request, view: View, plan: Plan, unarchived: Unarchived
+    ) -> tuple[Written, ...]:
+        """Return the texts of the jobs; those with prose ask a model."""
+        briefs = await asyncio.to_thread(briefs_for, request, view, plan, unarchived)
         coming = [
             self._writer.write(
                 brief, model=request.model, session_id=view.session.id, force=request.force
             )
             for brief in briefs
         ]
-        return await asyncio.gather(*coming)
+        return tuple(await asyncio.gather(*coming))
 
     def static(self, request: Request, view: View, plan: Plan) -> list[Written]:
         """Return the texts of the plan's jobs without a model and without references."""
@@ -67,21 +66,19 @@ class Writing:
         view: View,
         plan: Plan,
         texts: Sequence[Written],
-        dropped: Dropped,
-        bill: Usage | None = None,
+        unarchived: Unarchived,
     ) -> list[Recorded]:
-        """Return the plan's summaries, masks and excerpts and the user's new choices to keep.
+        """Return the segments of the plan and of new choices to keep.
 
-        Each has the messages that it covers. Without `texts` the summaries are blank. `bill`, the
-        cost of texts that lost a race, is recorded with the first text.
+        Each has the messages that it covers. Without `texts` the summaries are blank.
         """
-        jobs = zip(plan.jobs, texts or map(_blank, plan.jobs), strict=True)
         limit = request.budget.window_limit
-        made = [self._segment(view, "summary", (j.start, j.end), text, limit) for j, text in jobs]
-        if made and bill is not None:
-            first, originals = made[0]
-            made[0] = replace(first, usage=first.usage + bill), originals
-        for kind, index, line in self._shorter(request, view, plan, dropped):
+        texts = texts or [Written({}, "unwritten")] * len(plan.jobs)
+        made = [
+            self._segment(view, "summary", (job.start, job.end), text, limit)
+            for job, text in zip(plan.jobs, texts, strict=True)
+        ]
+        for kind, index, line in self._shorter(request, view, plan, unarchived):
             written = Written(line, "static")
             made.append(self._segment(view, kind, (index, index + 1), written, limit))
         for step in new_keeps(view):
@@ -90,23 +87,23 @@ class Writing:
         return made
 
     def _shorter(
-        self, request: Request, view: View, plan: Plan, dropped: Dropped
+        self, request: Request, view: View, plan: Plan, unarchived: Unarchived
     ) -> Iterator[tuple[str, int, Message]]:
         """Yield kind, index and text of each mask and excerpt, with its reference."""
         excerpts, first = plan.excerpted, len(view.segments) + len(plan.jobs) + 1
-        names = {
-            index: "" if dropped is None or _place(view, index) in dropped else f"s{number}.1"
-            for number, index in enumerate(sorted([*plan.masks, *excerpts]), first)
-        }
-        lines: Mapping[int, Message] = {}
-        if names:
-            lines = {
-                **self._texts.shortened(view, request.budget.large, _only(names, excerpts)),
-                **self._texts.masked(view, _only(names, plan.masks)),
-            }
-        for index in names:
+        origins, names = view.transcript.origins, dict[int, str]()
+        for number, index in enumerate(sorted([*plan.masks, *excerpts]), first):
+            is_readable = unarchived is not None and origins[index] not in unarchived
+            names[index] = f"s{number}.1" if is_readable else ""
+        if not names:
+            return
+        masks = {index: names[index] for index in plan.masks}
+        cuts = {index: names[index] for index in excerpts}
+        lines = self._texts.shortened(view, request.budget.large, cuts)
+        lines |= self._texts.masked(view, masks)
+        for index in names:  # in the order of their references
             if index in lines:
-                yield ("mask" if index in plan.masks else "excerpt"), index, lines[index]
+                yield ("mask" if index in masks else "excerpt"), index, lines[index]
 
     def _segment(
         self, view: View, kind: str, run: tuple[int, int], text: Written, limit: int
@@ -127,22 +124,10 @@ class Writing:
         return segment, view.originals(*run)
 
 
-def _blank(_: Job) -> Written:
-    return Written({}, "unwritten")
-
-
-def _place(view: View, index: int) -> int | None:
-    return view.transcript.origins[index]
-
-
-def _only(names: Mapping[int, str], indices: Sequence[int]) -> dict[int, str]:
-    return {index: names[index] for index in indices}
-
-
 # -------------------------------------------------------------- briefs
 
 
-def briefs_for(request: Request, view: View, plan: Plan, dropped: Dropped) -> list[Brief]:
+def briefs_for(request: Request, view: View, plan: Plan, unarchived: Unarchived) -> list[Brief]:
     """Return the brief of each of the plan's jobs, in order."""
     messages = view.transcript.messages
     outside = (*messages[: view.head_end], *messages[plan.tail_start :])
@@ -151,13 +136,13 @@ def briefs_for(request: Request, view: View, plan: Plan, dropped: Dropped) -> li
     # The segment's number in the ledger after the commit.
     first = len(view.segments) + 1
     return [
-        _brief(request, view, job, "" if dropped is None else f"s{number}", visible, dropped)
+        _brief(request, view, job, "" if unarchived is None else f"s{number}", visible, unarchived)
         for number, job in enumerate(plan.jobs, first)
     ]
 
 
 def _brief(
-    request: Request, view: View, job: Job, reference: str, visible: str, dropped: Dropped
+    request: Request, view: View, job: Job, reference: str, visible: str, unarchived: Unarchived
 ) -> Brief:
     messages = view.transcript.messages
     # Only a model's prose is carried on; quotes are made again from the originals.
@@ -172,10 +157,9 @@ def _brief(
         spare=job.spare,
         prose=job.prose,
         quotes=job.quotes,
-        by_model=job.by_model,
         reference=reference,
         # Without recall tools, omit references; they cost a third.
-        references=_references(view, job, reference, dropped) if follows else (),
+        references=_references(view, job, reference, unarchived) if follows else (),
         folded=tuple(filter(None, map(prose_of, job.folds))),
         earlier=tuple(filter(None, map(prose_of, stays))),
         visible=visible,
@@ -183,8 +167,8 @@ def _brief(
     )
 
 
-def _references(view: View, job: Job, name: str, dropped: Dropped) -> tuple[str, ...]:
-    """Return the reference of each message of a run, by its place among the originals.
+def _references(view: View, job: Job, name: str, unarchived: Unarchived) -> tuple[str, ...]:
+    """Return the reference of each message of a run.
 
     An inserted message has the reference of the message before it. A message without room in the
     archive has "".
@@ -195,7 +179,7 @@ def _references(view: View, job: Job, name: str, dropped: Dropped) -> tuple[str,
     for origin in origins:
         if origin is not None:
             last, place = origin, places[origin]
-        found.append("" if last in (dropped or ()) else f"{name}.{place}")
+        found.append("" if last in (unarchived or ()) else f"{name}.{place}")
     return tuple(found)
 
 

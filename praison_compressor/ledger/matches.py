@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 
 from ..messages import Message, ToolCall, result_text, tool_calls_of
 from ..messages.calls import AnsweredCall, argument_values, arguments_of, is_path
 from ..messages.display import call_in_words, excerpt, in_words, one_line
+from ..messages.forks import lazy
 from ..quotes import read_calls
 from .layout import lines_of, paths_of, without_ending
 from .passages import CONTEXT, WORTH, Passage, Term, held_in, passages, terms, wanted_in, weights
@@ -227,9 +227,9 @@ class _Match:
         """The passage's lines."""
         return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
 
-    @cached_property
+    @lazy
     def words(self) -> frozenset[str]:
-        """The passage's distinct words."""
+        """Return the passage's distinct words."""
         return frozenset(words(self.text))
 
     @property

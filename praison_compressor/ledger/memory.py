@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import copy
-import json
 import logging
 import secrets
 import threading
 import time
 from collections import OrderedDict, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
 from ..errors import LedgerConflict, SessionNotFound
-from ..messages import Message, content_digest, to_plain
-from ..messages.digests import Originals
+from ..messages import Message, content_digest
+from ..messages.digests import MessageCache, Originals
 from ..messages.forks import renewed
 from .segments import (
     ARCHIVE_ONLY,
@@ -50,10 +49,10 @@ class _Original:
 
     __slots__ = ("__weakref__", "message", "name", "size")
 
-    def __init__(self, name: str, message: Message) -> None:
+    def __init__(self, name: str, message: Message, size: int) -> None:
         self.name = name
         self.message = message
-        self.size = len(json.dumps(message, ensure_ascii=False))
+        self.size = size
 
 
 def _messages(entry: Entry) -> list[Message]:
@@ -99,6 +98,7 @@ class MemoryStore:
         self._archives: defaultdict[str, WeakValueDictionary[str, _Original]]
         self._archives = defaultdict(WeakValueDictionary)
         self._leases: dict[tuple[str, str], tuple[str, float]] = {}
+        self._notes: OrderedDict[tuple[str, str], str] = OrderedDict()
         renewed(self)
 
     def _at_fork_reinit(self) -> None:
@@ -190,15 +190,13 @@ class MemoryStore:
         """Archive the originals; a dropped one is archived again."""
         archive = self._archives[namespace]
         if not isinstance(originals, Originals):  # those are copies that nobody edits
-            originals = [to_plain(message) for message in originals]
-            names = [content_digest(message) for message in originals]
-        else:
-            names = originals.content_digests()
+            originals = Originals(MessageCache().all(originals))
         found = []
-        for name, message in zip(names, originals, strict=True):
+        each = zip(originals.content_digests(), originals, originals.sizes(), strict=True)
+        for name, message, size in each:
             held = archive.get(name)
             if held is None:
-                held = archive[name] = _Original(name, message)
+                held = archive[name] = _Original(name, message, size)
             held.message = message
             found.append(held)
         return tuple(found)
@@ -313,6 +311,16 @@ class MemoryStore:
         with self._lock:
             if self._leases.get(key, ("", 0.0))[0] == holder:
                 del self._leases[key]
+
+    def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
+        """See `Noting.note`."""
+        key = session.namespace, session.id
+        with self._lock:
+            if change is not None:
+                self._notes[key] = change(self._notes.pop(key, ""))
+                while len(self._notes) > MOST_SESSIONS:
+                    self._notes.popitem(last=False)
+            return self._notes.get(key, "")
 
     def close(self) -> None:
         """See `Store.close`."""

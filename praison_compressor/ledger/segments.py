@@ -427,6 +427,21 @@ class Bounded(Protocol):
         """Return which of these content digests name dropped originals."""
 
 
+class Noting(Protocol):
+    """A store with a short text beside each session, outside its chain."""
+
+    def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
+        """Return the session's text, "" without one; first change it, in one transaction.
+
+        `change` may be called again, after a conflict.
+        """
+
+
+def noting(store: object) -> Noting | None:
+    """Return the store if it keeps notes, else None."""
+    return cast("Noting", store) if getattr(store, "note", None) else None
+
+
 def bounded(store: object) -> Bounded | None:
     """Return the store if its archive has a limit, else None."""
     return cast("Bounded", store) if hasattr(store, "limit_mb") else None

@@ -36,11 +36,11 @@ def canonical(message: Mapping[str, Any]) -> Message:
     without a value. A list with one text part equals its text.
     """
     named = ((str(key), value) for key, value in message.items())
-    kept = {
-        key: plain_value(value)
-        for key, value in named
-        if key not in _VOLATILE and not key.startswith("_")
-    }
+    return _canonical({key: plain_value(value) for key, value in named if _counts(key)})
+
+
+def _canonical(plain: Message) -> Message:
+    kept = {key: value for key, value in plain.items() if _counts(key)}
     content = kept.pop("content", None)
     calls = kept.pop("tool_calls", None)
     valued = ((key, value) for key, value in kept.items() if value not in (None, [], {}))
@@ -50,6 +50,10 @@ def canonical(message: Mapping[str, Any]) -> Message:
     if calls:
         result["tool_calls"] = [list(read_call(call)) for call in calls_in(calls)]
     return result
+
+
+def _counts(key: str) -> bool:
+    return key not in _VOLATILE and not key.startswith("_")
 
 
 def _canonical_content(content: Any) -> Any:
@@ -102,17 +106,18 @@ _PLAIN = 2
 """A version of Python's format without references: equal contents are equal bytes."""
 
 SPARE = 256
-"""Objects known beside two for each content."""
+"""Objects known beside three for each content: the copy and two of hosts."""
 
 
 class Seen:
     """A message's copy, digests and token counts, shared by equal messages."""
 
-    __slots__ = ("_content_digest", "_digest", "comparable", "plain", "tokens")
+    __slots__ = ("_content_digest", "_digest", "comparable", "plain", "size", "tokens")
 
-    def __init__(self, plain: Message, comparable: bool) -> None:
-        """Take a private plain copy, and whether `==` finds every edit."""
+    def __init__(self, plain: Message, comparable: bool, size: int) -> None:
+        """Take a private plain copy, whether `==` finds every edit, and about its characters."""
         self.plain = plain
+        self.size = size
         self.comparable = comparable
         """False for messages with numbers, since 1 == True == 1.0."""
         self.tokens: dict[str, int] = {}
@@ -124,16 +129,17 @@ class Seen:
     def digest(self) -> str:
         """Canonical digest, which matches messages."""
         if not self._digest:
-            self._digest = digest(self.plain)
             if is_bare(self.plain):
-                self._content_digest = self._digest
+                self._digest = self._content_digest = sha256_of(self.plain)
+            else:
+                self._digest = sha256_of(_canonical(self.plain))
         return self._digest
 
     @property
     def content_digest(self) -> str:
         """Digest of the whole dictionary, which names the archived original."""
         if not self._content_digest:
-            self._content_digest = content_digest(self.plain)
+            self._content_digest = sha256_of(self.plain)
         return self._content_digest
 
 
@@ -165,6 +171,10 @@ class Originals(Sequence[Message]):
     def content_digests(self) -> list[str]:
         """Return the content digests, in order."""
         return [seen.content_digest for seen in self._seen]
+
+    def sizes(self) -> list[int]:
+        """Return about the characters of each."""
+        return [seen.size for seen in self._seen]
 
 
 class MessageCache:
@@ -214,43 +224,51 @@ class MessageCache:
         if is_flat(message):
             # The pairs are the key, and their strings are shared.
             pairs = tuple(message.items())
-            seen = self._young.get(pairs) or self._keep(
-                pairs, Seen(dict(message), True), sum(map(len, chain(*pairs)))
-            )
+            seen = self._young.get(pairs)
+            if seen is None:
+                seen = self._keep(pairs, Seen(dict(message), True, sum(map(len, chain(*pairs)))))
             self._know(message, seen)
             return seen
+        given, is_own = dict(message), True
         try:
-            data, plain = marshal.dumps(dict(message), _PLAIN), message
+            data = marshal.dumps(given, _PLAIN)
         except ValueError:  # objects inside: only a plain copy can be compared
-            plain = to_plain(message)
-            data = marshal.dumps(plain, _PLAIN)
+            given, is_own = to_plain(message), False
+            data = marshal.dumps(given, _PLAIN)
         key = hashlib.blake2b(data).digest()
         known = self._young.get(key)
         if known is None:
-            new = Seen(to_plain(plain), not _has_number(plain))
-            known = self._keep(key, new, len(data))
-        if plain is message and known.comparable:
+            is_simple = _is_simple(given)
+            copy = marshal.loads(data) if is_simple else to_plain(given)
+            known = self._keep(key, Seen(copy, is_simple, len(data)))
+        if is_own and known.comparable:
             self._know(message, known)
         return known
 
-    def _keep(self, key: Hashable, new: Seen, weight: int) -> Seen:
+    def _keep(self, key: Hashable, new: Seen) -> Seen:
         seen = self._old.get(key) or new
         with self._lock:
-            if len(self._young) >= self._max_messages or self._chars + weight > self._max_chars:
+            if len(self._young) >= self._max_messages or self._chars + new.size > self._max_chars:
                 self._old, self._young, self._chars = self._young, {}, 0
                 self._by_id = {}
-            self._chars += weight
-            return self._young.setdefault(key, seen)
+            self._chars += new.size
+            seen = self._young.setdefault(key, seen)
+        # The next steps of a compression look its copy up.
+        self._know(seen.plain, seen)
+        return seen
 
     def _know(self, message: Mapping[str, Any], seen: Seen) -> None:
         # No lock: each step is atomic, and an entry lost to a race is only read again. The bound
         # is for hosts that make new objects of old contents for each request.
-        if len(self._by_id) >= min(self._max_messages, 2 * self.size + SPARE):
+        if len(self._by_id) >= min(self._max_messages, 3 * self.size + SPARE):
             self._by_id = {}
         self._by_id[id(message)] = (seen, message)
 
 
-def _has_number(value: Any) -> bool:
-    if isinstance(value, (dict, list)):
-        return any(map(_has_number, value.values() if isinstance(value, dict) else value))
-    return value is not None and not isinstance(value, str)
+def _is_simple(value: Any) -> bool:
+    """Return whether a value has only texts, lists and mappings with texts as keys."""
+    if type(value) is dict:
+        return set(map(type, value)) <= {str} and all(map(_is_simple, value.values()))
+    if type(value) is list:
+        return all(map(_is_simple, value))
+    return value is None or type(value) is str

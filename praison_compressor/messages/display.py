@@ -76,6 +76,11 @@ def call_in_words(call: ToolCall) -> str:
     return "\n".join([f"-> {call.name}({json.dumps(rest, ensure_ascii=False)})", *below])
 
 
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun: "1 summary", "2 summaries"."""
+    return f"{count:,} {noun if count == 1 else plural or noun + 's'}"
+
+
 def when(seconds: float) -> str:
     """Return a time in UTC, or "" if invalid."""
     try:

@@ -158,7 +158,13 @@ def paired(clean: Sequence[Message]) -> Iterator[Placed]:
 def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Placed]:
     message = clean[index]
     yield index, message
-    results, calls = _Results(clean, index + 1), tool_calls_of(message)
+    calls = tool_calls_of(message)
+    behind = clean[index + 1 : index + 1 + len(calls)]
+    if [call.id for call in calls] == [m.get("tool_call_id") for m in behind if is_result(m)]:
+        taken.update(range(index + 1, index + 1 + len(calls)))
+        yield from enumerate(behind, index + 1)
+        return
+    results = _Results(clean, index + 1)
     given: dict[int, dict[int, str]] = {}
     for call in calls:
         place = results.take(call)
@@ -297,7 +303,7 @@ def cleaned(index: int, message: Any) -> Message:
     Raises:
         InvalidMessages: it is no mapping, has an unknown role, or is nested too deep.
     """
-    if _only_says(message):
+    if _only_says(message) or _only_calls(message):
         return message
     if _is_langchain(message):
         wrong = f"a LangChain message ({_named(message)})"
@@ -340,6 +346,34 @@ def _only_says(message: Any) -> TypeGuard[Message]:
     if not (is_placed and says):
         return False
     return all(map(str.isascii, message.values())) or encodable(message) == message
+
+
+_CALLING = frozenset({"role", "content", "tool_calls"})
+
+
+def _only_calls(message: Any) -> TypeGuard[Message]:
+    """Return whether a message only makes sound calls in OpenAI's shape: no other check is due."""
+    if type(message) is not dict or message.keys() != _CALLING or message["role"] != "assistant":
+        return False
+    said, calls = message["content"], message["tool_calls"]
+    if said is not None and (type(said) is not str or not said.isascii()):
+        return False
+    if type(calls) is not list:
+        return False
+    return all(map(_is_sound, calls)) and 0 < len({call["id"] for call in calls}) == len(calls)
+
+
+def _is_sound(call: Any) -> bool:
+    if type(call) is not dict or call.keys() != {"id", "type", "function"}:
+        return False
+    function = call["function"]
+    if type(function) is not dict or function.keys() != {"name", "arguments"}:
+        return False
+    texts = (call["id"], call["type"], *function.values())
+    if any(type(text) is not str or not text or not text.isascii() for text in texts):
+        return False
+    arguments = function["arguments"]
+    return call["type"] == "function" and _arguments(arguments) is arguments
 
 
 def _mended(plain: Message) -> Message:

@@ -111,8 +111,8 @@ def text_of(message: Mapping[str, Any]) -> str:
     results as blocks of their own message, reasoning, and the bodies of pictures, audio and files.
     """
     content = message.get("content")
-    if type(content) is str and _BESIDE.isdisjoint(message):
-        return content
+    if (content is None or type(content) is str) and _BESIDE.isdisjoint(message):
+        return content or ""
     items = (part_text(item) for item in items_of(message))
     return "\n".join(filter(None, (_content_text(content), text_beside(message), *items)))
 
@@ -231,10 +231,11 @@ def _sum(each: Iterable[tuple[Any, Bodies]], sealed: int = 0) -> Bodies:
 def media_in(message: Mapping[str, Any]) -> int:
     """Return the number of parts without words: images, audio and files."""
     content = message.get("content")
-    parts = content if isinstance(content, list) else ()
+    if not isinstance(content, list):
+        return 0
     return sum(
         media_in(part) if is_answer_block(part) else _is_medium(part)
-        for part in parts
+        for part in content
         if isinstance(part, Mapping)
     )
 

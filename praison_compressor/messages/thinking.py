@@ -2,11 +2,13 @@
 
 Newer models accept such a block only behind the system prompt, the tools and the messages that it
 was written behind (*preserved thinking*). Any change before a block makes it invalid, and all
-blocks after it: the API refuses the request ("bound to a different conversation").
+blocks after it: the API refuses the request ("bound to a different conversation"). Blocks may be
+left out at the start of the history. Older models want the blocks of the running tool loop back.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -28,6 +30,18 @@ def signatures(message: Mapping[str, Any]) -> frozenset[str]:
         return frozenset()
     found = (block.get("signature") or block.get("data") for block in _blocks(message))
     return frozenset(mark for mark in found if isinstance(mark, str) and mark)
+
+
+def binds_thinking(model: str | None) -> bool:
+    """Return whether a model is one whose thinking is bound to its prefix: Claude from 5.1 on.
+
+    These models think adaptively alone, and want no thinking of the running tool loop back.
+    """
+    found = _VERSION.search(model or "")
+    return found is not None and (int(found[1]), int(found[2])) >= (5, 1)
+
+
+_VERSION = re.compile(r"claude-[a-z]+-(\d{1,2})[-.](\d{1,2})(?!\d)", re.IGNORECASE)
 
 
 def is_thinking(part: object) -> bool:

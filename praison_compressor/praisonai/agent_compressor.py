@@ -134,7 +134,8 @@ class AgentCompressor:
     def status(self) -> Status:
         """Return the conversation's tokens, window and session as of its last request."""
         found = self.conversation
-        return found.status(self.engine(found.model))
+        engine = self.engine(found.model)
+        return found.status(engine, engine.bill(found.session_id))
 
     def kept(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""
@@ -317,6 +318,7 @@ class AgentCompressor:
         With `keep_tool_steps` and a store on disk each request and each answer is recorded by
         itself.
         """
+        self.engine().sessions.settle(self.ledger)
         if self.config.keep_tool_steps and isinstance(self.ledger, SqlStore):
             return self._known.settle()
         return self.engine().save_all()

@@ -12,11 +12,11 @@ from ..compressor.bills import short
 from ..compressor.preview import ContextUse, Part, Preview
 from ..compressor.result import CompressResult
 from ..config import nearest
-from ..errors import CompressorError
+from ..errors import CompressorError, ConfigError
 from ..ledger.segments import Segment
 from ..ledger.sql.reading import SessionInfo
 from ..messages import digest, text_of, tool_calls_of
-from ..messages.display import one_line
+from ..messages.display import counted, one_line
 from .agent_compressor import AgentCompressor
 from .conversations import Status
 from .journal import KeptSteps
@@ -56,7 +56,7 @@ AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
         f"Session {ours.resume(said)}" if said else listed(ours.sessions())
     ),
     "help": lambda ours, said: "\n".join(f"{command:<31} {does}" for command, does in HELP.items()),
-    PREVIEW: lambda ours, said: previewed(chosen(ours, said), ours.kept()),
+    PREVIEW: lambda ours, said: previewed(chosen(ours, said), ours),
     MISSPELLED: lambda ours, said: said,
 }
 """The answer to a command and the words behind it; `compact` waits for a model."""
@@ -107,7 +107,7 @@ async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
 
 def filled(use: ContextUse, earlier: KeptSteps) -> str:
     """Return the answer to `/context`: the window's parts, then its largest messages."""
-    notes = {name: f"{n} message{'s' * (n != 1)}" for name, n in use.messages.items()}
+    notes = {name: counted(n, "message") for name, n in use.messages.items()}
     notes |= {"free": f"compressed above {short(use.trigger)}", "reserve": "for the answer"}
     share = round(100 * use.used / use.window)
     lines = [f"{short(use.used)} of {short(use.window)} ({share} %), {use.model}"]
@@ -127,10 +127,12 @@ def chosen(ours: AgentCompressor, said: str) -> Preview:
     """Return the preview after the choice that `/compact` names.
 
     Raises:
-        CompressorError: a reference names no message.
+        CompressorError: a reference is missing, or names no message.
     """
     choice, _, words = said.partition(" ")
-    if choice == "keep" and words:
+    if choice == "keep":
+        if not words:
+            raise ConfigError("/compact keep: expected references, such as s2.14")
         return ours.choose(keep=words.split())
     if choice == "from":
         since, _, until = words.partition(" to ")
@@ -140,11 +142,15 @@ def chosen(ours: AgentCompressor, said: str) -> Preview:
     return ours.preview(write=choice == "preview")
 
 
-def previewed(preview: Preview, earlier: KeptSteps) -> str:
+def previewed(preview: Preview, ours: AgentCompressor) -> str:
     """Return the answer to `/compact preview`: the parts, their messages and texts."""
-    lines = ["Nothing to compress yet."]
+    lines, earlier = ["Nothing to compress yet."], ours.kept()
     if preview.would_compress:
-        sizes = f"{short(preview.tokens)} as {short(preview.tokens_after)}"
+        # As `/status` counts: with the tool schemas.
+        before, after = (
+            n + ours.conversation.tool_tokens for n in (preview.tokens, preview.tokens_after)
+        )
+        sizes = f"{short(before)} as {short(after)}"
         lines = [f"/compact would send {sizes}, and commits what is shown here:"]
     for part in preview.parts:
         lines += _part_of(preview, part)
@@ -159,7 +165,7 @@ def _part_of(preview: Preview, part: Part) -> list[str]:
     """Return a part's lines: its size, replaced messages and text."""
     sizes = f"{short(part.tokens_before)} → {short(part.tokens_after)}"
     name = part.reference or part.name
-    lines = [f"{name:<8} {part.messages:>4} messages  {sizes:<14} {part.why}"]
+    lines = [f"{name:<8} {counted(part.messages, 'message'):>14}  {sizes:<14} {part.why}"]
     inside = range(part.start, part.start + part.messages)
     named = [n for n in inside if preview.references[n] and (part.reference or n in preview.masks)]
     for n in named[:MOST_SHOWN]:
@@ -177,10 +183,13 @@ def compacted(result: CompressResult) -> str:
     """Return the answer to `/compact`: what became of the messages."""
     by = [text.model or "a model" for text in result.written if text.method == "model"]
     how = f"by {by[0]}" if by else "without a model"
-    done = [f"{result.newly_summarized} messages summarized {how}"] if result.written else []
-    done += [f"{result.newly_masked} outputs masked"] if result.newly_masked else []
+    done = []
+    if result.written:
+        done.append(f"{counted(result.newly_summarized, 'message')} summarized {how}")
+    if result.newly_masked:
+        done.append(f"{counted(result.newly_masked, 'output')} masked")
     kept = len(result.messages) - len(result.segments) - result.masked
-    return f"{', '.join(done)}; {kept} messages kept verbatim. /undo takes it back."
+    return f"{', '.join(done)}; {counted(kept, 'message')} kept verbatim. /undo takes it back."
 
 
 def pinned(texts: Sequence[str]) -> str:
@@ -199,14 +208,14 @@ def listed(sessions: Sequence[SessionInfo]) -> str:
     lines = ["/resume ID goes on with one of these, the newest first:"]
     for each in sessions[:MOST_LISTED]:
         changed = time.strftime("%Y-%m-%d %H:%M", time.localtime(each.updated))
-        lines.append(f"{each.id}  {changed}, {each.compressions} compressions")
+        lines.append(f"{each.id}  {changed}, {counted(each.compressions, 'compression')}")
     if len(sessions) > MOST_LISTED:
         lines.append(f"and {len(sessions) - MOST_LISTED} more: `praison-compressor sessions`")
     return "\n".join(lines)
 
 
 def undone(segments: Sequence[Segment], ours: AgentCompressor) -> str:
-    """Return the answer to `/undo`: which messages the next request carries again."""
+    """Return the answer to `/undo`: its messages, and the size of the next request."""
     if not segments:
         return "Nothing to take back."
     left = Counter(name for segment in segments for name in segment.run)
@@ -216,18 +225,21 @@ def undone(segments: Sequence[Segment], ours: AgentCompressor) -> str:
             left[digest(message)] -= 1
             again.append(message)
     tokens, dropped = sum(map(ours.engine().tokens.message, again)), left.total()
+    use, after = ours.context_use(), short(sum(segment.tokens for segment in segments))
     said = (
-        f"Taken back: {len(again)} messages ({short(tokens)}) are sent again in the place of "
-        f"{short(sum(segment.tokens for segment in segments))}."
+        f"Taken back: {counted(len(again), 'message')} ({short(tokens)}) that stood in {after}. "
+        f"The next request has {short(use.used)}."
     )
     if dropped:
         said += f" {dropped} more are no longer in the conversation."
-    if ours.context_use().parts["free"] < 0:
+    if use.parts["free"] < 0:
         return f"{said} They do not fit the window: the next view is compressed again."
     return f"{said} Nothing is compressed until the window is full; /compact does it at once."
 
 
 def stated(status: Status) -> str:
     """Return the answer to `/status`: the last or next request, the bill."""
+    if not status.tokens:
+        return f"No request yet in session {status.session_id}."
     of = "Last request" if status.is_sent else "Next request"
     return "\n".join([f"{of}: {status}", *([str(status.bill)] if status.bill.requests else [])])

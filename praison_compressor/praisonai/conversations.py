@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 from ..compressor.bills import Bill, short
 from ..compressor.context_compressor import ContextCompressor
@@ -19,6 +19,8 @@ from ..messages.digests import Seen
 from ..tokens.models import model_limits
 from .journal import Journal, KeptSteps, kept_of
 from .ledgers import place_of
+
+NOTHING = Bill()
 
 CARRIED = 50_000
 """Messages of one conversation that are remembered by their digests."""
@@ -51,27 +53,6 @@ class Choices:
         found: dict[str, Any] = {"keep": [*map(at, self.keep)]} if self.keep else {}
         ends = {"since": self.since, "until": self.until}
         return found | {name: at(place) for name, place in ends.items() if place is not None}
-
-
-@dataclass(frozen=True)
-class ConversationBill(Bill):
-    """The cost of a conversation's requests and summaries, and without us."""
-
-    ALONE: ClassVar[str] = "As the host alone"
-
-    kept: KeptSteps = field(default_factory=KeptSteps)
-    """Steps of earlier turns that the requests carried, summed over all requests."""
-
-    def carried(self, kept: KeptSteps) -> ConversationBill:
-        """Return the bill with the kept steps of a request."""
-        both = KeptSteps(self.kept.steps + kept.steps, self.kept.tokens + kept.tokens)
-        return replace(self, kept=both)
-
-    def lines(self) -> list[str]:
-        """Return the bill in lines, kept steps behind the requests."""
-        first, *others = super().lines()
-        kept = [f"In these requests: {self.kept}"] if self.kept.steps else []
-        return [first, *kept, *others]
 
 
 @dataclass(eq=False)
@@ -118,7 +99,6 @@ class Conversation:
     """What its requests have carried, the tool steps that the host drops among it."""
     kept: KeptSteps = field(default_factory=KeptSteps)
     """What of earlier turns' steps stood in its last request."""
-    bill: ConversationBill = field(default_factory=ConversationBill)
     before: tuple[str, ...] = ()
     """Digests of the last request's messages as the host made it."""
     taken_back: set[str] = field(default_factory=set)
@@ -148,14 +128,14 @@ class Conversation:
         pins = {"pinned": self.pinned} if self.pinned else {}
         return {"session_id": self.session_id, **pins}
 
-    def status(self, engine: ContextCompressor) -> Status:
+    def status(self, engine: ContextCompressor, bill: Bill = NOTHING) -> Status:
         """Return the status of the last request, empty before the first."""
         config, result = engine.config, self.result
         window = model_limits(config.model, config.context_window).window
         store, session = place_of(engine.store), self.session_id
         if result is None:
             return Status(
-                *(session, session, "full", config.model, window, 0), store=store, bill=self.bill
+                *(session, session, "full", config.model, window, 0), store=store, bill=bill
             )
         count = engine.tokens.message
         system = sum(count(message) for message in result.messages if is_system(message))
@@ -175,7 +155,7 @@ class Conversation:
             store=store,
             earlier=self.kept,
             is_sent=self.is_sent,
-            bill=self.bill,
+            bill=bill,
         )
 
     def __post_init__(self) -> None:
@@ -249,8 +229,8 @@ class Status:
     """Steps of earlier turns among the kept tokens, which the host had dropped."""
     is_sent: bool = True
     """False: a command changed what the next request carries, and the numbers are of that."""
-    bill: ConversationBill = field(default_factory=ConversationBill)
-    """What the conversation's requests cost in this process."""
+    bill: Bill = NOTHING
+    """What the conversation has cost."""
 
     @property
     def tokens(self) -> int:

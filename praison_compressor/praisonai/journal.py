@@ -28,6 +28,7 @@ from ..messages.completing import (
     leading_in,
 )
 from ..messages.digests import Seen
+from ..messages.display import counted
 from ..messages.forks import renewed
 from ..messages.secrets import Redactor, masks_secrets
 from ..messages.shapes import makes_calls
@@ -43,8 +44,8 @@ class KeptSteps:
     tokens: int = 0
 
     def __str__(self) -> str:
-        steps = f"{self.steps} step{'s' * (self.steps != 1)}"
-        return f"kept from earlier turns: {steps}, {self.tokens:,} tokens"
+        steps = counted(self.steps, "step")
+        return f"kept from earlier turns: {steps}, {counted(self.tokens, 'token')}"
 
 
 def kept_of(

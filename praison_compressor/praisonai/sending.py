@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from ..compressor.bills import RequestUsage
+from ..compressor.bills import Bill, RequestUsage
 from ..compressor.result import CompressResult
 from ..events import Event
 from ..messages import Message, text_of
@@ -95,12 +95,15 @@ class Sender:
             )
 
     def settle(self, turn: Turn) -> None:
-        """Record a finished turn's answer where its conversation is recorded; never raise."""
-        if turn.conversation is None or not self._engines.config.keep_tool_steps:
+        """Record a finished turn's bill and, where it is recorded, its answer; never raise."""
+        if turn.conversation is None:
             return
         with self._harmless("the turn's answer is not recorded"):
-            turn.conversation.journal.settle(self._engines.of(None))
-            self.known.bound_journals()
+            engine = self._engines.of(None)
+            engine.account(turn.conversation.session_id).settle(engine.store)
+            if engine.config.keep_tool_steps:
+                turn.conversation.journal.settle(engine)
+                self.known.bound_journals()
 
     @contextmanager
     def _harmless(self, what: str) -> Iterator[None]:
@@ -217,7 +220,6 @@ class Sender:
             self._recall.give(self._agent())
         users = sum(message.get("role") == "user" for message in request.messages)
         found.progress = users, len(request.messages) // TURN_MESSAGES
-        found.bill = found.bill.summarized(result.usage)
         bill(self._agent(), result.usage)
         if result.written or result.newly_masked:
             status = found.status(self._engines.of(found.model))
@@ -311,9 +313,11 @@ class Sender:
             return
         hosts = self._as_the_host(request, found, usage) if is_new else RequestUsage()
         hosts = replace(hosts, output=usage.output - before.output)
-        with self._lock:
-            bill = found.bill.paid(usage - before, hosts, request.model, is_new=is_new)
-            found.bill = bill.carried(found.kept) if is_new else bill
+        bill = Bill.of(usage - before, hosts, request.model, is_new=is_new)
+        if is_new:
+            kept = found.kept
+            bill = replace(bill, kept_steps=kept.steps, kept_tokens=kept.tokens)
+        self._engines.of(request.model).account(found.session_id).add(bill)
 
     def took(self, request: HostRequest, sent: Sequence[Message]) -> None:
         """Learn that the provider took what was sent."""

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 
 from ..messages import Message, ToolCall, calls, is_result, result_text, text_of
 from . import passages, user, work
@@ -54,18 +55,21 @@ class Quotes:
 
         `references` are those of the messages; `visible` is text that stands in the view anyway.
         """
+        known = {*visible.split()}
 
         def is_new(text: str) -> bool:
-            return not user.is_visible(text, visible)
+            return not user.is_visible(text, visible, known)
 
         said = [one for one in self.said if is_new(one.text)]
+        wanted = sum(len(one.text) for one in said) // MOST_CHARS
+        beside = budget_tokens - min(wanted, int(user.SHARE * budget_tokens))
         sections = [
             user.section(said, budget_tokens),
             user.others(said),
             work.instructions({k: v for k, v in self.instructions.items() if is_new(v[1])}),
             self.plan.section(),
-            work.files(self.files, budget_tokens),
-            work.commands(self.runs, self.files, budget_tokens),
+            work.files(self.files, beside),
+            work.commands(self.runs, beside),
         ]
         if not beside_prose:
             others = sorted(set(self.texts).difference(at for at, _ in self.reports))
@@ -115,15 +119,14 @@ class Quotes:
         one = self.pairs.answer(key, f"is_error: {text}" if is_error else text, at)
         if one is None:
             return
-        if calls.key_of(one.call.name) in passages.ASKING_TOOLS:
-            words, how = text, f"answering {passages.call_line(one.call)}"
-        else:
+        words, most, how = text, 160, "answering"
+        if calls.key_of(one.call.name) not in passages.ASKING_TOOLS:
             # What a fetched page or a file opens with is nobody's decision about a call.
             can_refuse = is_error or calls.kind_of(one.call) == calls.ACTS
             words = passages.words_in_result(text) if can_refuse else ""
-            how = f"in the result of {passages.call_line(one.call, 80)}"
+            most, how = 80, "in the result of"
         if words.strip():
-            self.said.append(Said(at, words, how))
+            self.said.append(Said(at, words, f"{how} {passages.call_line(one.call, most)}"))
 
     def _end_turn(self) -> None:
         self.reports += [self._last] if self._last else []
@@ -174,5 +177,5 @@ def read_calls(messages: Sequence[Message]) -> list[calls.AnsweredCall]:
 def fill(messages: Sequence[Message], budget_tokens: int) -> bool:
     """Return whether the user's words alone exceed a budget, without reading the rest."""
     own = (message for message in messages if message.get("role") == "user")
-    said = sum(len(x.text) for m in own for x in passages.spoken(m) if x.source == "user")
-    return said > budget_tokens * MOST_CHARS
+    said = (len(x.text) for m in own for x in passages.spoken(m) if x.source == "user")
+    return any(sofar > budget_tokens * MOST_CHARS for sofar in accumulate(said))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -56,8 +56,6 @@ class Section:
     """Positions of entries that are not among the lines."""
 
 
-_Filled = tuple[str, int, Sequence[Entry]]
-"""A section's text, "" where no entry fits; its tokens; the entries left out."""
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 TRIES = 4
 HEADING_TOKENS = 14
@@ -67,93 +65,112 @@ SLACK = 1.15  # of a section's estimate, which few of its entries are counted fo
 
 
 @dataclass
+class _Part:
+    """A section with the estimate of its tokens, and as it is printed so far."""
+
+    section: Section
+    lines: Sequence[Entry]
+    """Its entries, lowest rank first."""
+    sizes: Sequence[int]
+    """Bytes of each."""
+    ratio: float
+    """Tokens a byte: names take more than prose."""
+    text: str = ""
+    tokens: int = 0
+    left: Sequence[Entry] = ()
+    """Entries left out."""
+
+    def costs(self) -> list[int]:
+        """Return the estimated tokens of each entry."""
+        return [1 + int(size * self.ratio) for size in self.sizes]
+
+    def need(self) -> int:
+        """Return the tokens of the whole section, rather more than too few."""
+        return HEADING_TOKENS + int(SLACK * sum(self.costs()))
+
+
+@dataclass
 class Renderer:
     """Prints sections for one reader; counts whole sections, since counting each entry is slow."""
 
     count: Count
     references: Sequence[str] = ()
-    ratio: float = 0.3
-    """Tokens a byte; corrected by each section that is counted."""
-    _bytes: dict[Entry, int] = field(default_factory=dict)
 
     def render(self, sections: Sequence[Section], budget: int) -> str:
         """Return the sections' text of at most `budget` tokens."""
-        wanted = [section for section in sections if section.lines or section.unlisted]
+        parts = [self._part(each) for each in sections if each.lines or each.unlisted]
         # Each section can count what it leaves out, whatever room the others take.
-        room = max(0, budget - NOTE_TOKENS * len(wanted))
-        needs = list(map(self._need, wanted))
-        rooms = shares(needs, [s.share for s in wanted], room)
-        filled: list[_Filled] = [("", 0, ())] * len(wanted)
-        spare = budget - sum(rooms) - NOTE_TOKENS * len(wanted)
+        spare = budget - NOTE_TOKENS * len(parts)
+        needs = [part.need() for part in parts]
+        rooms = shares(needs, [part.section.share for part in parts], max(0, spare))
+        spare -= sum(rooms)
         # What others leave goes to the section that lacks least, then to the next.
-        for n in sorted(range(len(wanted)), key=lambda n: needs[n] - rooms[n]):
-            given = rooms[n] + NOTE_TOKENS + (spare if rooms[n] < needs[n] else 0)
-            filled[n] = self._fill(wanted[n], given)
-            spare += rooms[n] + NOTE_TOKENS - filled[n][1]
-        for n, (_, tokens, left) in enumerate(filled):
-            if left and spare > max(30, 0.03 * budget):
-                filled[n] = self._fill(wanted[n], tokens + spare)
-                spare += tokens - filled[n][1]
-        texts = [text for text, _, _ in filled if text]
-        gone = [(s, left) for s, (text, _, left) in zip(wanted, filled, strict=True) if not text]
-        texts += filter(None, [self._note(gone)])
-        is_over = sum(tokens for _, tokens, _ in filled) > budget
+        for n in sorted(range(len(parts)), key=lambda n: needs[n] - rooms[n]):
+            room = rooms[n] + NOTE_TOKENS
+            self._fill(parts[n], room + (spare if rooms[n] < needs[n] else 0))
+            spare += room - parts[n].tokens
+        for part in parts:
+            if part.left and spare > max(30, 0.03 * budget):
+                spare += part.tokens
+                self._fill(part, spare)
+                spare -= part.tokens
+        texts = [part.text for part in parts if part.text]
+        texts += filter(None, [self._note([part for part in parts if not part.text])])
+        is_over = sum(part.tokens for part in parts) > budget
         while is_over and texts and self.count("\n".join(texts)) > budget:
             del texts[-1]  # Less than the counts of all sections fit.
         return "\n".join(texts)
 
-    def _need(self, section: Section) -> int:
-        """Return the tokens of the whole section, rather more than too few."""
-        self._calibrate(section)
-        return HEADING_TOKENS + int(SLACK * sum(map(self._estimate, section.lines)))
-
-    def _calibrate(self, section: Section) -> None:
-        """Measure how many tokens a byte of the section takes: names take more than prose."""
+    def _part(self, section: Section) -> _Part:
+        """Return a section; the tokens of its first entries are counted for the estimate."""
         sample = "\n".join(self._entry(line, line.body[:200]) for line in section.lines[:8])
-        self.ratio = (self.count(sample) + 1) / (len(sample.encode("utf-8", "replace")) + 1)
+        ratio = (self.count(sample) + 1) / (_bytes(sample) + 1)
+        lines = sorted(section.lines, key=lambda line: line.rank)
+        marks = 14 if self.references else 2
+        sizes = [_bytes(line.lead) + _bytes(line.body) + marks for line in lines]
+        return _Part(section, lines, sizes, ratio, left=lines)
 
-    def _estimate(self, line: Entry) -> int:
-        if line not in self._bytes:
-            self._bytes[line] = len((line.lead + line.body).encode("utf-8", "replace"))
-        return 1 + int((self._bytes[line] + (14 if self.references else 2)) * self.ratio)
-
-    def _fill(self, section: Section, room: int) -> _Filled:
-        """Return the section within `room` tokens: the best ranks, long entries cut alike."""
-        self._calibrate(section)
+    def _fill(self, part: _Part, room: int) -> None:
+        """Print a section within `room` tokens: the best ranks, long entries cut alike."""
         for _ in range(TRIES):
-            text, left = self._printed(section, room - HEADING_TOKENS)
-            tokens = self.count(text or self._note([(section, left)])) + 1
+            text, left = self._printed(part, room - HEADING_TOKENS)
+            if not text or text == part.text:
+                break
+            tokens = self.count(text) + 1
+            # Cut entries take less than they are given; the next try gives them more, or less.
+            part.ratio *= min(2.0, 1.02 * tokens / max(1, room))
             if tokens <= room:
-                return text, tokens, left
-            known = tokens / (len(text.encode("utf-8", "replace")) + 1)
-            self.ratio = max(known, self.ratio * min(2.0, 1.02 * tokens / max(1, room)))
-        return "", self.count(self._note([(section, section.lines)])) + 1, section.lines
+                part.text, part.tokens, part.left = text, tokens, left
+                return
+        if not part.text:
+            part.tokens = self.count(self._note([part])) + 1
 
-    def _printed(self, section: Section, room: int) -> tuple[str, Sequence[Entry]]:
+    def _printed(self, part: _Part, room: int) -> tuple[str, Sequence[Entry]]:
         """Return a section's text of about `room` tokens, and the entries left out."""
-        chosen = sorted(section.lines, key=lambda line: line.rank)
-        costs = [self._estimate(line) for line in chosen]
+        section, chosen, costs = part.section, part.lines, part.costs()
         if sum(costs) > room or section.unlisted:
             room -= NOTE_TOKENS
             fitting = _fitting(costs, room, section.least)
             chosen, costs = chosen[:fitting], costs[:fitting]
         if not chosen:
-            return "", section.lines
-        level = _level(costs, room)
+            return "", part.lines
+        # Entries that are cut take less than they are given.
+        level = _level(costs, room if sum(costs) <= room else room * 11 // 10)
         texts = {id(x): self._cut(x, c, level) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(line)] for line in section.lines if id(line) in texts]
-        left = [line for line in section.lines if id(line) not in texts]
-        lines = [HEADING + section.title, *printed, self._note([(section, left)])]
+        left = part.lines[len(chosen) :]
+        lines = [HEADING + section.title, *printed, self._note([replace(part, left=left)])]
         return "\n".join(filter(None, lines)), left
 
-    def _note(self, left: Sequence[tuple[Section, Sequence[Entry]]]) -> str:
+    def _note(self, parts: Sequence[_Part]) -> str:
         """Return the line that counts the entries left out, with their references, or ""."""
         places, counts = set(), []
-        for section, entries in left:
-            number = len(entries) + len(section.unlisted)
-            if number and section.noun:
-                counts.append(f"{number:,} more {section.noun} not shown")
-                places |= {*section.unlisted, *(line.at for line in entries)}
+        for part in parts:
+            unlisted, noun = part.section.unlisted, part.section.noun
+            number = len(part.left) + len(unlisted)
+            if number and noun:
+                counts.append(f"{number:,} more {noun} not shown")
+                places |= {*unlisted, *(line.at for line in part.left)}
         ends_of = map(self._reference, (min(places), max(places))) if places else ()
         where = " to ".join(dict.fromkeys(filter(None, ends_of)))
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
@@ -191,6 +208,10 @@ def shares(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[
             rooms[n] = min(needs[n], given[n])
         waiting = [n for n in waiting if n not in small] if small else []
     return rooms
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
 
 
 def _fitting(costs: Sequence[int], room: int, least: int) -> int:

@@ -140,7 +140,7 @@ def _first(call: ToolCall, kind: str, output: str) -> str:
         asked = [f'"{value}"' for value in calls.named_arguments(call).values()]
         return next((line for line in lines if not any(map(line.__contains__, asked))), "")
     first = next(lines, "")
-    return first if is_bad(first) and not _ECHO.match(first) else ""
+    return first if not _ECHO.match(first) and is_bad(first[:LINE_CHARS]) else ""
 
 
 def _whole(output: str) -> str:

@@ -13,6 +13,7 @@ from .rendering import TITLES, Entry, Section
 
 FIRST, STATES, ASKS, GOES_ON = range(4)
 """Ranks: the first, the newest and words in results; statements; questions; "go on"."""
+SHARE = 0.65  # of the quotes, for the user's words
 GO_ON_WORDS = 3  # at most, and each in other messages too
 NEWEST = 3  # the user's newest texts that rank first
 OTHERS_CHARS = 400
@@ -60,7 +61,7 @@ def section(said: Sequence[Said], budget: int) -> Section:
         Entry(one.at, rank, one.text.strip(), one.how and f"{one.how}: ", one.question_at)
         for one, rank in zip(own, _ranks(own), strict=True)
     ]
-    return Section(TITLES["user"], lines, 0.65, least, noun="messages of the user")
+    return Section(TITLES["user"], lines, SHARE, least, noun="messages of the user")
 
 
 def others(said: Sequence[Said]) -> Section:
@@ -73,10 +74,12 @@ def others(said: Sequence[Said]) -> Section:
     return Section(TITLES["others"], lines, 0.08, noun="texts in the user's role")
 
 
-def is_visible(text: str, visible: str) -> bool:
-    """Return whether a text of some length stands in the view anyway."""
-    words = text.strip()
-    return len(words) >= LEAST_REPEATED and words in visible
+def is_visible(text: str, visible: str, words: set[str]) -> bool:
+    """Return whether a text of some length stands in the view, which has these words."""
+    said = text.strip()
+    # A look for some words takes a tenth of a search; a cut text may end inside its last word.
+    inner = said.split(None, 9)[1:-1]
+    return len(said) >= LEAST_REPEATED and words.issuperset(inner) and said in visible
 
 
 def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
@@ -86,6 +89,7 @@ def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
     common = {word for word, times in spoken.items() if times > RARE}
     last = {one.text: n for n, one in enumerate(said)}
     for n, one in enumerate(said):
+        size, rare = len(words[n]), len(words[n] - common)
         kind = ASKS if one.text.rstrip().endswith(_ASKS) else STATES
         if (
             n == 0
@@ -93,10 +97,9 @@ def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
             or (one.how not in ("", TYPED) and one.question_at < 0)
         ):
             kind = FIRST
-        elif last[one.text] != n or (len(words[n]) <= GO_ON_WORDS and words[n] <= common):
+        elif last[one.text] != n or (size <= GO_ON_WORDS and not rare):
             kind = GOES_ON
-        rare = 10 * len(words[n] - common) // max(5, len(words[n]))
-        yield kind, -rare, len(one.text) // 200, -n
+        yield kind, -(10 * rare // max(5, size)), len(one.text) // 200, -n
 
 
 # -------------------------------------------------------------- the agent's words, and counts

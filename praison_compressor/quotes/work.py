@@ -16,7 +16,7 @@ from .telling import telling_line
 NO_RESULT = "no result was recorded"
 AGENT = "assistant"  # the name of a call that an agent without native calls wrote in its text
 COMMAND_CHARS = 200
-CHANGED_HERE = "(here: the newest call of the section Files)"
+ENTRY_TOKENS = 60  # of a call with its result
 
 
 class Newest(NamedTuple):
@@ -61,27 +61,20 @@ def note(found: dict[str, Newest], name: str, one: calls.AnsweredCall) -> None:
     found[name] = Newest(one, known.times + 1 if known else 1)
 
 
-def commands(found: Mapping[str, Newest], changed: Mapping[str, Newest], budget: int) -> Section:
-    """Return the section of commands and calls; those that only look rank last.
-
-    A line among them marks the place of the newest call that names a file to change.
-    """
+def commands(found: Mapping[str, Newest], budget: int) -> Section:
+    """Return the section of commands and calls; those that only look rank last."""
     others, best = parted(sorted(found.items(), key=_rank, reverse=True), budget)
     lines = [
         one.entry(_rank((line, one)), cut(line, COMMAND_CHARS))
         for line, one in sorted(best, key=lambda item: item[1].exchange.at)
     ]
-    at = max((one.exchange.at for one in changed.values()), default=-1)
-    before = sum(one.exchange.at < at for _, one in best)
-    if before and _rank(best[-1])[0] == 0:
-        lines.insert(before, Entry(at, (0, -at), CHANGED_HERE))
     left = [one.exchange.where for _, one in others]
     return Section(TITLES["commands"], lines, 0.15, least=80, noun="calls", unlisted=left)
 
 
 def parted(entries: Sequence[Any], budget: int) -> tuple[Sequence[Any], Sequence[Any]]:
     """Return the entries before the last, and as many of the last as a budget can hold."""
-    most = max(8, budget // 24)
+    most = max(24, budget // ENTRY_TOKENS)
     return entries[:-most], entries[-most:]
 
 

@@ -90,12 +90,11 @@ class Drafter:
 
         A ratio learned for the agent's model holds for no other model.
         """
-        name, own = self.asker.model_name, self.tokens
-        if _is_same_model(name, self.asker.config.model) or (name is None and own.ratio >= 1):
+        name, reader, own = self.asker.model_name, self.asker.config.model, self.tokens
+        is_same = name and reader and set(bare_names(name)) & set(bare_names(reader))
+        if is_same or (name is None and own.ratio >= 1):
             return own
-        return TokenCounter(name or self.asker.config.model)
-
-    # -------------------------------------------------------------- in parts
+        return TokenCounter(name or reader)
 
     def _in_parts(
         self, brief: Brief, tokens: TokenCounter
@@ -107,9 +106,9 @@ class Drafter:
         """
         window, groups = self.asker.window, _by_step(brief.shown, tokens)
         if window is None:
-            make = self._request(brief, brief.folded or brief.earlier)
-            return brief, make, packed(groups, tokens.texts, longest=MOST_SHOWN)
-        room = _room(window, self._request(brief, ()), tokens)
+            return brief, _request(brief), packed(groups, tokens.texts, longest=MOST_SHOWN)
+        alone = replace(brief, folded=(), earlier=())
+        room = _room(window, _request(alone), tokens)
         # To merge, it reads two texts of twice the length asked for, and writes a third.
         longest_prose = room // 6
         if longest_prose < LEAST_PROSE:
@@ -118,22 +117,17 @@ class Drafter:
                 "auxiliary model that reads more at once",
                 kind="context",
             )
-        brief = replace(brief, prose=min(brief.prose, longest_prose))
-        make = self._request(brief, brief.folded or brief.earlier)
+        prose = min(brief.prose, longest_prose)
+        brief, alone = replace(brief, prose=prose), replace(alone, prose=prose)
+        make = _request(brief)
         space = _room(window, make, tokens) - _most(brief)
         if space < window * LEAST_SPACE:
             # Earlier summaries leave no room. Replaced ones are read like messages; the others stay
             # in the view and need not be shown.
             groups = [*([Piece(text, messages=0)] for text in brief.folded), *groups]
-            make, space = self._request(brief, ()), room - _most(brief)
-        most = _affordable(self.asker.calls, (room - _most(brief)) // brief.prose)
+            make, space = _request(alone), room - _most(brief)
+        most = _affordable(self.asker.calls, (room - _most(brief)) // prose)
         return brief, make, packed(groups, tokens.texts, longest=MOST_SHOWN, space=space, most=most)
-
-    def _request(self, brief: Brief, earlier: Sequence[str]) -> SummaryRequest:
-        rolled, wish = bool(earlier and brief.folded), Wish(brief.prose, brief.instructions)
-        return lambda part: request(
-            [piece.text for piece in part], wish, earlier=earlier, rolled=rolled
-        )
 
     async def _merged(self, texts: list[str], brief: Brief, tokens: TokenCounter) -> str:
         """Return partial summaries merged into one, in rounds if necessary."""
@@ -144,9 +138,15 @@ class Drafter:
             while taken > 2 and tokens.messages(merge_request(texts[:taken], wish)) > space:
                 taken -= 1
             asked = merge_request(texts[:taken], wish)
-            merged = await self.asker.text(asked, tokens, _most(brief))
-            texts = [merged, *texts[taken:]]
+            texts = [await self.asker.text(asked, tokens, _most(brief)), *texts[taken:]]
         return "\n\n".join(texts)
+
+
+def _request(brief: Brief) -> SummaryRequest:
+    wish = Wish(brief.prose, brief.instructions)
+    return lambda part: request(
+        [piece.text for piece in part], wish, earlier=brief.earlier, folded=brief.folded
+    )
 
 
 def _most(brief: Brief) -> int:
@@ -166,11 +166,6 @@ def _affordable(calls: int, merged: int) -> int:
     """
     merges = {n: -(-(n - 1) // (merged - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
-
-
-def _is_same_model(one: str | None, other: str | None) -> bool:
-    """Return whether two names, with or without provider, mean one model."""
-    return bool(one and other and set(bare_names(one)) & set(bare_names(other)))
 
 
 # -------------------------------------------------------------- packing
@@ -198,7 +193,7 @@ def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Pie
     """
     counted = zip(rendering(messages), tokens.each(tokens.cache.all(messages)), strict=True)
     pieces = [
-        Piece(text, tokens=min(size + LABEL, len(text.encode("utf-8", "replace"))))
+        Piece(text, tokens=min(size + LABEL, len(text) * (1 if text.isascii() else 4)))
         for text, size in counted
     ]
     return [[pieces[index] for index in step] for step in steps(messages)]
@@ -214,8 +209,8 @@ def packed(
 ) -> list[list[Piece]]:
     """Return the pieces in at most `most` parts of `space` tokens.
 
-    A group stays in one part where that makes hardly more parts. A piece is cut to `longest`
-    tokens, and to fewer where the parts ask for it. `space` None means one part of any size.
+    A group stays in one part where the parts suffice. A piece is cut to `longest` tokens, and to
+    fewer where the parts ask for it. `space` None means one part of any size.
 
     Raises:
         SummarizerUnavailable: the parts could show next to nothing of each piece.
@@ -225,22 +220,18 @@ def packed(
     if not all(piece.tokens for piece in every) or (space is not None and sum(sizes) > space):
         sizes = [size + JOINED for size in count([piece.text for piece in every])]
     sized = iter(sizes)
-    whole = [[piece._replace(tokens=next(sized)) for piece in group] for group in groups]
+    whole = [[Piece(*piece[:2], next(sized)) for piece in group] for group in groups]
     if space is None:
         return [[_cut(piece, longest, count) for group in whole for piece in group]]
     longest = min(longest, space)
     while True:
         shown = [[_cut(piece, longest, count) for piece in group] for group in whole]
+        for grouped in (shown, [[piece] for group in shown for piece in group]):
+            parts = _in_turn(grouped, space)
+            if len(parts) <= most:
+                return parts
         sizes = [piece.tokens for group in shown for piece in group]
-        fewest = min(most, math.ceil(sum(sizes) / space) + 1)
-        parts = _in_turn(shown, space)
-        if len(parts) > fewest:
-            parts = _in_turn([[piece] for group in shown for piece in group], space)
-        longest = min(
-            _level(sizes, int(FILLED * space * fewest)), int(FILLED * max(sizes, default=0))
-        )
-        if len(parts) <= (most if longest < LEAST_SHOWN else fewest):
-            return parts
+        longest = min(_level(sizes, int(FILLED * space * most)), int(FILLED * max(sizes)))
         if longest < LEAST_SHOWN:
             raise SummarizerUnavailable(
                 f"it can be shown {most * space} tokens in {most} requests, and {sum(sizes)} are "
@@ -275,13 +266,15 @@ def _level(sizes: Sequence[int], room: int) -> int:
     left = len(sizes)
     for size in sorted(sizes):
         if size * left > room:
-            return room // left
+            break
         room, left = room - size, left - 1
-    return max(sizes, default=0)
+    return room // max(1, left)
 
 
 def _cut(piece: Piece, longest: int, count: Sizes) -> Piece:
     shown, size, chars = piece.text, piece.tokens, len(piece.text)
+    if size <= longest:
+        return piece
     while size > longest and chars > 1:
         chars = int(SPARE * chars * longest / size)
         shown = abridged(piece.text, chars)

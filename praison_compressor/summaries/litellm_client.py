@@ -18,11 +18,9 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
-from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable
 from ..ledger.segments import Usage
 from ..messages import Message
-from ..messages.digests import unmarked
 from ..messages.forks import undivided
 from ..tokens.models import bare_names, model_limits
 from ..tokens.refusals import overflow_of
@@ -82,13 +80,14 @@ class LiteLLMSummarizer:
         """
         name = model or self.model
         litellm = await _in_thread(_litellm)
+        thinks = any(map(_THINKS.match, bare_names(name)))
         request = {
             "messages": messages,
-            **_style(name),
+            # litellm drops what a listed model lacks, and names the cap as each provider does.
+            **({"reasoning_effort": "low"} if thinks else {"temperature": 0}),
             **self.extra,
             **self._endpoint(litellm, name),
-            # litellm gives each provider the name of the cap that it knows.
-            "max_tokens": max_tokens + THINKING_TOKENS * _thinks(name),
+            "max_tokens": max_tokens + THINKING_TOKENS * thinks,
             "timeout": timeout_seconds + 1,  # the caller gives up first and names the remedy
             "stream": False,
             # The compressor retries: it knows the error's kind and the time left.
@@ -100,7 +99,7 @@ class LiteLLMSummarizer:
 
     def _ask(self, litellm: Any, model: str, request: dict[str, Any]) -> SummaryReply:
         try:
-            response = _complete(litellm, request)
+            return _reply(model, _complete(litellm, request))
         except Exception as error:
             words = f"{type(error).__name__}: {words_of(error)[:400]}"
             if self.api_key:
@@ -108,16 +107,15 @@ class LiteLLMSummarizer:
             raise SummarizerUnavailable(
                 f"{model}: {words}", kind=kind_of(error), retry_after=retry_after(error)
             ) from error
-        return _reply(model, response)
 
     def _endpoint(self, litellm: Any, model: str) -> dict[str, Any]:
-        endpoint: dict[str, Any] = {"model": model}
-        if self.api_key:
-            endpoint["api_key"] = self.api_key
+        key = {"api_key": self.api_key} if self.api_key else {}
         if not self.api_base:
-            return endpoint
-        endpoint["api_base"] = self.api_base
-        provider = self.extra.get("custom_llm_provider") or _provider(litellm, model)
+            return {"model": model, **key}
+        prefix, slash, _ = model.partition("/")
+        known = {str(getattr(name, "value", name)) for name in litellm.provider_list}
+        by_name = prefix if slash and prefix in known else "openai"
+        provider = self.extra.get("custom_llm_provider") or by_name
         if provider not in HONOURS_API_BASE:
             raise SummarizerUnavailable(
                 f"{model}: litellm's provider {provider!r} is not known to send to api_base; "
@@ -125,19 +123,12 @@ class LiteLLMSummarizer:
                 "OpenAI's protocol",
                 kind=REFUSED,
             )
-        endpoint["custom_llm_provider"] = provider
-        endpoint["model"] = model.removeprefix(f"{provider}/")
-        known = self.api_key or litellm.api_key or litellm.openai_key
-        if provider == "openai" and not known and "OPENAI_API_KEY" not in os.environ:
+        found = self.api_key or litellm.api_key or litellm.openai_key
+        if provider == "openai" and not found and "OPENAI_API_KEY" not in os.environ:
             # The client refuses to start without a key; a local server asks for none.
-            endpoint["api_key"] = "none"
-        return endpoint
-
-
-def default_summarizer(config: CompressorConfig, model: str) -> LiteLLMSummarizer:
-    """Return a summarizer for that model, at the endpoint of the configuration."""
-    base, key = config.auxiliary_api_base, config.auxiliary_api_key
-    return LiteLLMSummarizer(model, api_base=base, api_key=key)
+            key = {"api_key": "none"}
+        name = model.removeprefix(f"{provider}/")
+        return {"model": name, "custom_llm_provider": provider, "api_base": self.api_base, **key}
 
 
 # -------------------------------------------------------------- the library
@@ -176,52 +167,29 @@ def provider_of(litellm: Any, request: Mapping[str, Any]) -> str | None:
         return None
 
 
-def _provider(litellm: Any, model: str) -> str:
-    prefix, slash, _ = model.partition("/")
-    known = {str(getattr(name, "value", name)) for name in litellm.provider_list}
-    return prefix if slash and prefix in known else "openai"
-
-
-# -------------------------------------------------------------- the request
-
 _THINKS = re.compile(r"o[134](?![a-z0-9])|gpt-5|gpt-oss|gemini-(2\.5|[3-9])|.*(reasoner|-r1|qwq)")
-
-
-def _thinks(model: str) -> bool:
-    return any(map(_THINKS.match, bare_names(model)))
-
-
-def _style(model: str) -> dict[str, Any]:
-    """Return the sampling parameters; litellm drops those that a model lacks."""
-    return {"reasoning_effort": "low"} if _thinks(model) else {"temperature": 0}
+"""Names of models that think before they write."""
 
 
 def _complete(litellm: Any, request: dict[str, Any]) -> Any:
-    """Ask, once more for each option that a deployment refuses."""
-    refusals = (litellm.BadRequestError, litellm.UnprocessableEntityError)
+    """Ask; repeat without each option that the deployment refuses."""
     while True:
         try:
             return litellm.completion(**request)
-        except refusals as error:
+        except (litellm.BadRequestError, litellm.UnprocessableEntityError) as error:
             adapted = _adapted(request, str(error)) if kind_of(error) == REFUSED else None
             if adapted is None:
                 raise
             request = adapted
 
 
-_OPTIONAL = ("temperature", "reasoning_effort", "max_retries")
-
-
 def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
     """Return the request without the option that the refusal names, or None."""
-    if "max_tokens" in request and "max_completion_tokens" in refusal:
-        rest = {name: value for name, value in request.items() if name != "max_tokens"}
-        return {**rest, "max_completion_tokens": request["max_tokens"]}
-    if "cache_control" in refusal and unmarked(request["messages"]) != request["messages"]:
-        return {**request, "messages": unmarked(request["messages"])}
-    for name in _OPTIONAL:
-        if name in request and name in refusal:
-            return {key: value for key, value in request.items() if key != name}
+    for name in ("max_tokens", "temperature", "reasoning_effort", "max_retries"):
+        other = "max_completion_tokens" if name == "max_tokens" else ""
+        if name in request and (other or name) in refusal:
+            rest = {key: value for key, value in request.items() if key != name}
+            return {**rest, other: request[name]} if other else rest
     return None
 
 
@@ -231,16 +199,14 @@ def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
 def _reply(model: str, response: Any) -> SummaryReply:
     usage = _usage(response)
     choices = getattr(response, "choices", None)
-    if not choices:
-        # Refused as empty, but paid for.
-        return SummaryReply(text="", usage=usage, model=model)
+    if not choices:  # refused as empty, but paid for
+        return SummaryReply("", usage, model)
     message = choices[0].message
     text = message.content if isinstance(message.content, str) else ""
     # OpenAI's answers have refusals in another field, with the finish reason `stop`.
     fields = getattr(message, "provider_specific_fields", None) or {}
     is_refused = not text and bool(fields.get("refusal"))
-    reason = "refusal" if is_refused else choices[0].finish_reason
-    return SummaryReply(text=text, usage=usage, model=model, finish_reason=reason)
+    return SummaryReply(text, usage, model, "refusal" if is_refused else choices[0].finish_reason)
 
 
 def _usage(response: Any) -> Usage:
@@ -280,13 +246,9 @@ _REFUSALS = {"NotFoundError", "BadRequestError", "UnprocessableEntityError"}
 def kind_of(error: BaseException) -> str:
     """Return a kind of SummarizerUnavailable, from the error or its causes."""
     names = {base.__name__ for cause in _causes(error) for base in type(cause).__mro__}
-    for kind, classes in _KINDS:
-        if names & classes:
-            return kind
-    with suppress(Exception):  # an error's `__str__` may fail
-        if overflow_of(error) is not None:
-            return "context"
-    return REFUSED if names & _REFUSALS else "provider"
+    kinds = (kind for kind, classes in _KINDS if names & classes)
+    fallback = REFUSED if names & _REFUSALS else "provider"
+    return next(kinds, None) or ("context" if overflow_of(error) is not None else fallback)
 
 
 def words_of(error: BaseException) -> str:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ..messages import (
     Message,
+    ToolCall,
     is_answer_block,
     is_result,
     is_tools_text,
@@ -66,43 +67,24 @@ class Wish(NamedTuple):
     extra: str | None = None
     """A domain's own instructions."""
 
-    @property
-    def domain(self) -> str:
-        """Return the paragraph with the domain's instructions, or "" without any."""
-        return f"\n\nFor this domain:\n{self.extra.strip()}" if self.extra else ""
-
-    @property
-    def words(self) -> int:
-        """Return the wanted length in words."""
-        return max(LEAST_WORDS, int(self.target_tokens * WORDS_A_TOKEN))
-
-    @property
-    def limit(self) -> str:
-        """Return the sentence that ends a request."""
-        return f"Write the summary now: at most {self.words} words, headings and text only."
-
 
 def request(
-    texts: Sequence[str], wish: Wish, *, earlier: Sequence[str] = (), rolled: bool = False
+    texts: Sequence[str], wish: Wish, *, earlier: Sequence[str] = (), folded: Sequence[str] = ()
 ) -> list[Message]:
     """Return the chat messages that ask for a summary of `texts`.
 
-    `earlier` are summaries of what came before. When `rolled`, the new summary replaces them and
-    carries them on; else they are context only.
+    `folded` are summaries that the new one replaces and carries on. Without any, `earlier`, the
+    summaries before the new one, are context.
     """
-    before = ""
-    if earlier:
-        use = (
-            "Your text replaces these summaries: carry on everything in them that still matters."
-            if rolled
-            else "These stay in the agent's context: do not repeat them."
-        )
-        before = f"{use}\n{_wrap(_EARLIER, chr(10).join(earlier))}"
-    shown = ""
-    if texts:
-        source = _wrap(_SOURCE, "\n\n".join(texts))
-        shown = f"Summarize this part of the conversation:\n{source}"
-    return _chat(wish, shown, before)
+    use = "These stay in the agent's context: do not repeat them."
+    if folded:
+        use = "Your text replaces these summaries: carry on everything in them that still matters."
+    before, shown = folded or earlier, "\n\n".join(texts)
+    return _chat(
+        wish,
+        f"{use}\n{_wrap(_EARLIER, chr(10).join(before))}" if before else "",
+        f"Summarize this part of the conversation:\n{_wrap(_SOURCE, shown)}" if texts else "",
+    )
 
 
 def merge_request(texts: Sequence[str], wish: Wish) -> list[Message]:
@@ -112,11 +94,13 @@ def merge_request(texts: Sequence[str], wish: Wish) -> list[Message]:
     return _chat(wish, f"{ask}\n{_wrap(_PARTS, joined)}")
 
 
-def _chat(wish: Wish, shown: str, before: str = "") -> list[Message]:
-    ask = "\n\n".join(filter(None, (before, shown, wish.limit)))
+def _chat(wish: Wish, *shown: str) -> list[Message]:
+    words = max(LEAST_WORDS, int(wish.target_tokens * WORDS_A_TOKEN))
+    limit = f"Write the summary now: at most {words} words, headings and text only."
+    domain = f"\n\nFor this domain:\n{wish.extra.strip()}" if wish.extra else ""
     return [
-        {"role": "system", "content": INSTRUCTIONS + wish.domain},
-        {"role": "user", "content": ask},
+        {"role": "system", "content": INSTRUCTIONS + domain},
+        {"role": "user", "content": "\n\n".join(filter(None, (*shown, limit)))},
     ]
 
 
@@ -154,10 +138,11 @@ def rendering(messages: Iterable[Message]) -> list[str]:
     names: dict[str, str] = {}
     rendered = []
     for message in messages:
-        names.update({call.id: _label(call.name) for call in tool_calls_of(message)})
+        calls = tool_calls_of(message)
+        names.update({call.id: _label(call.name) for call in calls})
         results, said = _parted(message)
         lines = [line for result in results for line in _result_lines(result, names)]
-        lines += _said_lines(said) if said else ()
+        lines += _said_lines(said, calls) if said else ()
         rendered.append("\n".join(filter(None, lines)))
     return rendered
 
@@ -180,8 +165,7 @@ def _result_lines(result: Message, names: Mapping[str, str]) -> list[str]:
     return [f"[result of {name}]{failed}", unposed(text_of(result)), _attached(result)]
 
 
-def _said_lines(message: Message) -> list[str]:
-    calls = tool_calls_of(message)
+def _said_lines(message: Message, calls: Sequence[ToolCall]) -> list[str]:
     return [
         f"[{_speaker(message)}]",
         unposed(text_of(message)),

@@ -30,13 +30,11 @@ class Brief:
     room: int
     """Tokens of the framed message, at most."""
     prose: int
-    """Tokens of prose asked of the model."""
+    """Tokens of prose asked of the model; 0: write the static text."""
     quotes: int
     """Tokens of quotes beside prose. The quotes of a static text take the whole room."""
     spare: int = 0
     """Tokens beyond the room that prose longer than asked may take; quotes may not."""
-    by_model: bool = True
-    """False: write the static text without asking a model."""
     reference: str = ""
     """The segment's, as "s3"; "" where nothing is recorded."""
     references: tuple[str, ...] = ()
@@ -53,17 +51,13 @@ class Brief:
 
 @dataclass(frozen=True)
 class Written:
-    """A framed summary, the model's part of it, and its cost."""
+    """A framed summary and its cost."""
 
     message: Message
     method: str
     """"model" or "static"."""
     model: str | None = None
     usage: Usage = field(default_factory=Usage)
-    prose: str = ""
-    """The model's words; of a static text those that earlier summaries carried."""
-    source: tuple[Message, ...] = ()
-    """The messages that the summary replaces."""
 
 
 # -------------------------------------------------------------- the summarizer

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import logging
 import math
 import threading
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
-from typing import Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, TypeVar
 
 from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
@@ -27,6 +26,8 @@ from .threads import in_time
 from .validation import accept
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 MOST_CALLS = 16
 """Requests for one compression, with the refused and the repeated ones."""
@@ -110,25 +111,30 @@ class Asker:
                 kind="context",
             )
         self.calls -= 1
-        seconds = self.config.timeout_seconds
-        given = {"max_tokens": most, "model": self.model, "timeout_seconds": seconds}
-        data: dict[str, Any] = {"model": self.model_name}
         ready = _stated(self.summarizer, "ready", object)
         if callable(ready):
             await _done(ready, STARTING_UP)
-        self.emit(Event("model_called", self.session_id, dict(data)))
-        began = time.monotonic()
+        data: dict[str, Any] = {"model": self.model_name}
+        self.emit(Event("model_called", self.session_id, data))
+        began, seconds = time.monotonic(), self.config.timeout_seconds
+
+        async def ask() -> SummaryReply:
+            return _checked(
+                await self.summarizer.summarize(
+                    messages, max_tokens=most, model=self.model, timeout_seconds=seconds
+                )
+            )
+
         try:
-            ask = functools.partial(self.summarizer.summarize, messages, **given)
-            reply = _checked(await _done(ask, seconds))
-            data |= {**asdict(reply.usage), "model": reply.model or data["model"]}
+            reply = await _done(ask, seconds)
+            data = {**asdict(reply.usage), "model": reply.model or self.model_name}
             self.usage, self.answered_by = self.usage + reply.usage, reply.model or self.answered_by
             return reply
         except BaseException as error:
-            data["error"] = getattr(error, "kind", type(error).__name__)
+            data = {**data, "error": getattr(error, "kind", type(error).__name__)}
             raise
         finally:
-            data["seconds"] = time.monotonic() - began
+            data = {**data, "seconds": time.monotonic() - began}
             self.emit(Event("model_answered", self.session_id, data))
 
 
@@ -138,7 +144,7 @@ STARTING_UP = 60.0
 """Seconds in which a summarizer gets ready, outside the model's timeout."""
 
 
-def _stated(given: Any, name: str, kind: type[Any] | tuple[type[Any], ...]) -> Any:
+def _stated(given: Any, name: str, kind: type[T] | tuple[type[T], ...]) -> T | None:
     """Return an attribute, or None if unreadable or of another type."""
     with suppress(Exception):
         value = getattr(given, name, None)
@@ -149,7 +155,8 @@ def _stated(given: Any, name: str, kind: type[Any] | tuple[type[Any], ...]) -> A
 
 def _listed_window(summarizer: Any, model: str | None) -> int | None:
     """Return the window that a summarizer states, or None."""
-    stated, ask = _stated(summarizer, "window", int), _stated(summarizer, "window_for", object)
+    stated = _stated(summarizer, "window", int)
+    ask = _stated(summarizer, "window_for", object)
     if callable(ask):
         with suppress(Exception):
             stated = ask(model)
@@ -159,25 +166,17 @@ def _listed_window(summarizer: Any, model: str | None) -> int | None:
 
 
 def _checked(reply: Any) -> SummaryReply:
-    """Return the reply if its fields have their types.
-
-    Raises:
-        SummarizerUnavailable: a field has another type, or the reply is none.
-    """
+    """Return the reply, or raise TypeError for a field of another type."""
     if not isinstance(reply, SummaryReply):
-        raise SummarizerUnavailable(f"it gave {type(reply).__name__}, not a SummaryReply")
+        raise TypeError(f"it gave {type(reply).__name__}, not a SummaryReply")
     if not isinstance(reply.usage, Usage):
-        raise SummarizerUnavailable(f"its usage is a {type(reply.usage).__name__}, not a Usage")
+        raise TypeError(f"its usage is a {type(reply.usage).__name__}, not a Usage")
     if not isinstance(reply.model, (str, type(None))):
-        raise SummarizerUnavailable(f"its model is a {type(reply.model).__name__}")
-    for each in fields(reply.usage):
-        value = getattr(reply.usage, each.name)
-        if not isinstance(value, (int, float, type(None))):
-            raise SummarizerUnavailable(f"its usage.{each.name} is a {type(value).__name__}")
-    return reply
+        raise TypeError(f"its model is a {type(reply.model).__name__}")
+    return replace(reply, usage=Usage() + reply.usage)
 
 
-async def _done(work: Callable[[], Awaitable[Any]], seconds: float) -> Any:
+async def _done(work: Callable[[], Awaitable[T]], seconds: float) -> T:
     """Await a summarizer's work for at most `seconds`.
 
     Raises:
@@ -197,7 +196,7 @@ async def _done(work: Callable[[], Awaitable[Any]], seconds: float) -> Any:
     return ended
 
 
-async def _contained(work: Callable[[], Awaitable[Any]]) -> Any:
+async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
     """Do the work; return its exception as a SummaryError of ours.
 
     A SystemExit of the work would end the loop. A GeneratorExit, thrown where this coroutine is
@@ -215,13 +214,12 @@ def _as_ours(error: BaseException) -> SummaryError:
     """Return an exception, whatever its attributes are, as a SummaryError of ours."""
     if type(error) is SummaryRejected:
         return error
-    words, kind, wait = words_of(error), kind_of(error), retry_after(error)
     if isinstance(error, SummarizerUnavailable):
-        kind = _stated(error, "kind", str) or "provider"
-        wait = _stated(error, "retry_after", (int, float))
+        kind, wait = _stated(error, "kind", str), _stated(error, "retry_after", (int, float))
+        ours = SummarizerUnavailable(words_of(error), kind=kind or "provider", retry_after=wait)
     else:
-        words = f"{type(error).__name__}: {words}"
-    ours = SummarizerUnavailable(words, kind=kind, retry_after=wait)
+        words = f"{type(error).__name__}: {words_of(error)}"
+        ours = SummarizerUnavailable(words, kind=kind_of(error), retry_after=retry_after(error))
     ours.__cause__ = error
     return ours
 

@@ -44,6 +44,16 @@ def apart(work: Callable[[], T]) -> T:
     return begin(work).result()
 
 
+def off_loop(work: Callable[[], Any]) -> None:
+    """Do the work here; where a loop runs in this thread, begin it in another."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        work()
+    else:
+        begin(work)
+
+
 def run(work: Coroutine[Any, Any, T]) -> T:
     """Run a coroutine to its end, from anywhere.
 

@@ -12,9 +12,9 @@ import random
 import re
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import pairwise
+from itertools import filterfalse, pairwise
 from typing import Any
 
 from ..errors import SummaryRejected
@@ -145,21 +145,16 @@ _GRAM = 4
 _DEFLATED = 20
 """Compression ratio of a text that repeats itself; a summary's is about 4."""
 
-_END = 2_000
-"""Characters of the end that are compressed alone."""
+_SHORT, _END = 400, 2_000
+"""Bytes of a text that is not compressed; characters of the end that are compressed alone."""
 
 
 def is_loop(text: str) -> bool:
     """Return whether words repeat themselves, also after a good beginning."""
-    ends = (text, text[-_END:])
-    if any(len(end) > 400 and _deflates(end) for end in ends):
-        return True
+    for part in (text.encode(), text[-_END:].encode()):
+        if len(part) > _SHORT and _DEFLATED * len(zlib.compress(part)) < len(part):
+            return True
     return _has_period(re.findall(rf"[{_UNSPACED}]|\w+", text.casefold()))
-
-
-def _deflates(text: str) -> bool:
-    data = text.encode()
-    return _DEFLATED * len(zlib.compress(data)) < len(data)
 
 
 def _has_period(words: Sequence[str]) -> bool:
@@ -197,9 +192,18 @@ def is_copy(text: str, source: str) -> bool:
     text = " ".join(text.split())
     if len(text) < _COPY:
         return False
-    source = " ".join(source.split())
     places = range(0, len(text) - _COPY + 1, max(_COPY, len(text) // _PROBES))
-    return sum(text[at : at + _COPY] in source for at in places) >= _COPIED * len(places)
+    stretches = [text[at : at + _COPY] for at in places]
+    # To join the lines of a long source takes longer than to look for some words.
+    if not _nearly_all(lambda one: all(map(source.__contains__, one.split())), stretches):
+        return False
+    return _nearly_all(" ".join(source.split()).__contains__, stretches)
+
+
+def _nearly_all(holds: Callable[[str], bool], stretches: Sequence[str]) -> bool:
+    least = _COPIED * len(stretches)
+    failing = enumerate(filterfalse(holds, stretches), 1)
+    return not any(len(stretches) - failed < least for failed, _ in failing)
 
 
 # -------------------------------------------------------------- words shared with the segment
@@ -214,9 +218,6 @@ true summaries have 13.6 bits and more, other texts up to 12.6."""
 
 NAMELESS = 16.0
 """Bits required of an answer that shares none: ordinary words reach 15.3 by chance."""
-
-PHRASE, PHRASE_CHARS = 6, 20
-"""Consecutive words, and their characters, that unrelated texts do not share."""
 
 FEW_WORDS = 64
 """In a source of at most this many different words, each shared word counts."""
@@ -244,49 +245,23 @@ _NAME = re.compile(
 )
 """A word with a digit, a joint, or a capital that begins no sentence."""
 
-_ALONE = frozenset(" \t\n,;:!?()[]{}<>\"'`*#|=")
-"""Signs around a name that are no part of it."""
-
-_PLACES = 8
-"""Places of a name in the source that are examined."""
-
 
 def is_about(text: str, source: str) -> bool:
     """Return whether the text shares enough rare words with the source."""
     words = {*words_of(text)} - _OURS
-    if least_evidence(words, source) >= EVIDENCE:
-        return True
     names = {next(words_of(name), "") for name in _NAME.findall(text[:SAMPLE])}
     for part in _parts(source):
         counts = Counter(words_of(part))
         least = EVIDENCE if any(map(counts.get, names)) else NAMELESS
-        if evidence(words, counts, counts.total()) >= least:
+        if _evidence(words, counts) >= least:
             return True
-    if shares_phrase(text, source):
-        return True
     known, numbers = _split({*words_of(source[:SAMPLE])} - _OURS)
     plain, with_digits = _split(words)
-    if len(known) > FEW_WORDS:
-        return False
-    return _is_shared(plain, known, 1) or _is_shared(with_digits, numbers, 2)
-
-
-def shares_phrase(text: str, source: str) -> bool:
-    """Return whether PHRASE consecutive words are consecutive in the source."""
-    wanted = {*_phrases(text)}
-    return bool(wanted) and any(phrase in wanted for phrase in _phrases(source))
-
-
-def _phrases(text: str) -> Iterator[tuple[str, ...]]:
-    words = [*_tokens(text)]
-    for at in range(len(words) - PHRASE + 1):
-        phrase = tuple(words[at : at + PHRASE])
-        if sum(map(len, phrase)) >= PHRASE_CHARS:
-            yield phrase
-
-
-def _is_shared(words: set[str], known: set[str], least: int) -> bool:
-    return len(words) >= least and SHARED * len(words) <= len(words & known)
+    pairs = ((plain, known, 1), (with_digits, numbers, 2)) if len(known) <= FEW_WORDS else ()
+    return any(
+        len(found) >= least and len(found & there) >= SHARED * len(found)
+        for found, there, least in pairs
+    )
 
 
 def _split(words: set[str]) -> tuple[set[str], set[str]]:
@@ -295,39 +270,10 @@ def _split(words: set[str]) -> tuple[set[str], set[str]]:
     return plain, {word for word in words if len(word) > 1 and any(map(str.isdigit, word))}
 
 
-def evidence(words: set[str], counts: Mapping[str, int], total: int) -> float:
-    """Return the bits by which counts explain words better than chance.
-
-    `total` is the sum of the counts.
-    """
-    return sum(
-        math.log2((1 - _OTHER) * counts.get(word, 0) / max(1, total) * 2.0 ** _bits(word) + _OTHER)
-        for word in words
-    )
-
-
-def least_evidence(words: set[str], source: str) -> float:
-    """Return a lower bound of the evidence, from joined names.
-
-    Each character of the source counts as a word. Searching some names takes a hundredth of the
-    time of counting all words.
-    """
-    folded = source.casefold()
-    names = Counter(word for word in words if _JOINTS.search(word) and _has_name(folded, word))
-    return evidence(words, names, len(source))
-
-
-def _has_name(source: str, name: str) -> bool:
-    """Return whether a name occurs outside longer names."""
-    at = -1
-    for _ in range(_PLACES):
-        at = source.find(name, at + 1)
-        if at < 0:
-            return False
-        end = at + len(name)
-        if _ALONE.issuperset(source[max(0, at - 1) : at] + source[end : end + 1]):
-            return True
-    return False
+def _evidence(words: set[str], counts: Counter[str]) -> float:
+    """Return the bits by which counts explain words better than chance."""
+    share = (1 - _OTHER) / max(1, counts.total())
+    return sum(math.log2(share * counts[word] * 2.0 ** _bits(word) + _OTHER) for word in words)
 
 
 def _parts(source: str) -> Iterator[str]:
@@ -340,7 +286,7 @@ def _parts(source: str) -> Iterator[str]:
 def words_of(text: str) -> Iterator[str]:
     """Yield a text's words as stems, and names whole and in parts."""
     for word in _WORD.findall(text.casefold()):
-        if _is_unspaced(word[0]):
+        if _UNSPACED_SIGN.match(word):
             yield from (word[at : at + 2] for at in range(max(1, len(word) - 1)))
             continue
         parts = _JOINTS.split(word)
@@ -351,17 +297,10 @@ def words_of(text: str) -> Iterator[str]:
 
 def _bits(word: str) -> float:
     """Return a word's information in any text, in bits."""
-    return min(60.0, _WORD_BITS + sum(map(_sign_bits, word)))
-
-
-def _sign_bits(sign: str) -> float:
-    if _is_unspaced(sign):
-        return _SIGN_BITS
-    return _DIGIT_BITS if sign.isdigit() else _LETTER_BITS
-
-
-def _is_unspaced(sign: str) -> bool:
-    return _UNSPACED_SIGN.match(sign) is not None
+    signs, digits = len(_UNSPACED_SIGN.findall(word)), sum(map(str.isdigit, word))
+    letters = len(word) - signs - digits
+    found = _SIGN_BITS * signs + _DIGIT_BITS * digits + _LETTER_BITS * letters
+    return min(60.0, _WORD_BITS + found)
 
 
 _UNSPACED_SIGN = re.compile(f"[{_UNSPACED}]")
@@ -412,8 +351,9 @@ def _is_by_chance(words: list[str], source: list[str]) -> bool:
 
 def _tokens(text: str) -> Iterator[str]:
     """Yield words without outer punctuation; signs of unspaced scripts singly."""
-    bare = (token.strip(_EDGES) for token in _TOKEN.findall(text.casefold()))
-    return filter(None, bare)
+    folded = text.casefold()
+    found = folded.split() if folded.isascii() else _TOKEN.findall(folded)
+    return filter(None, (token.strip(_EDGES) for token in found))
 
 
 _TOKEN = re.compile(rf"[{_UNSPACED}]|[^\s{_UNSPACED}]+")

@@ -21,7 +21,7 @@ from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTED, frame
 from ..view.masks import MASK, masked_by_policy
 from .drafting import Drafter
-from .litellm_client import default_summarizer
+from .litellm_client import LiteLLMSummarizer
 from .prompts import LEAST_WORDS, tokens_for
 from .protocol import Brief, Summarizer, Written
 from .retries import LASTING, MOST_CALLS, Asker, Breaker, LearnedWindows
@@ -38,8 +38,8 @@ CARRIED_SHARE = 0.4
 class SummaryWriter:
     """Carry out briefs by models in turn, or without a model.
 
-    The only class that spends money. `summarizer` None means that the configured auxiliary model
-    is used, once one is needed. `on_disk`: the store masks secrets, so the text must too.
+    The only class that spends money. `summarizer` None means the configured auxiliary model.
+    `on_disk`: the store masks secrets, so the text must too.
     """
 
     def __init__(
@@ -70,23 +70,21 @@ class SummaryWriter:
             model: asked in place of the configured auxiliary model.
             force: ask models that rest after a failure, too.
         """
-        source = brief.messages
         brief, secrets = await asyncio.to_thread(self._redacted, brief, model)
         if secrets:
             self.emit(Event("redacted", session_id, {"secrets": secrets}))
         summarizer = self._summarizer_for(model)
         asker = Asker(self.config, summarizer, self.emit, self._windows, session_id)
-        written = None
-        if summarizer is not None and brief.by_model:
+        if summarizer is not None and brief.prose:
             written = await self._by_models(brief, asker, model, force)
-        if written is None:
-            written = await asyncio.to_thread(self._static, brief, asker.usage)
-        return replace(written, source=source)
+            if written is not None:
+                return written
+        return await asyncio.to_thread(self._static, brief, asker.usage)
 
     def static(self, brief: Brief) -> Written:
         """Return the text without a model: carried prose and quotes."""
         safe, _ = self._redacted(brief, None)
-        return replace(self._static(safe, Usage()), source=brief.messages)
+        return self._static(safe, Usage())
 
     # -------------------------------------------------------------- secrets
 
@@ -94,35 +92,29 @@ class SummaryWriter:
         """Return the brief with secrets masked, and their number."""
         if not wants_redaction(self.config, model, on_disk=self._on_disk):
             return brief, 0
-        redactor, found = Redactor(self.config.namespace), 0
-
-        def masked(text: str) -> str:
-            nonlocal found
-            safe, count = redactor.text(text)
-            found += count
-            return safe
-
-        messages, in_messages = redactor.messages(brief.messages)
-        safe = replace(
-            brief,
-            messages=messages,
-            shown=redactor.messages(brief.shown).messages,
-            # Another model may have written earlier summaries, from everything.
-            folded=tuple(map(masked, brief.folded)),
-            earlier=tuple(map(masked, brief.earlier)),
-        )
-        found += in_messages
-        return (safe, found) if found else (brief, 0)
+        redactor = Redactor(self.config.namespace)
+        messages, found = redactor.messages(brief.messages)
+        # Another model may have written earlier summaries, from everything.
+        folded, earlier = map(redactor.text, brief.folded), map(redactor.text, brief.earlier)
+        prose = [[*folded], [*earlier]]
+        found += sum(count for texts in prose for _, count in texts)
+        if not found:
+            return brief, 0
+        shown = redactor.messages(brief.shown).messages
+        safe, before = (tuple(text for text, _ in texts) for texts in prose)
+        return replace(brief, messages=messages, shown=shown, folded=safe, earlier=before), found
 
     # -------------------------------------------------------------- with a model
 
     def _summarizer_for(self, model: str | None) -> Summarizer | None:
-        if self.summarizer is None and self.config.auxiliary_model:
-            self.summarizer = default_summarizer(self.config, self.config.auxiliary_model)
-        if self.summarizer is None and model:
-            # Not kept: a call's model is for that call.
-            return default_summarizer(self.config, model)
-        return self.summarizer
+        """Return the application's summarizer, else litellm's for the model or the configured."""
+        name = self.config.auxiliary_model or model
+        if self.summarizer is not None or not name:
+            return self.summarizer
+        config = self.config
+        return LiteLLMSummarizer(
+            name, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key
+        )
 
     async def _by_models(
         self, brief: Brief, asker: Asker, model: str | None, force: bool
@@ -202,28 +194,27 @@ class SummaryWriter:
         if room - tokens > SEAM_TOKENS:
             quotes = read_quotes(brief.messages, self.config.rule_sources)
             message = self._filled(brief, quotes, prose, "model", room)
-        return Written(message, "model", prose=prose)
+        return Written(message, "model")
 
     # -------------------------------------------------------------- without a model
 
     def _static(self, brief: Brief, usage: Usage) -> Written:
         quotes = read_quotes(brief.messages, self.config.rule_sources)
         room = brief.room - self.tokens.message(self._framed(brief, "", "static"))
-        prose = self._carried(brief.folded, int(room * CARRIED_SHARE))
-        message = self._filled(brief, quotes, prose, "static", brief.room)
-        left = brief.room - self.tokens.message(message)
-        if prose and left > SEAM_TOKENS:
+        prose = ""
+        if brief.folded:
             # Where there is little to quote, carried prose need not be cut.
-            more = self._carried(brief.folded, self.tokens.text(prose) + left - SEAM_TOKENS)
-            fuller = self._filled(brief, quotes, more, "static", brief.room)
-            if len(more) > len(prose) and self.tokens.message(fuller) <= brief.room:
-                prose, message = more, fuller
-        return Written(message, "static", usage=usage, prose=prose)
+            needed = self.tokens.text(self._quoted(brief, quotes, "", "static", room))
+            prose = self._carried(
+                brief.folded, max(int(room * CARRIED_SHARE), room - needed - 2 * SEAM_TOKENS)
+            )
+        message = self._filled(brief, quotes, prose, "static", brief.room)
+        return Written(message, "static", usage=usage)
 
     def _carried(self, texts: Sequence[str], room: int) -> str:
         """Return earlier prose, each text cut to an equal share."""
         whole = "\n\n".join(texts)
-        if not texts or self.tokens.text(whole) <= room:
+        if self.tokens.text(whole) <= room:
             return whole
         cut = [cut_to(text, room // len(texts), self.tokens.text) for text in texts]
         return "\n\n".join(filter(None, cut))
@@ -235,14 +226,7 @@ class SummaryWriter:
         base = self._framed(brief, _joined(prose, "-", method), method)
         budget = room - self.tokens.message(base)
         while budget > 0:
-            text = quotes.text(
-                budget,
-                self.tokens.text,
-                references=brief.references,
-                visible=f"{brief.visible}\n{prose}",
-                beside_prose=method == "model",
-                outline=self._outline(brief, method),
-            )
+            text = self._quoted(brief, quotes, prose, method, budget)
             if method == "model" and HEADING not in text:
                 break  # It only counts what is left out.
             message = self._framed(brief, _joined(prose, text, method), method)
@@ -253,10 +237,18 @@ class SummaryWriter:
             budget -= over
         return self._framed(brief, _joined(prose, "", method), method)
 
-    def _outline(self, brief: Brief, method: str) -> Sequence[str]:
-        if method == "model" or not brief.references:
-            return ()
-        return outline(brief.messages, brief.references, users=False)
+    def _quoted(self, brief: Brief, quotes: Quotes, prose: str, method: str, budget: int) -> str:
+        is_static = method == "static"
+        return quotes.text(
+            budget,
+            self.tokens.text,
+            references=brief.references,
+            visible=f"{brief.visible}\n{prose}",
+            beside_prose=not is_static,
+            outline=outline(brief.messages, brief.references, users=False)
+            if is_static and brief.references
+            else (),
+        )
 
     def _framed(self, brief: Brief, text: str, method: str) -> Message:
         content = frame(

@@ -19,7 +19,7 @@ from ..errors import ConfigError
 from ..messages import Message, calls_beside
 from ..messages.digests import MessageCache, Seen
 from ..messages.shapes import items_of, part_text, text_beside, without_bodies
-from .encodings import Vocabulary, vocabulary_for
+from .encodings import END, PIECE_CHARS, CountPieces, Vocabulary, vocabulary_for
 from .images import image_rule, size_and_detail
 
 logger = logging.getLogger(__name__)
@@ -132,11 +132,7 @@ class TokenCounter:
 
     def messages(self, messages: Iterable[Mapping[str, Any]]) -> int:
         """Return the tokens of a request's messages, with REPLY_TOKENS."""
-        return self.seen(self.cache.all(messages))
-
-    def seen(self, messages: Iterable[Seen]) -> int:
-        """Return `messages` of entries of the cache."""
-        return REPLY_TOKENS + sum(self.each(messages))
+        return REPLY_TOKENS + sum(self.each(self.cache.all(messages)))
 
     def each(self, messages: Iterable[Seen]) -> list[int]:
         """Return `message` of each entry of the cache."""
@@ -146,20 +142,26 @@ class TokenCounter:
         return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
 
     def _count_together(self, entries: Sequence[Seen]) -> None:
-        """Count many entries in two threads: tiktoken encodes without Python's lock."""
-        if len(entries) < COUNTED_TOGETHER:
+        """Count many messages in two threads, many contents in one call of tiktoken."""
+        count, has_rules = self.vocabulary.count_pieces, type(self).count is not TokenCounter.count
+        if count is None or has_rules or len(entries) < COUNTED_TOGETHER:
             return
-        half = len(entries) // 2
-        other = threading.Thread(target=self._count_all, args=(entries[half:],), daemon=True)
+        joint = [entry for entry in entries if _is_joint(entry.plain.get("content"))]
+        half = len(joint) // 2
+        other = threading.Thread(target=self._count_all, args=(joint[half:], count), daemon=True)
         with contextlib.suppress(RuntimeError):  # the interpreter exits: no thread can be had
             other.start()
-            self._count_all(entries[:half])
+            self._count_all(joint[:half], count)
             other.join()
 
-    def _count_all(self, entries: Sequence[Seen]) -> None:
+    def _count_all(self, entries: Sequence[Seen], count: CountPieces) -> None:
         with contextlib.suppress(Exception):  # `each` meets it again, and raises it
-            for entry in entries:
-                self._raw(entry)
+            for at in range(0, len(entries), COUNTED_AT_ONCE):
+                some = entries[at : at + COUNTED_AT_ONCE]
+                sizes = count([entry.plain["content"] for entry in some])
+                for entry, size in zip(some, sizes, strict=True):
+                    beside = self.count({**entry.plain, "content": None})
+                    entry.tokens[self._rules] = beside + size
 
     def tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
         """Return the tokens of a request's tool schemas."""
@@ -332,8 +334,14 @@ class TokenCounter:
         return first + listed + self.vocabulary.count(line) + self._properties(schema)
 
 
-COUNTED_TOGETHER = 64
-"""Messages from which a second thread is worth its start (tests/benchmarks/latency.py)."""
+COUNTED_TOGETHER, COUNTED_AT_ONCE = 64, 256
+"""Messages from which a second thread is worth its start, and messages of one call: to pass
+Python's lock on for each takes as long as to count (tests/benchmarks/latency.py)."""
+
+
+def _is_joint(content: Any) -> bool:
+    return type(content) is str and len(content) <= PIECE_CHARS and END not in content
+
 
 REMEMBERED_WORDS, REMEMBERED_TOOLS = 1_024, 256
 

@@ -107,11 +107,12 @@ def _price(model: str | None, field: str) -> float | None:
 @lru_cache(maxsize=256)
 def _warn(model: str | None) -> None:
     """Warn about an unknown window, once per model by the cache."""
+    subject = f"the context window of model {model!r} is unknown" if model else "no model is named"
     logger.warning(
-        "the context window of model %r is unknown; %d tokens are assumed; set context_window for "
-        "the agent's model, or litellm.register_model for an auxiliary model, whose window is also "
-        "learned when it refuses a request as too long",
-        *(model, GUESSED_WINDOW),
+        "%s; %s tokens are assumed; set context_window for the agent's model, or "
+        "litellm.register_model for an auxiliary model, whose window is also learned when it "
+        "refuses a request as too long",
+        *(subject, f"{GUESSED_WINDOW:,}"),
     )
 
 

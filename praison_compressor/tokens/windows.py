@@ -7,6 +7,7 @@ window; otherwise it teaches nothing. A window that no refusal confirmed is trie
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isqrt
 
 from .refusals import LEAST_WINDOW, Overflow
 
@@ -42,11 +43,15 @@ class LearnedWindow:
     def refused(self, refusal: Overflow, sent: int) -> int | None:
         """Return the window to try after a refusal of `sent` tokens; None if nothing is left.
 
-        A refusal that is not certain is answered once.
+        A refusal that is not certain is answered once. Far above what has passed, the smallest
+        request then decides whether length was meant.
         """
-        if self.trial is not None and not refusal.certain:
+        is_last_try = self.trial is not None and not refusal.certain
+        if is_last_try and (self.window <= self.floor or sent < 2 * self._largest):
             return None
-        if refusal.window is not None:
+        if is_last_try:
+            window = self.floor
+        elif refusal.window is not None:
             window = round(refusal.window * sent / (refusal.asked or sent))
         elif self._largest < sent < 2 * self._largest:
             window = (self._largest + sent) // 2
@@ -65,7 +70,8 @@ class LearnedWindow:
         if trial is not None:
             named = trial.refusal.window
             low = max(sent, before if before < trial.sent else 0)
-            window = (low + trial.sent) // 2 if named is None else named
+            # Between bounds far apart the middle would mostly be refused again.
+            window = isqrt(low * trial.sent) if named is None else named
             self._is_confirmed = trial.refusal.confirmed or (
                 named is not None and named == self._named
             )

@@ -134,6 +134,10 @@ def is_pinned(message: Mapping[str, Any]) -> bool:
     return isinstance(content, str) and content.startswith(f"{PINNED}\n")
 
 
+BRIDGE: Message = {"role": "assistant", "content": "[continued in the next message]"}
+"""Stands between a tool's result and a summary, which is a user message."""
+
+
 QUOTED = "Quoted from these messages:"
 """The line between prose and quotes."""
 

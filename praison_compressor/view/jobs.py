@@ -120,8 +120,10 @@ def runs_of(view: View, tail_start: int, way: Way) -> list[Run]:
 
 
 def size_without(view: View, runs: Iterable[Run]) -> int:
-    """Return the tokens of the view without these runs."""
-    return view.size() - sum(view.shown(start, end) for start, end in runs)
+    """Return the tokens of the view without these runs, with the bridges to their summaries."""
+    runs, bridge = list(runs), view.bridge.tokens if view.bridge is not None else 0
+    bridges = bridge * sum(view.needs_bridge(start) for start, _ in runs)
+    return view.size() - sum(view.shown(start, end) for start, end in runs) + bridges
 
 
 def main_run(view: View, runs: Sequence[Run]) -> int:

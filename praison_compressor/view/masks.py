@@ -88,11 +88,10 @@ def answered(messages: Sequence[Message]) -> Iterator[tuple[int, Calls]]:
     calls: dict[str, ToolCall] = {}
     for index, message in enumerate(messages):
         ids = _answers(message)
-        found = {id: calls[id] for id in ids if id in calls}
-        if found:
-            yield index, found
         if not ids:
             calls = {call.id: call for call in tool_calls_of(message)}
+        elif found := {id: calls[id] for id in ids if id in calls}:
+            yield index, found
 
 
 def _answers(message: Message) -> list[str]:

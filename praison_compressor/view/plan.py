@@ -31,6 +31,7 @@ from .jobs import (
     if_it_pays,
     jobs_for,
     runs_of,
+    size_without,
 )
 from .view import View, largest_fixed
 
@@ -90,7 +91,7 @@ def plan_range(
     prose = min(wanted, int(room * PROSE_SHARE)) if by_model else 0
     needs = [measures.quotes(view, run, room, by_model=by_model) for run in runs]
     jobs = jobs_for(view, runs, needs, prose, room, room if budget.said else quotes, 0)
-    found = Plan(runs[-1][1], view.size() - shown + room, jobs)
+    found = Plan(runs[-1][1], size_without(view, runs) + room, jobs)
     return if_it_pays(found, view.size(), budget)
 
 
@@ -206,6 +207,8 @@ def _yielding(whole: Summaries) -> Plan | None:
     turns would be a compression of its own. The more yield, the lower it comes.
     """
     view, target = whole.view, whole.budget.target
+    if not view.kept:
+        return whole.plan()
     steps = (step for step in view.transcript.steps if step.start in view.kept)
     kept = [step for step in steps if view.covered.isdisjoint(step)]
 

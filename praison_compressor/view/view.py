@@ -15,7 +15,7 @@ from itertools import accumulate, groupby
 from typing import NamedTuple
 
 from ..ledger.segments import Segment, Session
-from ..messages import Message, Transcript
+from ..messages import Message, Transcript, is_result
 from ..messages.digests import Originals
 from ..messages.forks import lazy
 from ..messages.thinking import without_thinking
@@ -110,6 +110,8 @@ class View:
     """Messages of the steps that the user keeps: no segment replaces them."""
     pinned: Segment | None = None
     """The framed message of the pinned texts, sent once anything is replaced."""
+    bridge: Segment | None = None
+    """The line of an assistant between a tool's result and a summary, which is a user message."""
     own: Sequence[Message] = ()
     """The caller's own messages, sent in place of the transcript's private copies."""
     given: Originals = NOTHING
@@ -122,6 +124,8 @@ class View:
     """Tokens that the provider takes; 0: a size was asked for."""
     signed: Mapping[int, int] = field(default_factory=dict)
     """Messages with signed thinking, and their tokens without it."""
+    binds: bool = False
+    """Whether the model binds thinking to its prefix; others want that of the running loop back."""
 
     # ---------------------------------------------------------- what may be replaced
 
@@ -201,48 +205,63 @@ class View:
 
     @lazy
     def sent(self) -> tuple[Tile, ...]:
-        """Return the replaced runs, with the pinned texts before the first of them."""
-        if self.pinned is None or not self.standing:
-            return self.standing
-        before = _step_of(min(self.head_end, self.standing[0].start), self.transcript).start
-        return (Tile(before, before, self.pinned), *self.standing)
+        """Return the replaced runs, the pinned texts before the first, and bridges."""
+        tiles = self.standing
+        if self.pinned is not None and tiles:
+            before = _step_of(min(self.head_end, tiles[0].start), self.transcript).start
+            tiles = (Tile(before, before, self.pinned), *tiles)
+        return tuple(self._bridged(tiles))
+
+    def _bridged(self, tiles: Sequence[Tile]) -> Iterator[Tile]:
+        """Yield the tiles; Mistral's API refuses a user message right after a result."""
+        end = -1
+        for tile in tiles:
+            # Behind another tile stands a summary, unless that tile is a mask or an excerpt.
+            is_behind_result = tile.start != end and self.needs_bridge(tile.start)
+            if self.bridge is not None and is_behind_result and _is_user(tile.segment):
+                yield Tile(tile.start, tile.start, self.bridge)
+            yield tile
+            end = -1 if is_result(tile.segment.rendered) else tile.end
+
+    def needs_bridge(self, start: int) -> bool:
+        """Return whether a summary from `start` on would directly follow a tool's result."""
+        before = start - 1
+        if before < 0 or before in self.covered:
+            return False
+        return is_result(self.transcript.messages[before])
 
     # ---------------------------------------------------------- signed thinking
 
     @property
     def is_bound(self) -> bool:
         """Return whether the running tool loop has signed thinking, which no change may precede."""
-        users = self.transcript.users
-        return bool(self.signed) and max(self.signed) > (users[-1] if users else -1)
+        return bool(self.signed) and max(self.signed) > self._running
+
+    @property
+    def _running(self) -> int:
+        return max(self.transcript.users, default=-1)
 
     @lazy
     def unbound(self) -> frozenset[int]:
-        """Return the messages whose signed thinking was written behind other messages.
+        """Return the messages whose signed thinking was written before the newest compression.
 
-        Written since the newest compression before it are those of turns that began since. The
-        running loop keeps its thinking: the API demands that.
+        Where the model wants the running loop's thinking back, a loop in which a compression fell
+        keeps it, and loses it with the next turn.
         """
         if not self.signed or not self.standing:
             return frozenset()
-        users, origins = self.transcript.users, self.transcript.origins
-        running = users[-1] if users else -1
-        found, tiles, until = set[int](), list(reversed(self.standing)), -1
-        for index in sorted(self.signed):
-            while tiles and tiles[-1].end <= index:
-                length = tiles.pop().segment.transcript_length
-                since = (user for user in users if (origins[user] or 0) >= length - 1)
-                until = max(until, next(since, running))
-            if index < min(until, running):
-                found.add(index)
-        return frozenset(found)
+        length = max(tile.segment.transcript_length for tile in self.standing)
+        later = (n for n, o in enumerate(self.transcript.origins) if o is not None and o >= length)
+        end = next(later, len(self.tokens))
+        if not self.binds:
+            turns = (user for user in self.transcript.users if user >= end - 1)
+            end = next(turns, self._running)
+        return frozenset(index for index in self.signed if index < end)
 
     def behind_a_segment(self) -> View:
-        """Return the view with the tokens that its messages have behind a new segment.
-
-        Signed thinking of all turns but the running one is not sent there.
-        """
-        running = max(self.transcript.users, default=-1)
-        past = {index: tokens for index, tokens in self.signed.items() if index < running}
+        """Return the view with the tokens that its messages have behind a new segment."""
+        end = len(self.tokens) if self.binds else self._running
+        past = {index: tokens for index, tokens in self.signed.items() if index < end}
         if not past:
             return self
         return replace(self, tokens=tuple(past.get(n, t) for n, t in enumerate(self.tokens)))
@@ -297,7 +316,8 @@ class View:
         """
         summaries = sum(segment.tokens for segment in self.summaries())
         hidden = sum(self.span(tile.start, tile.end) for tile in self.tiles)
-        return self.span(0, len(self.tokens)) - hidden + summaries
+        bridges = sum(tile.segment.tokens for tile in self.sent if tile.segment is self.bridge)
+        return self.span(0, len(self.tokens)) - hidden + summaries + bridges
 
     @property
     def pinned_tokens(self) -> int:
@@ -311,7 +331,10 @@ class View:
     @lazy
     def _sums(self) -> tuple[int, ...]:
         # A plan asks for many runs: each costs a subtraction.
-        return (0, *accumulate(map(self.message_tokens, range(len(self.tokens)))))
+        sizes = self.tokens
+        if self.replaced or self.unbound:
+            sizes = tuple(map(self.message_tokens, range(len(sizes))))
+        return (0, *accumulate(sizes))
 
     def message_tokens(self, index: int) -> int:
         """Return the tokens of one message as it is outside summaries."""
@@ -357,7 +380,8 @@ class View:
 
     def adding(self, segments: Iterable[Segment]) -> View:
         """Return the view of the same transcript with these segments in its ledger too."""
-        return replace(self, segments=(*self.segments, *segments))
+        more = tuple(segments)
+        return replace(self, segments=self.segments + more) if more else self
 
 
 def shown(
@@ -373,6 +397,10 @@ def shown(
         start = end
     found += messages[start:stop]
     return found
+
+
+def _is_user(segment: Segment) -> bool:
+    return segment.rendered.get("role") == "user"
 
 
 def _step_of(index: int, transcript: Transcript) -> range:

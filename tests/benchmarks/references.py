@@ -29,7 +29,7 @@ MASK = re.compile(r"^\[masked\] (.*); (s\d+\.\d+)$", re.M | re.S)
 LABEL = re.compile(
     r"\(newest of [\d,]+\)|\((?:no output|[\d,]+ lines?, [\d,]+ characters)\)|"
     r"no result was recorded|exit code -?\d+|in the user's role|in the result of |answering |"
-    r"\(here: the newest call of the section Files\)|is_error: |^\d+\. |with a command|"
+    r"is_error: |^\d+\. |with a command|"
     r"typed as a command|sent while the agent worked|result of the newest call: |"
     # A label of a quote that was cut; the tools, times and counts of an outline's row or a mask.
     r"[\d,]+ characters\)$|×\d+|, \d+ more\)|said: |^assistant: |"

@@ -12,7 +12,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import doctor as checks
-from praison_compressor.cli.harbour import FACT, MODEL, WINDOW
+from praison_compressor.cli.demo_agent import FACT, MODEL, WINDOW
 from praison_compressor.ledger.sql.database import default_path
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.praisonai import installed

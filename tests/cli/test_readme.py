@@ -29,17 +29,17 @@ from tests.helpers.readme_tables import (
     with_tables,
 )
 
-ANEW = "run python -m tests.helpers.readme_tables"
+OUTDATED = "run python -m tests.helpers.readme_tables"
 
 
 def test_the_generated_documentation_is_that_of_the_code() -> None:
     """The generated pages have every option, every command and the exit codes."""
     for page in (OPTIONS, HOST):
         text = page.read_text(encoding="utf-8")
-        assert text == with_tables(text), ANEW
+        assert text == with_tables(text), OUTDATED
     text = OPTIONS.read_text(encoding="utf-8")
     assert [name for name in CompressorConfig.names() if f"| `{name}` |" not in text] == []
-    assert REFERENCE.read_text(encoding="utf-8") == reference(), ANEW
+    assert REFERENCE.read_text(encoding="utf-8") == reference(), OUTDATED
 
 
 def test_the_readmes_picture_is_what_the_demo_prints(run: Run, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_the_readmes_picture_is_what_the_demo_prints(run: Run, tmp_path: Path) -
     done = run("demo")
     (shown,) = PICTURE.findall(README.read_text(encoding="utf-8"))
     assert len(shown[1].splitlines()) > 8
-    assert shown[1] in done.out, ANEW
+    assert shown[1] in done.out, OUTDATED
     assert "found it with search_conversation_archive; that is what the log says" in done.out
     assert [word for word in ("Wait: ", "Cost: ", "Prefix kept: ") if word not in done.out] == []
     assert "0 refused" in done.out

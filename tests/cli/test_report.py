@@ -1,4 +1,4 @@
-"""The report: one page, complete in itself, that tells what happened and executes nothing."""
+"""The report: one page, complete in itself, that shows what happened and executes nothing."""
 
 from __future__ import annotations
 
@@ -23,6 +23,25 @@ EVIL = (
     "<script>alert(1)</script><img src=x onerror=alert(2)></pre></details>"
     "\x1b]0;owned\x07{{ 7 * 7 }}"
 )
+
+
+def test_a_sessions_bill_is_shown_after_a_restart(run: Run, tmp_path: Path) -> None:
+    """`bill` and `report` show input, cached input, money, and the same without us."""
+    store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
+    ours = ContextCompressor(CompressorConfig(model="gpt-4o"), store=store)
+    ours.compress_sync(transcript(2), session_id="paid")
+    details = {"cached_tokens": 1_000}
+    used = {"prompt_tokens": 5_000, "completion_tokens": 9, "prompt_tokens_details": details}
+    ours.record_usage(used, session_id="paid")
+    ours.close()
+    paid, without = run("bill", "paid").out.splitlines()
+    assert paid == "Paid: 1 request, 5.0k input (1.0k cached), 9 output, $0.0113"
+    assert without.startswith("Without praison_compressor: 5.0k input")
+    assert run("bill", "paid", "--json").json["usage"]["cached"] == 1_000
+    page = tmp_path / "page.html"
+    assert paid in run("report", "paid", "--out", page).out
+    assert paid in Page(page.read_text("utf-8")).text
+    assert run("bill", "unknown").code == 4
 
 
 class Page(HTMLParser):

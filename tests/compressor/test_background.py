@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, SummaryReply, Usage
+from praison_compressor import MemoryStore, SummaryReply, Usage
 from praison_compressor.messages import check, digest, text_of
 from tests.helpers import compressing
 from tests.helpers.transcripts import session
@@ -191,23 +191,6 @@ def test_a_failure_in_the_background_is_no_failure_of_a_turn():
     ours.close()
 
 
-async def test_a_blocking_summarizer_does_not_hold_up_the_event_loop():
-    """A blocking function runs in a thread and is bounded by `timeout_seconds`."""
-    release = threading.Event()
-
-    def blocking(messages):
-        release.wait(WAIT)
-        return "## Done\ntoo late"
-
-    config = CompressorConfig(
-        model="gpt-4o", context_window=8_000, protect_last_n_tokens=1_000, timeout_seconds=0.05
-    )
-    ours = ContextCompressor(config, summarizer=blocking)
-    result = await ours.compress(session(20))
-    release.set()
-    assert result.summary_method == "static"
-
-
 LIMIT = 6_000
 
 
@@ -242,31 +225,6 @@ def test_the_prefix_stays_while_the_model_writes() -> None:
     assert ours.background.wait(WAIT)
     result = ours.compress_sync(messages, session_id="s")
     assert "The modules so far are in order." in "\n".join(map(text_of, result.messages))
-    ours.close()
-
-
-def test_a_text_is_prepared_before_the_window_is_full() -> None:
-    """A text is prepared when the model is asked, and sent only above the window."""
-    gate = Gate()
-    ours = compressor(gate)
-    messages = session(30)
-    sizes = [(end, ours.tokens.messages(messages[:end])) for end in ends_of(messages)]
-    early = next(end for end, size in sizes if size > 4_500)
-    late = next(end for end, size in sizes if size > LIMIT + 100)
-    assert ours.compress_sync(messages[:early], session_id="s").context_status == "full"
-    assert gate.asked.wait(WAIT)
-    messages[0] = {"role": "system", "content": "Other rules."}  # so that this turn is read anew
-    whole = ours.compress_sync(messages[: late - 8], session_id="s")
-    assert (whole.context_status, whole.written) == ("full", ())
-    result = ours.compress_sync(messages[:late], session_id="s")
-    assert (result.context_status, result.summary_method) == ("summarized", "static")
-    assert len(result.segments[0].run) < early - 4  # its newest messages were the tail then
-    assert result.tokens_after <= LIMIT
-    again = ours.compress_sync(messages[:late], session_id="s")
-    assert (again.summary_method, again.written) == ("static", ())  # no summary of the ledger's
-    gate.open.set()
-    assert ours.background.wait(WAIT)
-    assert ours.compress_sync(messages[:late], session_id="s").summary_method == "reused"
     ours.close()
 
 
@@ -348,20 +306,3 @@ def test_a_compressor_that_is_dropped_takes_its_thread_along():
         thread.join(WAIT)
     assert gone() is None
     assert not threads[0].is_alive()
-
-
-def test_what_a_summarizer_keeps_serves_the_next_session_too():
-    """All summaries in the background run in one event loop."""
-    loops = []
-
-    async def summarizer(messages, **options):
-        loops.append(asyncio.get_running_loop())
-        return "## Done\nThe modules so far are in order."
-
-    ours = compressor(summarizer)
-    for name in ("one", "two"):
-        ours.compress_sync(session(20), session_id=name)
-        assert ours.background.wait(WAIT)
-    assert len(loops) == 2
-    assert loops[0] is loops[1]
-    ours.close()

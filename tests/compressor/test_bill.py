@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, SummaryReply, Usage
-from praison_compressor.compressor.bills import RequestUsage, reported, uncompressed
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    MemoryStore,
+    SummaryReply,
+    Usage,
+)
+from praison_compressor.compressor.bills import Bill, RequestUsage, reported, uncompressed
+from praison_compressor.ledger.sql.store import open_store
 from tests.helpers.compressing import SMALL
 from tests.helpers.transcripts import session
+
+pytest_plugins = ["tests.helpers.stores"]
 
 PAID = Usage(prompt_tokens=900, completion_tokens=80, cost=0.5)
 
@@ -42,7 +53,7 @@ def test_a_sessions_bill_has_requests_summaries_and_the_sum_without_compression(
     plain = bill.usage.input - 1_000
     assert bill.cost == pytest.approx(plain * 2.5e-6 + 1_000 * 1.25e-6 + 200 * 1e-5)
     assert bill.total == pytest.approx(bill.cost + 0.5)
-    assert "Without compression: " in str(bill)
+    assert "Without praison_compressor: " in str(bill)
     later = ours.compress_sync(session(20), session_id="s")
     assert later.bill == bill
     assert ours.compress_sync(session(4), session_id="other").bill.requests == 0
@@ -96,6 +107,75 @@ def test_a_model_without_a_price_has_a_bill_in_tokens() -> None:
 def test_each_clients_usage_is_read(answer: Any, found: RequestUsage | None) -> None:
     """Responses and usages of OpenAI's and Anthropic's clients give the whole input."""
     assert reported(answer) == found
+
+
+def compressor(store: Any, clock: Any = None) -> ContextCompressor:
+    config = CompressorConfig(**{**vars(SMALL), "model": "gpt-4o"})
+    return ContextCompressor(config, summarizer=model, store=store, clock=clock)
+
+
+def test_another_process_has_the_sessions_bill(store: Any) -> None:
+    """Requests and summaries are on the bill after a restart, and both processes add to it."""
+    ours = compressor(store)
+    messages = session(20)
+    ours.compress_sync(messages, session_id="s")
+    ours.record_usage(usage(5_000, 1_000), session_id="s")
+    paid = ours.record_usage(usage(6_000, 5_000), session_id="s")
+    later = compressor(store)
+    assert later.bill("s") == paid
+    assert later.compress_sync(messages, session_id="s").bill == paid
+    both = later.record_usage(usage(7_000, 6_000), session_id="s")
+    assert (both.requests, both.usage.input, both.summaries) == (3, 18_000, PAID)
+    assert ours.bill("s") == both
+    assert later.bill("other").requests == 0
+
+
+def test_a_long_bill_is_written_at_a_bounded_pace(sql_store: Any, statements: list[str]) -> None:
+    """Of 200 reports within a minute the store gets a few; a compressor that closes writes all."""
+    now = [1e9]
+    ours = compressor(sql_store, lambda: now[0])
+    ours.compress_sync(session(2), session_id="s")
+    for _ in range(200):
+        now[0] += 0.3
+        bill = ours.record_usage(usage(5_000), session_id="s")
+    assert 10 < sum(s.startswith("UPDATE compressor_notes") for s in statements) < 50
+    assert compressor(sql_store).bill("s").requests > 0.9 * bill.requests
+    ours.close()
+    assert compressor(sql_store).bill("s").usage == bill.usage
+
+
+def test_a_store_that_cannot_be_written_stops_no_report() -> None:
+    """While the store is down the bill is in the process; nothing raises."""
+    ours = compressor(MemoryStore())
+    ours.compress_sync(session(2), session_id="s")
+    ours.store = open_store("postgresql://nobody@localhost:1/nothing")
+    assert ours.record_usage(usage(5_000), session_id="s").requests == 1
+    assert ours.bill("s").requests == 1
+
+
+def test_a_forked_child_does_not_write_its_parents_bill(tmp_path: Path) -> None:
+    """Each request is on the bill once, whichever process ends first."""
+    path = tmp_path / "ledger.db"
+    ours = compressor(open_store(path))
+    ours.compress_sync(session(2), session_id="s")
+    for _ in range(39):
+        ours.record_usage(usage(5_000), session_id="s")
+    child = os.fork()
+    if child == 0:
+        ours.close()
+        os._exit(0)
+    os.waitpid(child, 0)
+    ours.close()
+    assert compressor(open_store(path)).bill("s").requests == 39
+
+
+def test_a_forgotten_session_has_no_bill(sql_store: Any) -> None:
+    """`forget` takes the bill too."""
+    ours = compressor(sql_store)
+    ours.compress_sync(session(20), session_id="s")
+    assert compressor(sql_store).bill("s").summaries == PAID
+    sql_store.forget("default", "s")
+    assert compressor(sql_store).bill("s") == Bill()
 
 
 def test_without_compression_the_cache_has_all_but_the_new_tokens() -> None:

@@ -50,15 +50,6 @@ def test_the_text_that_was_shown_is_committed_and_paid_once(model: Any, options:
     ours.close()
 
 
-def test_a_preview_asks_a_model_only_when_told_to_write() -> None:
-    """Without `write` no model is asked; masks have their lines, summaries their room."""
-    model = Model()
-    shown = ours_of(model).preview(LONG, force=True)
-    (part,) = [part for part in shown.parts if part.to_write]
-    assert (model.requests, part.text, part.reference) == ([], "", "s1")
-    assert part.tokens_after > 80
-
-
 def test_each_reference_of_a_preview_reads_back_its_message(store: Store) -> None:
     """After the commit `read` returns each message by the reference that the preview showed."""
     ours = ours_of(store=store)
@@ -155,18 +146,6 @@ def test_a_message_of_a_summary_comes_back_when_it_is_kept(store: Store) -> None
     assert LONG[index] in result.messages
     assert result.tokens_after <= 4_500
     assert LONG[index] in ours.compress_sync(LONG, session_id="s").messages
-
-
-def test_what_is_kept_counts_against_the_window() -> None:
-    """More kept messages than the window takes are an error with numbers."""
-    ours = ours_of()
-    with pytest.raises(BudgetTooSmall, match="the budget is"):
-        ours.compress_sync(LONG, keep=range_of(LONG))
-    assert check(ours.best_view(LONG, keep=range_of(LONG))) == []
-
-
-def range_of(messages: list[Any]) -> list[int]:
-    return list(range(2, len(messages)))
 
 
 def test_a_kept_message_can_be_forgotten(sql_store: Any) -> None:

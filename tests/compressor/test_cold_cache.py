@@ -16,6 +16,8 @@ from praison_compressor.messages import check
 from tests.helpers.compressing import SMALL, Model, compressor
 from tests.helpers.transcripts import session
 
+pytest_plugins = ["tests.helpers.stores"]
+
 WAIT = 30.0
 TRIGGER = 3_600
 """Tokens: of a window of 6,000 less the reserve, at a ratio of 0.8."""
@@ -101,6 +103,21 @@ def test_another_process_knows_the_time_of_the_last_write(tmp_path: Path) -> Non
         result = ours.compress_sync([*MIDDLE, *MORE], session_id="s")
         assert result.context_status == status
         ours.store.close()
+
+
+def test_another_process_knows_the_last_request(store: Any) -> None:
+    """A quiet request of another process is known, at a bounded pace, and keeps the cache warm."""
+    first, clock = clocked(Model(), store)
+    first.compress_sync(MIDDLE, session_id="s")
+    second, theirs = clocked(Model(), store, tool_policies={"*": "summarize"})
+    for _ in range(5):
+        clock.now += 250
+        assert first.compress_sync(MIDDLE, session_id="s").context_status == "full"
+        theirs.now = clock.now + 40
+        assert not second.idle(MIDDLE, session_id="s")
+    theirs.now = clock.now + 301
+    assert second.idle(MIDDLE, session_id="s")
+    assert second.background.wait(WAIT)
 
 
 def test_in_the_background_the_whole_is_sent_and_the_text_prepared() -> None:

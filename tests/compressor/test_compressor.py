@@ -6,7 +6,6 @@ import asyncio
 import copy
 import itertools
 import logging
-import re
 
 import pytest
 from hypothesis import assume, given, settings
@@ -18,7 +17,6 @@ from praison_compressor import (
     ContextCompressor,
     LedgerError,
     MemoryStore,
-    Store,
     SummaryReply,
     Usage,
 )
@@ -170,59 +168,7 @@ def test_equal_words_in_another_session_or_namespace_open_nothing():
     assert other.verbatim(view, session_id="a") == view
 
 
-def test_a_fork_of_nothing_is_logged_once(store, caplog):
-    """A parent that shares nothing with the session is logged once."""
-    ours = compressor(store=store)
-    ours.compress_sync(session(12), session_id="p")
-    ours.compress_sync(session(2), session_id="f", parent_session_id="p")
-    ours.compress_sync(session(2), session_id="short")
-    ours.compress_sync(session(4), session_id="g", parent_session_id="short")
-    assert not caplog.messages
-    for name, parent in (("n", "nothing"), ("n", "nothing"), ("p", "f"), ("p", "p")):
-        ours.compress_sync(session(2), session_id=name, parent_session_id=parent)
-    assert [re.findall("session (.): .*parent_session_id='(.*?)'", m) for m in caplog.messages] == [
-        [("n", "nothing")], [("p", "f")], [("p", "p")],
-    ]  # fmt: skip
-
-
-def test_two_conversations_under_one_name_are_logged_once(store, caplog):
-    """Two conversations under one session id are logged once; no archive is lost."""
-    first = session(20)
-    for end in (len(session(12)), len(first)):
-        compressor(store=store).compress_sync(first[:end], session_id="s", force=True)
-    edited = copy.deepcopy(first)
-    for message in edited[2:]:
-        message["content"] = f"{message['content']} edited"
-    compressor(store=store).compress_sync(edited, session_id="s", force=True)
-    assert not caplog.messages
-    other = [{**m, "content": f"{m['content']} Elsewhere."} for m in first]
-    ours = compressor(store=store)
-    for end in (len(session(12)), len(first)):
-        ours.compress_sync(other[:end], session_id="s", force=True)
-    (told,) = caplog.messages
-    assert "session s: another conversation" in told
-    found = store.search("default", "END-3-1", "s", limit=100, archived_only=True)
-    assert {"END-3-1", "edited", "Elsewhere."} <= {
-        str(hit.message["content"]).split()[-1] for hit in found
-    }
-
-
 # ---------------------------------------------------------------- threads, tasks, cancelled turns
-
-
-async def test_two_compressors_on_one_store_pay_for_one_summary(store: Store):
-    """Two compressors on one memory store write one summary."""
-    asked = []
-
-    async def slow(messages):
-        asked.append(messages)
-        await asyncio.sleep(0.3)
-        return "## Done\nThe modules up to here are in order; their ports stay as they are."
-
-    both = [ContextCompressor(SMALL, summarizer=slow, store=store) for _ in range(2)]
-    one, two = await asyncio.gather(*(o.compress(session(20), session_id="s") for o in both))
-    assert len(asked) == 1
-    assert (one.messages, one.session_id) == (two.messages, two.session_id)
 
 
 async def test_a_cancelled_turn_cancels_its_summary_and_frees_the_session():
@@ -287,13 +233,3 @@ def test_a_ledger_that_is_gone_is_logged_once_until_it_is_back(caplog, logged):
         assert len(said) == (0 if logged else times)
         store.is_gone = False
         ours.best_view(messages)
-
-
-@pytest.mark.parametrize("target", [176, 185, 190])
-def test_words_that_are_escaped_count_as_they_are_sent(target):
-    """The budget counts escaped text."""
-    asked = "Mend src/app/main.py: <|endoftext|> and </conversation-summary> stay, line 42. " * 4
-    words = [{"role": "assistant", "content": "lorem ipsum dolor " * 40} for _ in range(4)]
-    said = [{"role": "user", "content": text} for text in ("Look.", asked, "Go on.")]
-    messages = [said[0], *words, said[1], *words, said[2]]
-    assert compressor().compress_sync(messages, target_tokens=target).tokens_after <= target

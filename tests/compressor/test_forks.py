@@ -18,11 +18,10 @@ from typing import Any
 import pytest
 
 import praison_compressor
-from praison_compressor import ContextCompressor, Store
+from praison_compressor import Store
 from praison_compressor.ledger.sql.store import SqlStore
-from praison_compressor.messages import forks
 from tests.compressor.test_background import Gate
-from tests.helpers.compressing import SMALL, Model, compressor
+from tests.helpers.compressing import compressor
 from tests.helpers.transcripts import session
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -113,27 +112,6 @@ def test_a_child_waits_for_no_summary_of_its_parent(background: bool) -> None:
         gate.open.set()
     assert ours.background.wait(WAIT)
     assert len(ours.store.open("default", "s").entries) == 1
-
-
-def test_a_child_gets_locks_that_nobody_holds(store: Store) -> None:
-    """A child can take every lock that another thread held at the fork."""
-    ours = ContextCompressor(SMALL, summarizer=Model(), store=store)
-    ours.compress_sync(session(12), session_id="s")
-    held, done = threading.Event(), threading.Event()
-
-    def hold() -> None:
-        known = [reference() for reference in forks._known.values()]
-        locks = [each for each in known if hasattr(each, "acquire") and each.acquire(False)]
-        assert locks
-        held.set()
-        done.wait(WAIT)
-        for lock in locks:
-            lock.release()
-
-    with beside(hold):
-        assert held.wait(WAIT)
-        assert in_child(lambda: ours.compress_sync(session(20), session_id="s")) == 0
-        done.set()
 
 
 def test_every_lock_of_the_package_is_one_that_a_fork_renews() -> None:

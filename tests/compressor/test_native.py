@@ -7,15 +7,13 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
 
-from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import text_of
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.quotes import read_quotes
 from praison_compressor.summaries.prompts import rendering
 from praison_compressor.testing import Call, LocalProvider, Reply
-from praison_compressor.view.masks import shorten
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.native import (
     asks,
@@ -25,10 +23,9 @@ from tests.helpers.native import (
     result,
     session,
     text,
-    to_native,
     use,
 )
-from tests.helpers.transcripts import Message, transcripts
+from tests.helpers.transcripts import Message
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}}
 SESSIONS: dict[str, Any] = {
@@ -84,25 +81,6 @@ def test_a_tool_loop_with_signed_thinking_goes_on(provider: LocalProvider) -> No
         sizes.append(len(view))
     assert sizes != sorted(sizes)
     assert "thinking" in str(view)
-
-
-@settings(max_examples=25)
-@given(transcripts(max_turns=4))
-def test_quotes_are_the_same_in_both_shapes(messages: list[Message]) -> None:
-    """Both shapes of a conversation give the same quotes."""
-    spoken = [m for m in messages if m["role"] not in ("system", "developer")]
-    ours, theirs = read_quotes(to_native(spoken)), read_quotes(spoken)
-    assert [said.text for said in ours.said] == [said.text for said in theirs.said]
-    assert list(ours.files) == list(theirs.files)
-
-
-def test_a_flag_beside_a_result_is_quoted() -> None:
-    """`is_error` is quoted before the result's words."""
-    failed = brings(result("a", "no such stage", is_error=True))
-    passed = brings(result("a", "no such stage"))
-    called = asks(use("a", "bash", command="deploy"))
-    texts = [read_quotes([called, one]).text(300, len) for one in (failed, passed)]
-    assert ["is_error: no such stage" in text for text in texts] == [True, False]
 
 
 def test_an_orphans_words_are_not_the_users() -> None:
@@ -210,12 +188,6 @@ def test_a_large_result_is_cut_to_its_ends_within_its_block() -> None:
     assert ours.verbatim(found.messages) == messages
 
 
-def test_a_policy_is_asked_for_each_call_of_a_message() -> None:
-    """A tool policy applies to each call of a message."""
-    found = masking(tool_policies={"read_file": "summarize"}).compress_sync(outputs(16))
-    assert found.masked == 0
-
-
 def test_ids_pair_also_where_secrets_are_masked() -> None:
     """A call id that looks like a key is not masked."""
     key = "sk-ant-api03-" + "a1B2" * 23 + "-abcdeAA"
@@ -223,16 +195,3 @@ def test_ids_pair_also_where_secrets_are_masked() -> None:
     safe = Redactor().messages(messages)
     assert safe.secrets == 1
     assert refusal_of([{"role": "user", "content": "go"}, *safe.messages]) is None
-
-
-def test_a_result_larger_than_the_window_is_cut() -> None:
-    """The last resort cuts results within their blocks."""
-    counter = TokenCounter("gpt-4o")
-    huge = [
-        {"role": "user", "content": "go"},
-        asks(use("a")),
-        brings(result("a", [text("x y " * 9_000)])),
-    ]
-    view = shorten(huge, 1_000, counter.messages)
-    assert counter.messages(view) <= 1_000
-    assert view[2]["content"][0]["tool_use_id"] == "a"

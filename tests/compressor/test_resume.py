@@ -15,15 +15,12 @@ from praison_compressor import (
     BudgetTooSmall,
     CompressorConfig,
     ContextCompressor,
-    LedgerCorrupt,
     MemoryStore,
     SessionNotFound,
     Store,
 )
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from praison_compressor.messages import content_digest, to_plain
-from praison_compressor.view.frame import is_framed
-from tests.helpers.stores import Execute
 from tests.helpers.talks import NAMESPACE, committed, talk
 from tests.helpers.transcripts import broken_transcripts, transcripts
 from tests.helpers.transcripts import session as coding_session
@@ -87,16 +84,6 @@ def _comes_back(messages: list[Message]) -> None:
         raise AssertionError from error
     assume(done.session_id != "s")
     assert ours.verbatim(session_id="s") == [to_plain(message) for message in messages]
-
-
-def test_an_edited_transcript_is_recorded_as_it_is_now(store: Store) -> None:
-    """An edited transcript replaces the recorded one."""
-    ours = over(store)
-    grown(ours, 12)
-    edited = coding_session(12)
-    edited[5] = {**edited[5], "content": "The output was removed."}
-    ours.compress_sync(edited, session_id="s", force=True)
-    assert over(store).verbatim(session_id="s") == edited
 
 
 def test_nothing_of_an_unknown_session(store: Store) -> None:
@@ -251,20 +238,6 @@ def test_a_fork_lacks_what_its_parent_was_made_to_forget_and_says_so(
     assert "of its segments were forgotten" in caplog.text
 
 
-def test_one_message_replaces_what_a_fork_lacks(sql_store: SqlStore) -> None:
-    """One framed message replaces a fork's forgotten messages."""
-    grown(over(sql_store), 8)
-    sql_store.open(NAMESPACE, "f", "s")
-    over(sql_store).save(coding_session(16), session_id="f")
-    sql_store.forget(NAMESPACE, "s")
-    left = over(sql_store).resume("f", 100_000).messages
-    told = [at for at, message in enumerate(left) if "were forgotten" in str(message["content"])]
-    assert len(told) == 1
-    assert [message for message in coding_session(16) if message in left[: told[0]]]
-    assert left[told[0] + 1 :] == coding_session(16)[told[0] + 1 - len(left) :]
-    assert is_framed(left[told[0]])
-
-
 def test_a_message_of_the_tail_can_be_forgotten(sql_store: SqlStore) -> None:
     """A message of the tail is forgotten by its digest, in forks too."""
     grown(over(sql_store), 8)
@@ -277,21 +250,6 @@ def test_a_message_of_the_tail_can_be_forgotten(sql_store: SqlStore) -> None:
     with pytest.raises(SessionNotFound):
         sql_store.forget(NAMESPACE, content_digest(whole[-1]))
     assert sql_store.verify() == []
-
-
-def test_a_damaged_transcript_is_named(sql_store: SqlStore, execute: Execute) -> None:
-    """`verify` names a damaged transcript; reading it is refused."""
-    grown(over(sql_store), 8)
-    assert sql_store.verify() == []
-    execute(
-        "UPDATE compressor_sessions SET transcript = CAST(id AS %s)"
-        % ("BLOB" if "sqlite" in sql_store.place else "BYTEA")
-    )
-    (fault,) = sql_store.verify()
-    assert "session s" in fault.where
-    assert "recorded transcript" in fault.what
-    with pytest.raises(LedgerCorrupt, match="recorded transcript"):
-        over(sql_store).verbatim(session_id="s")
 
 
 def test_a_session_whose_transcript_was_never_recorded_has_its_archive(

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from praison_compressor import Event
-from praison_compressor.testing import Failure, LocalProvider
 from tests.helpers.compressing import Model, compressor
-from tests.helpers.hosting import PATHS, agent, context, turn
 from tests.helpers.transcripts import session, step
 
 Message = dict[str, Any]
@@ -117,24 +113,3 @@ def test_a_hook_that_fails_has_refused_nothing(hook: Any) -> None:
     ours = compressor(Model(), events.append, before_compression=hook)
     assert ours.compress_sync(session(8)).summary_method == "model"
     assert [event.name for event in events if event.name == "started"] == ["started"]
-
-
-@pytest.mark.parametrize("path", PATHS)
-def test_a_verbose_agent_prints_both(host: LocalProvider, path: str) -> None:
-    """A verbose agent prints a skipped compression and a resting model."""
-    host.route("aux", lambda asked: Failure(401, "Incorrect API key.", "authentication_error"))
-    options = context(host, context_window=3_000)
-    made = agent(host, path, options, output="verbose")
-    screen = io.StringIO()
-    console = Console(file=screen, width=160)
-    made._console = console
-    if made._using_custom_llm:
-        made.llm_instance._console = console
-    heard: list[Event] = []
-    made.context_compressor.subscribe(heard.append)
-    for n in range(12):
-        assert made.chat(turn(n)) is not None
-    assert made.chat("What cannot be left out. " * 280) is not None
-    assert {"cooldown", "fixed part"} <= set(skipped(heard))
-    assert "aux rests after a failure and is not asked" in screen.getvalue()
-    assert screen.getvalue().count("what cannot be dropped takes more than") == 1

@@ -13,9 +13,7 @@ from hypothesis import strategies as st
 from praison_compressor import (
     CompressorConfig,
     ContextCompressor,
-    SummaryReply,
     TokenCounter,
-    Usage,
 )
 from praison_compressor.messages import check, steps, text_of
 from praison_compressor.view.budget import Budget
@@ -123,39 +121,6 @@ def test_the_tail_keeps_its_half_as_a_session_grows(window, by_model):
     """Old summaries are folded before the tail loses its half."""
     kept = compressed(twice(window), window, by_model=by_model, grows=True)
     assert kept.tail >= kept.half
-
-
-def test_steps_since_the_user_spoke_do_not_starve_the_summary_of_all_before():
-    """Steps after the newest user message leave room for the summary."""
-    worked = [
-        {"role": "assistant", "content": f"Read part {n}: " + "lorem ipsum dolor " * 60}
-        for n in range(27)
-    ]
-    asked = {"role": "user", "content": "Now go through the parts, one by one."}
-    config = CompressorConfig(model="gpt-4o", context_window=16_000)
-    result = ContextCompressor(config, tokens=TOKENS).compress_sync([*session(120), asked, *worked])
-    assert asked in result.messages
-    assert sum(segment.tokens for segment in result.segments) >= 1_000
-
-
-def test_a_text_is_paid_once_and_shown_all_that_it_replaces():
-    """The model is asked once and sees every message that its text replaces."""
-    shown = []
-
-    class Paid:
-        window = None
-
-        async def summarize(self, messages, **_):
-            shown.append(messages)
-            usage = Usage(prompt_tokens=1_000, completion_tokens=10)
-            return SummaryReply(
-                "## Done\nThe modules looked after are in order: lorem ipsum dolor.", usage, "paid"
-            )
-
-    config = CompressorConfig(model="gpt-4o", context_window=24_000)
-    ours = ContextCompressor(config, summarizer=Paid(), tokens=TOKENS)
-    result = ours.compress_sync(twice(24_000))
-    assert (len(shown), result.usage.prompt_tokens) == (1, 1_000)
 
 
 TALK = ("the meeting", "our customer", "a colleague", "the old report", "the board")

@@ -1,7 +1,6 @@
-"""Generate docs/command-line.md, tables of configuration.md and host.md, the README's picture.
+"""Write docs/command-line.md, tables of configuration.md and host.md, the README's picture.
 
-
-python -m tests.helpers.readme_tables      writes them anew
+Run `python -m tests.helpers.readme_tables`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import typer.main
 from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import build
 from praison_compressor.cli.demo import picture
-from praison_compressor.cli.harbour import MODEL, turns
+from praison_compressor.cli.demo_agent import MODEL, turns
 from praison_compressor.cli.terminal import EXIT_CODES
 from praison_compressor.praisonai.host_names import READ
 
@@ -107,11 +106,11 @@ def example(command: Any) -> str:
 
 
 def _shared() -> list[Any]:
-    """Return the options that three commands or more describe alike."""
+    """Return the options that several commands describe alike."""
     every = [each for command in commands().values() for each in command.params]
     alike = [each for each in every if each.opts[0].startswith("--")]
     counts = Counter((each.opts[0], each.help) for each in alike)
-    named = {each.opts[0]: each for each in alike if counts[each.opts[0], each.help] > 2}
+    named = {each.opts[0]: each for each in alike if counts[each.opts[0], each.help] > 1}
     return list(named.values())
 
 
@@ -166,7 +165,7 @@ def with_tables(text: str) -> str:
 
 
 PICTURE = re.compile(r"(\n[^\n]*`praison-compressor demo`, [^`]*```\n)(.*?)(?=```\n)", re.S)
-"""The README's picture, after the sentence that says of what it is."""
+"""The README's picture, after the sentence that introduces it."""
 
 
 def with_picture(text: str) -> str:

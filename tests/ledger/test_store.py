@@ -109,7 +109,7 @@ def test_a_store_of_another_layout_is_refused(store_url: str, execute: Execute) 
     for change in (f"UPDATE %s SET value = CAST('99' AS {kind})", "DELETE FROM %s"):
         execute(change % "compressor_meta" + " WHERE name = 'layout'")
         before = execute("SELECT * FROM compressor_meta")
-        with pytest.raises(StoreUnavailable, match=r"another version.*expected 3.*another store"):
+        with pytest.raises(StoreUnavailable, match=r"another version.*expected \d.*another store"):
             open_store(store_url).open(NAMESPACE, "s")
         assert execute("SELECT * FROM compressor_meta") == before
 

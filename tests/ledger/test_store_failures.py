@@ -6,6 +6,8 @@ import json
 import os
 import re
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -157,6 +159,34 @@ def test_a_truncated_file_is_not_written_to(left: int, tmp_path: Path) -> None:
         os.truncate(path, left)
         with pytest.raises(LedgerCorrupt, match=r"was truncated.*restore a copy"):
             store.commit(session, [(segment(talk(3, "c")), talk(3, "c"))])
+
+
+def test_a_file_cut_to_nothing_beside_its_log(tmp_path: Path) -> None:
+    """Another process reads neither an empty ledger nor an error without a remedy."""
+    path = tmp_path / "ledger.db"
+    with closing(open_store(path)) as store:
+        committed(store, "s", talk(3, "a"))
+        os.truncate(path, 0)
+        with pytest.raises(LedgerCorrupt, match=r"was truncated.*restore a copy"):
+            open_store(path).open(NAMESPACE, "s")
+        read = (
+            "import sys; from praison_compressor.ledger.sql import open_store; "
+            "open_store(sys.argv[1]).open('any', 's')"
+        )
+        other = subprocess.run([sys.executable, "-c", read, path], capture_output=True, text=True)
+        assert re.search(r"(truncated|cut off).*restore a copy", other.stderr)
+
+
+def test_an_empty_file_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A ledger that was cut to 0 bytes looks like a new one."""
+    path = tmp_path / "ledger.db"
+    path.touch()
+    os.utime(path, (1, 1))
+    with closing(open_store(path)) as store:
+        committed(store, "s", talk(3, "a"))
+    said = [r.getMessage() for r in caplog.records if "0 bytes" in r.getMessage()]
+    assert len(said) == 1
+    assert str(path) in said[0]
 
 
 # ---------------------------------------------------------------- conversations

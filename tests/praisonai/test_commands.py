@@ -79,7 +79,7 @@ def test_slash_commands_need_no_request_of_the_agent(
     sent, recorded = len(of_agent(host)), len(made.chat_history)
 
     (status,) = MODES[mode](made, ["/status"])
-    assert re.match(r"Last request: .* of 6.0k \(full\)\nPaid since the process began: ", status)
+    assert re.match(r"Last request: .* of 6.0k \(full\)\nPaid: 8 requests, ", status)
     (heard,) = MODES[mode](made, ["/compact the harbour dues"])
     line, became = heard.split("\n")
     assert LINE.fullmatch(line)
@@ -117,6 +117,9 @@ def test_slash_commands_need_no_request_of_the_agent(
     assert new == f"New session {made.context_compressor.session_id}"
     assert made.context_compressor.session_id != session
     assert made.chat_history == []
+    assert MODES[mode](made, ["/status"]) == [
+        f"No request yet in session {made.context_compressor.session_id}."
+    ]
     assert MODES[mode](made, [f"/resume {session}"]) == [f"Session {session}"]
     (unknown,) = MODES[mode](made, ["/resume nowhere"])
     assert "nowhere" in unknown
@@ -201,6 +204,8 @@ def test_undo_counts_only_what_is_sent_again(host: LocalProvider) -> None:
     made.chat("/compact")
     del made.chat_history[4:6]
     answer = made.chat("/undo")
+    sizes = re.findall(r"[nN]ext request(?: has|:) ([\d.]+k)", answer + made.chat("/status"))
+    assert sizes[0] == sizes[1]
     made.chat("Go on.")
     back = [turn(n) for n in range(8) if n != 2]
     said = [text_of(m) for m in of_agent(host)[-1].messages if m["role"] == "user"]

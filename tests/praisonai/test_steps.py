@@ -176,7 +176,7 @@ def test_status_context_and_preview_count_them(host: LocalProvider) -> None:
     assert f"kept from earlier turns: 3 steps, {counted.tokens:,} tokens" in made.chat("/status")
     for command in ("/context", "/compact preview"):
         assert "kept from earlier turns: 6 steps" in made.chat(command)
-    assert made.context_compressor.status().bill.kept.steps == 4 * 3
+    assert made.context_compressor.status().bill.kept_steps == 4 * 3
     made.chat("/new")
     for command in ("/status", "/context", "/compact preview"):
         assert "earlier turns" not in made.chat(command)

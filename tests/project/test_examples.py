@@ -145,7 +145,7 @@ def texts(folder: Path) -> Path:
     return folder
 
 
-def test_the_research_agent_tells_when_its_conversation_was_compressed(
+def test_the_research_agent_reports_when_its_conversation_was_compressed(
     home: LocalProvider, tmp_path: Path
 ) -> None:
     """Questions past the window are answered, and the application hears of each compression."""
@@ -165,7 +165,7 @@ def test_the_research_agent_tells_when_its_conversation_was_compressed(
             answer=lambda asked: " ".join(re.findall(r"FACT-\d+", asked.text)),
         )
     )
-    agent.context_compressor.subscribe(lambda event: shown.append(module.tell(event)))
+    agent.context_compressor.subscribe(lambda event: shown.append(module.notice_of(event)))
     for part in range(3):
         answers.append(agent.chat(f"Which permits are in part {part}?"))
 
@@ -254,9 +254,9 @@ def test_a_loop_of_ones_own_keeps_what_was_never_compressed(
     config = CompressorConfig(model="gpt-4o-mini", store_url=f"sqlite:///{tmp_path / 'ledger.db'}")
     home.answer_with(Worker(answer="Of harbours."))
     first = module.Loop(folder, config)
-    first.ask("What do these tell?")
+    first.ask("What do these say?")
     again = module.Loop(folder, config).messages
-    assert (again, again[1]["content"]) == (first.messages, "What do these tell?")
+    assert (again, again[1]["content"]) == (first.messages, "What do these say?")
 
 
 # ---------------------------------------------------------------- the web service

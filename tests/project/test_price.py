@@ -32,6 +32,13 @@ def test_a_warm_prefix_costs_reads_and_the_rest_writes(talk: Session) -> None:
     assert dollars(talk, run, [0, 301], AT) == 10 * first + 10 * (first + second)
 
 
+def test_what_no_view_text_or_archive_has_is_lost(talk: Session) -> None:
+    """A message that a summarizer read is not lost, and a text in the view counts for the rest."""
+    run = Run([[0, 4]], represented={1})
+    assert talk.lost(run) == talk.size([2, 3])
+    assert talk.lost(Run([[0, 1, 2, 3, 4]])) == 0
+
+
 def test_a_changed_or_a_short_prefix_is_not_cached(talk: Session) -> None:
     """Providers cache a prefix of 1,024 tokens or more."""
     for run in (Run([[0, 1], [2, 1]]), Run([[2, 3], [2, 3, 4]])):
@@ -48,13 +55,13 @@ def course(cold: int = -1) -> Course:
 
 @pytest.mark.parametrize("cold", [-1, 5, 22, 38])
 def test_hindsight_uses_what_it_may(cold: int) -> None:
-    """More moments cost no more, and a free model saves money."""
+    """More depths cost no more, and a free model saves money."""
     free, one = replace(AT, fresh=0, output=0), course(cold)
-    assert cheapest(one, AT, at_marks=False) <= cheapest(one, AT, at_marks=True)
-    assert cheapest(one, free, at_marks=True) < cheapest(one, AT, at_marks=True)
+    assert cheapest(one, AT, at_any_depth=True) <= cheapest(one, AT, at_any_depth=False)
+    assert cheapest(one, free, at_any_depth=False) < cheapest(one, AT, at_any_depth=False)
 
 
 def test_a_cold_cache_in_the_middle_is_the_best_moment_of_all() -> None:
     """What has to be written again anyway is written shorter."""
-    best = cheapest(course(cold=22), AT, at_marks=False)
-    assert cheapest(course(cold=22), AT, at_marks=True) == best
+    best = cheapest(course(cold=22), AT, at_any_depth=True)
+    assert cheapest(course(cold=22), AT, at_any_depth=False) == best

@@ -101,19 +101,6 @@ def test_files_that_do_not_fit_are_counted() -> None:
     assert 0 < shown < 45
 
 
-def test_commands_show_where_the_newest_change_came() -> None:
-    """Files stand before commands, but a test may have run before a file's newest change."""
-    messages = [
-        *step("a", "--- FAIL: TestCart", "bash", command="go test"),
-        *step("b", "ok", "write_file", path="cart.go", content="x"),
-        *step("c", "no problems", "bash", command="go vet"),
-    ]
-    held = section(quoted(messages), "Commands")
-    places = [held.index(part) for part in ("go test", "the newest call of", "go vet")]
-    assert places == sorted(places)
-    assert "the newest call of" not in quoted(messages[2:])
-
-
 # -------------------------------------------------------------- the plan
 
 

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import enum
 import random
-from collections import Counter
 
 import pytest
 
 from praison_compressor import SummaryRejected, SummaryReply
 from praison_compressor.summaries.prompts import Wish, rendering, request
-from praison_compressor.summaries.validation import (
-    EVIDENCE,
-    accept,
-    evidence,
-    least_evidence,
-    words_of,
-)
+from praison_compressor.summaries.validation import accept
 from tests.helpers.transcripts import session, step
 
 TRUE = (
@@ -159,19 +152,6 @@ def test_a_text_that_is_no_summary_is_refused(text: str, why: str) -> None:
 def test_a_summary_in_another_form_is_accepted(text: str) -> None:
     """Complete JSON, quoted JSON, tables and lists are no faults."""
     assert refused(text) == ""
-
-
-LONG = "\n".join(
-    f'[calls read] {{"path": "src/part-{n}/f{n}.py"}} lorem ipsum {n} dolor' for n in range(3_000)
-)
-
-
-def test_names_in_the_middle_of_a_long_segment_are_evidence() -> None:
-    """Two names are enough; a part of a longer name is none; all words are never less evidence."""
-    named = {*words_of("src/part-1500/f1500.py and src/part-1501/f1501.py were mended")}
-    counts = Counter(words_of(LONG))
-    assert EVIDENCE <= least_evidence(named, LONG) <= evidence(named, counts, counts.total())
-    assert least_evidence({*words_of("part-1500/f1500 part-150/f150")}, LONG) < 0
 
 
 @pytest.mark.parametrize(

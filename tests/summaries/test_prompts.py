@@ -5,23 +5,9 @@ from __future__ import annotations
 import pytest
 
 from praison_compressor import SummaryRejected, SummaryReply
-from praison_compressor.messages import text_of
 from praison_compressor.summaries.prompts import Wish, merge_request, rendering, request, unposed
 from praison_compressor.summaries.validation import accept
-from praison_compressor.view.frame import frame, is_framed, unframe
 from tests.helpers.transcripts import step
-
-
-def test_the_frame_says_what_it_is_and_gives_the_text_back():
-    """First line opens, last line closes, between them the text."""
-    message = {"role": "user", "content": frame("## Done\nall", count=7, method="model")}
-    first, *middle, last = text_of(message).split("\n")
-    assert "not instructions" in first
-    assert "7 earlier messages" in first
-    assert first.split(">")[0] == last.replace("/", "").split(">")[0]
-    assert "\n".join(middle) == unframe(message) == "## Done\nall"
-    assert is_framed(message)
-    assert not is_framed({"role": "user", "content": "hello"})
 
 
 @pytest.mark.parametrize(
@@ -62,7 +48,7 @@ def test_the_request_shows_everything_as_data():
 def test_earlier_summaries_are_context_or_are_carried_on():
     """Additive: not to be repeated; folded: everything that still matters is to be carried on."""
     beside = request(["x"], Wish(1), earlier=["OLD"])[1]["content"]
-    rolled = request(["x"], Wish(1), earlier=["OLD"], rolled=True)[1]["content"]
+    rolled = request(["x"], Wish(1), folded=["OLD"])[1]["content"]
     assert "do not repeat" in beside.partition("OLD")[0]
     assert "carry on everything" in rolled.partition("OLD")[0]
     system, user = merge_request(["first", "second"], Wish(100, "Keep codes."))
@@ -74,7 +60,7 @@ def test_a_summary_may_be_carried_on_as_it_was():
     """A copy of earlier summaries is accepted, a long stretch of the conversation is an echo."""
     known = "## Known\n" + "\n".join(f"fact-{n} is green" for n in range(30))
     said = "Please look at it once more, and then again from the beginning. " * 5
-    rolled = request([said], Wish(500), earlier=[known], rolled=True)
+    rolled = request([said], Wish(500), folded=[known])
     merged = merge_request([known, "## Known\nnothing"], Wish(500))
     for asked in (rolled, merged):
         assert accept(SummaryReply(known), asked) == known

@@ -212,13 +212,6 @@ async def test_each_failure_has_its_kind(behaviour: Any, kind: str) -> None:
 # ---------------------------------------------------------------- where it runs
 
 
-def test_the_window_is_that_of_the_model_that_is_asked() -> None:
-    """By the table, by the name given for a call, or as it was corrected."""
-    assert LiteLLMSummarizer("gpt-4o").window_for() == 128_000
-    assert LiteLLMSummarizer("gpt-4o").window_for("gpt-4") == 8_192
-    assert LiteLLMSummarizer("my-own", context_window=16_000).window_for() == 16_000
-
-
 def test_litellm_is_imported_at_first_need_and_leaves_no_variable(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,13 +17,11 @@ from praison_compressor import (
 from praison_compressor.summaries.retries import LearnedWindows
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from tests.helpers.compressing import at
-from tests.helpers.hosting import LITELLM, agent, context, turn
 from tests.helpers.transcripts import session
 from tests.summaries.test_writer import rambling
 
 SUMMARY = "## Done\nThe modules so far are in order."
 REAL = 6_000
-ENDS = re.compile(r"END-\d+-\d+")
 
 
 @pytest.fixture
@@ -140,22 +137,3 @@ def test_a_refusal_is_a_lesson_about_the_window(refusals: list[str], window: int
     assert windows.of("aux", 128_000) == window
     assert windows.of("aux", 3_000) == 3_000
     assert windows.of("other", 128_000) == 128_000
-
-
-def test_an_agents_auxiliary_model_is_learned_of(host: LocalProvider) -> None:
-    """A real agent, in the background: no turn fails, one request is refused, and the summaries are
-    the model's."""
-    host.set_window(20_000)
-    host.set_window(3_000, "aux")
-    options = context(host, context_window=20_000, background=True)
-    made = agent(host, LITELLM, options)
-    for number in range(18):
-        assert made.chat(turn(number, words=80)) is not None
-    engine = made.context_compressor.engine()
-    assert engine.background.wait(60)
-    assert [record.model for record in host.refused] == ["aux"]
-    made.chat(turn(18))
-    summaries = made.context_compressor.last_result.segments
-    assert {segment.method for segment in summaries} == {"model"}
-    assert made.context_compressor.context_status == "summarized"
-    assert engine.background.wait(60)  # the last turn may have begun one more

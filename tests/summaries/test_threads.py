@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.summaries.threads import run
 from tests.helpers.transcripts import session
 
 OPTIONS: dict[str, Any] = {"protect_last_n_tokens": 1_000, "timeout_seconds": 0.2}
@@ -49,15 +48,3 @@ def test_a_loop_ends_that_had_an_endless_summarizer() -> None:
     began = time.monotonic()
     assert asyncio.run(ours.compress(session(20))).summary_method == "static"
     assert time.monotonic() - began < 20
-
-
-def test_run_works_inside_a_running_loop() -> None:
-    """A coroutine's result is returned, whether a loop runs in this thread or not."""
-
-    async def seven() -> int:
-        return 7
-
-    async def outer() -> int:
-        return run(seven())
-
-    assert (run(seven()), asyncio.run(outer())) == (7, 7)

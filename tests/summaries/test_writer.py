@@ -231,7 +231,6 @@ def test_a_failure_that_may_pass_is_tried_again():
 
 IDS = [f"k-{n}" for n in range(417, 517)]  # three tokens each
 STOCK = step("c", " ".join(IDS), "list_stock")
-TEXT = " ".join(IDS[::2][:38])
 
 
 @pytest.mark.parametrize(

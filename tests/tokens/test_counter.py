@@ -65,6 +65,21 @@ def test_a_message_is_more_than_its_text() -> None:
     assert [a for a in silent if counter.message({**bare, **a}) != plain] == []
 
 
+@pytest.mark.parametrize("model", ["gpt-4o", "gpt-4", "some-model"])
+def test_many_messages_count_as_each_does_alone(model: str) -> None:
+    """Messages counted in one call have the counts that each has alone, whatever their texts."""
+    texts = [prose(300), "", ".", "\n", "a <|endoftext|> b", "漢字 é\u200b", "x" * 70_000, "12345"]
+    messages = [
+        {"role": role, "name": f"n{n}", "content": text}
+        for n in range(30)
+        for role in ("user", "assistant")
+        for text in texts
+    ]
+    messages += [{"role": "user", "content": [{"type": "text", "text": prose(50)}]}]
+    alone = sum(TokenCounter(model).message(message) for message in messages)
+    assert TokenCounter(model).messages(messages) == alone + REPLY_TOKENS
+
+
 def test_a_counted_message_is_not_counted_again() -> None:
     """The tokenizer sees each message once, also in a new dictionary."""
     counted: list[str] = []

@@ -145,17 +145,14 @@ class Database:
                     self.place,
                 )
                 self.close()
-            if self.is_sqlite and self._engine is not None and _is_truncated(self.url):
+            if self._engine is not None:
                 # This process might go on from its pages in memory: no other could read them.
-                raise LedgerCorrupt(
-                    f"{self.place} was truncated: its file has fewer bytes than it says; restore a "
-                    "copy, or move it away"
-                )
+                self._check_size()
             return self._run(work, _WRITE)
 
     def maintain(self, statement: str) -> list[Any]:
         """Run a statement outside a transaction; return its rows."""
-        with translated(self.place), undivided, self._ready().connect() as connection:
+        with self._explained(), undivided, self._ready().connect() as connection:
             connection = connection.execution_options(isolation_level="AUTOCOMMIT", begin="")
             result = connection.exec_driver_sql(statement)
             return list(result.all()) if result.returns_rows else []
@@ -178,7 +175,7 @@ class Database:
                 ) from error
         engine = create_engine(self.url) if self.is_sqlite else _postgresql(self.url)
         try:
-            with translated(self.place), engine.connect() as connection:
+            with self._explained(), engine.connect() as connection:
                 return bool(_about(connection))
         finally:
             engine.dispose()
@@ -226,12 +223,29 @@ class Database:
             if started < until:
                 raise StoreUnavailable(reason)
         try:
-            with translated(self.place):
+            with self._explained():
                 yield
         except StoreUnavailable as error:
             now = time.monotonic()
             self._rests[begin] = now + _REST * (now - started), str(error)
             raise
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            with translated(self.place):
+                yield
+        except StoreUnavailable as error:
+            # Of a file that was cut off SQLite may say that it is locked.
+            self._check_size(error)
+            raise
+
+    def _check_size(self, cause: Exception | None = None) -> None:
+        if self.is_sqlite and _is_truncated(self.url):
+            raise LedgerCorrupt(
+                f"{self.place} was truncated: its file has fewer bytes than it says; restore a "
+                "copy, or move it away"
+            ) from cause
 
     def _opened(self) -> Engine:
         path = str(self.url.database)
@@ -329,6 +343,13 @@ def _private(path: Path) -> None:
     # SQLite gives its -wal and -shm files the same rights.
     if not path.exists():
         os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+    # A file that another process creates at this moment is empty too.
+    elif path.is_file() and not path.stat().st_size and time.time() - path.stat().st_mtime > 1:
+        logger.warning(
+            "store sqlite:%s: its file has 0 bytes, and a new ledger begins in it; if it had one, "
+            "restore a copy",
+            path,
+        )
 
 
 def _pragmas(connection: Any, _record: object) -> None:

@@ -22,6 +22,7 @@ _REMEDIES = (
     ("password authentication", "user or password is wrong"),
     ("does not exist", "the server knows no such database or user; create it"),
     ("permission denied", "this user may not do that; grant it the rights to its tables"),
+    ("disk i/o", "its file was cut off, or the disk fails; restore a copy, or move it away"),
     ("connection", "it cannot be reached; start its server, or check the store's URL"),
 )
 # psycopg quotes connection strings in some of its messages.

@@ -20,7 +20,7 @@ from ..segments import FORGOTTEN, GENESIS, Entry, Outline, archive_digest, chain
 from .archive import MessageArchive, batches, unsealed
 from .database import Database
 from .reading import SESSIONS, chain, literals, outline, outlines, record, require
-from .schema import entries, leases, links, messages, sessions
+from .schema import entries, leases, links, messages, notes, sessions
 
 logger = logging.getLogger(__name__)
 
@@ -174,9 +174,9 @@ def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erase
     linked = set(archive.execute(select(links.c.message_key).where(of_own)).scalars())
     tombs = _bury(archive, own)
     archive.execute(delete(links).where(of_own))
-    archive.execute(
-        delete(leases).where(leases.c.namespace == namespace, leases.c.session_id == row.id)
-    )
+    for table in (leases, notes):
+        named = (table.c.namespace == namespace) & (table.c.session_id == row.id)
+        archive.execute(delete(table).where(named))
     holders = _holders(archive, linked)
     gone = linked - set(holders)
     archive.remove(gone)

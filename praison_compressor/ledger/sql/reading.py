@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,7 +26,7 @@ from ..segments import (
 )
 from ..words import ASKED, Hit, HitPlace, hits, names, words
 from .archive import MessageArchive, dump, load, unsealed
-from .schema import entries, links, sessions, tails
+from .schema import entries, links, notes, sessions, tails
 
 logger = logging.getLogger(__name__)
 
@@ -113,6 +113,14 @@ def _epochs(archive: MessageArchive, row: Row[Any], head: str) -> list[Epoch]:
     return found
 
 
+def note_of(archive: MessageArchive, session: Session, *, is_locked: bool = False) -> str:
+    """Return the session's note, "" without one; lock it until the transaction ends."""
+    query = select(notes.c.body).where(
+        notes.c.namespace == session.namespace, notes.c.session_id == session.id
+    )
+    return archive.execute(query.with_for_update() if is_locked else query).scalar() or ""
+
+
 # ---------------------------------------------------------------- the list of sessions
 @dataclass(frozen=True)
 class SessionInfo:
@@ -124,8 +132,6 @@ class SessionInfo:
     compressions: int
     taken_back: int
     """Compressions that `undo` took back."""
-    messages: int
-    """The session's own archived originals."""
     created: float
     updated: float
 
@@ -159,19 +165,13 @@ def sessions_of(archive: MessageArchive, namespace: str) -> list[SessionInfo]:
     """Return the namespace's sessions, last used first, without forgotten ones."""
     own = entries.c.session_key == sessions.c.key
     undone = select(func.count()).where(own, entries.c.kind == "undo").scalar_subquery()
-    own_originals = (
-        select(func.count(func.distinct(links.c.message_key)))
-        .join(entries, entries.c.key == links.c.entry_key)
-        .where(own)
-        .scalar_subquery()
-    )
     newest = entries.alias("newest")
     is_head = (newest.c.namespace == sessions.c.namespace) & (newest.c.hash == sessions.c.head)
     query = (
         select(
             *(sessions.c.id, sessions.c.parent_id),
             case((sessions.c.commits == 0, sessions.c.id), else_=newest.c.epoch),
-            *(sessions.c.commits - undone, undone, own_originals),
+            *(sessions.c.commits - undone, undone),
             *(sessions.c.created, sessions.c.updated),
         )
         .join(newest, is_head, isouter=True)
@@ -369,12 +369,10 @@ def search(
     wanted = words(" ".join(names(query)))[:ASKED]
     if not wanted:
         return []
-    row, linked, known = None, None, dict[int, HitPlace]()
+    row, linked = None, None
     if session_id is not None:
         row = require(archive, namespace, session_id)
-        scope = chain(archive, namespace, row.head)
-        linked = archive.linked(entry.key for entry in scope)
-        known = _places_in(archive, scope, linked)
+        linked = archive.linked(entry.key for entry in chain(archive, namespace, row.head))
     standing = {} if archived_only else _standing(archive, namespace, row)
     pool = {digest: message for digest, (_, message) in standing.items()}
     keys: dict[str, int] = {}
@@ -382,7 +380,7 @@ def search(
     def place_of(digest: str) -> HitPlace:
         if digest not in keys:
             return standing[digest][0], "", 0
-        return known[keys[digest]] if known else _place_of(archive, keys[digest])
+        return _place_of(archive, keys[digest], linked)
 
     found: list[Hit] = []
     for some in archive.candidates(namespace, wanted, linked):  # any word only where none has all
@@ -408,29 +406,15 @@ def _standing(
     return found
 
 
-def _places_in(
-    archive: MessageArchive, scope: Sequence[Row[Any]], linked: Mapping[int, Sequence[int]]
-) -> dict[int, HitPlace]:
-    """Return session, hash and ordinal of each message's newest entry in a chain."""
-    committers = {entry.session_key for entry in scope}
-    query = select(sessions.c.key, sessions.c.id).where(sessions.c.key.in_(committers))
-    ids = {row.key: row.id for row in archive.execute(query)}
-    found: dict[int, HitPlace] = {}
-    for entry in scope:
-        places = reversed([*enumerate(linked[entry.key])])
-        found |= {key: (ids[entry.session_key], entry.hash, at) for at, key in places}
-    return found
-
-
-def _place_of(archive: MessageArchive, key: int) -> HitPlace:
-    """Return session, hash and ordinal of a message's newest entry."""
+def _place_of(archive: MessageArchive, key: int, scope: Collection[int] | None) -> HitPlace:
+    """Return session, hash and ordinal of a message's newest entry in scope."""
     query = (
-        select(sessions.c.id, entries.c.hash, links.c.ordinal)
+        select(sessions.c.id, entries.c.hash, links.c.ordinal, entries.c.key)
         .join(entries, entries.c.key == links.c.entry_key)
         .join(sessions, sessions.c.key == entries.c.session_key)
         .where(links.c.message_key == key)
         .order_by(entries.c.key.desc(), links.c.ordinal)
-        .limit(1)
     )
-    session_id, entry_hash, ordinal = archive.execute(query).one()
+    rows = archive.execute(query).all()
+    session_id, entry_hash, ordinal, _ = next(r for r in rows if scope is None or r.key in scope)
     return session_id, entry_hash, ordinal

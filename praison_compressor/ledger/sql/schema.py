@@ -28,7 +28,7 @@ from sqlalchemy import (
 from ...errors import ConfigError
 from ..segments import GENESIS
 
-LAYOUT = b"3"
+LAYOUT = b"4"
 """The number of this layout; a store with another number is refused."""
 
 # SQLite assigns ascending row ids only to a column of exactly the type INTEGER.
@@ -131,6 +131,15 @@ leases = Table(
     Column("holder", Text, nullable=False),
     # By the database's clock: machines' clocks differ.
     Column("until", Float, nullable=False),
+)
+
+# Numbers of a session, as its bill, and none of its words. The session need not have a row.
+notes = Table(
+    _PREFIX + "notes",
+    metadata,
+    Column("namespace", Text, primary_key=True),
+    Column("session_id", Text, primary_key=True),
+    Column("body", Text, nullable=False),
 )
 
 # ---------------------------------------------------------------- statements of one dialect

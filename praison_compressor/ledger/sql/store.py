@@ -159,6 +159,12 @@ class SqlStore:
             return False
         return self._database.write(lambda a: writing.claim(a, session, holder, seconds))
 
+    def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
+        """See `Noting.note`."""
+        if change is None:
+            return self._database.read(lambda a: reading.note_of(a, session))
+        return self._database.write(lambda a: writing.change_note(a, session, change))
+
     release = _writing(writing.release)
     originals = _reading(reading.originals)
     transcript = _reading(reading.transcript)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,8 +19,8 @@ from ...messages import Message, digest, read
 from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
 from .archive import MessageArchive, dump, sealed
-from .reading import find, head_at, record, transcript_at
-from .schema import entries, leases, sessions, tails
+from .reading import find, head_at, note_of, record, transcript_at
+from .schema import entries, leases, notes, sessions, tails
 
 # ---------------------------------------------------------------- masking
 Recorded = tuple[Segment, list[Message]]
@@ -78,10 +78,7 @@ def append(
     Raises:
         LedgerConflict: the session changed since it was read.
     """
-    row = _locked(archive, session)
-    if row is None and session.tip == session.id:
-        create(archive, session.namespace, session.id, session.parent)
-        row = _locked(archive, session)
+    row = _locked(archive, session) or _created(archive, session)
     if row is None or row.head != session.head_hash:
         tip = "gone" if row is None else "another now"
         raise LedgerConflict(f"session {session.id}: the tip is {tip}; read it again")
@@ -104,10 +101,7 @@ def append(
 
 def keep(archive: MessageArchive, session: Session, outline: Outline) -> bool:
     """Record the transcript, unless the session changed since it was read."""
-    row = _locked(archive, session)
-    if row is None and session.tip == session.id:
-        create(archive, session.namespace, session.id, session.parent)
-        row = _locked(archive, session)
+    row = _locked(archive, session) or _created(archive, session)
     if row is None or (row.head, row.edits) != (session.head_hash, session.edits):
         return False
     record(archive, row.key, outline)
@@ -162,6 +156,14 @@ def _locked(archive: MessageArchive, session: Session) -> Row[Any] | None:
     return find(archive, session.namespace, session.id)
 
 
+def _created(archive: MessageArchive, session: Session) -> Row[Any] | None:
+    """Return the locked row of a session that was never written, or None."""
+    if session.tip != session.id:
+        return None
+    create(archive, session.namespace, session.id, session.parent)
+    return _locked(archive, session)
+
+
 def create(archive: MessageArchive, namespace: str, session_id: str, parent_id: str | None) -> None:
     """Insert the row of a session, unless another process was first."""
     values: dict[str, Any] = {"namespace": namespace, "id": session_id, "parent_id": parent_id}
@@ -176,6 +178,17 @@ def create(archive: MessageArchive, namespace: str, session_id: str, parent_id: 
     key = archive.execute(insertion.returning(sessions.c.key)).scalar()
     if key is not None and base is not None:
         record(archive, key, transcript_at(archive, base, head))
+
+
+# ---------------------------------------------------------------- notes
+def change_note(archive: MessageArchive, session: Session, change: Callable[[str], str]) -> str:
+    """Replace the session's note by its change; return the new note."""
+    values = {"namespace": session.namespace, "session_id": session.id, "body": ""}
+    archive.execute(archive.insert(notes).values(values).on_conflict_do_nothing())
+    after = change(note_of(archive, session, is_locked=True))
+    of_session = (notes.c.namespace == session.namespace) & (notes.c.session_id == session.id)
+    archive.execute(update(notes).where(of_session).values(body=after))
+    return after
 
 
 # ---------------------------------------------------------------- leases

@@ -34,9 +34,10 @@ class Course:
     """Of a model's answer."""
     budget: Budget
 
-    def after(self, view: int) -> int:
-        """Return the tokens of a view after a compression: what ours leaves."""
-        return min(self.budget.target, int(view * FORCED_SHARE))
+    def after(self, view: int, *, is_deep: bool) -> int:
+        """Return the tokens of a view after a compression."""
+        least = int(view * FORCED_SHARE) if is_deep else view
+        return min(self.budget.target, least)
 
 
 def course_of(
@@ -69,11 +70,12 @@ class _State(NamedTuple):
     summaries: int
 
 
-def cheapest(course: Course, at: Provider, *, at_marks: bool) -> float:
+def cheapest(course: Course, at: Provider, *, at_any_depth: bool) -> float:
     """Return the least money for which a schedule of summaries sends the session.
 
     A state is a request at which the view was compressed, and the view's size then. A summary may
-    be written above our mark for a cold cache; with `at_marks` only above the mark in force.
+    be written at any request above our mark for a cold cache. It leaves what ours leaves: with a
+    warm cache the target, with a cold one, or `at_any_depth`, FORCED_SHARE of a smaller view.
     """
     states: dict[tuple[int, int], _State] = {(-1, 0): _State(0.0, 0)}
     least = float("inf")
@@ -82,7 +84,9 @@ def cheapest(course: Course, at: Provider, *, at_marks: bool) -> float:
             state = states.get((place, level))
             if state is not None:
                 left = course.budget.target * level // LEVELS
-                for key, found in _onward(course, at, place, left, state, at_marks=at_marks):
+                for key, found in _onward(
+                    course, at, place, left, state, at_any_depth=at_any_depth
+                ):
                     if key[0] == len(course.sizes):
                         least = min(least, found.dollars)
                     elif key not in states or found.dollars < states[key].dollars:
@@ -91,7 +95,7 @@ def cheapest(course: Course, at: Provider, *, at_marks: bool) -> float:
 
 
 def _onward(
-    course: Course, at: Provider, place: int, left: int, state: _State, *, at_marks: bool
+    course: Course, at: Provider, place: int, left: int, state: _State, *, at_any_depth: bool
 ) -> Iterator[tuple[tuple[int, int], _State]]:
     """Yield each next compression after the one at a request, and the session's end."""
     cold = int(course.budget.trigger * COLD_SHARE)
@@ -99,9 +103,10 @@ def _onward(
     spent, view, end = state.dollars, left, len(course.sizes)
     for k in range(place + 1, end):
         before, view = view, left + course.sizes[k] - start
-        after, is_warm = course.after(view), course.warm[k]
-        if view > (course.budget.trigger if at_marks and is_warm else cold):
-            cost = _compressed(course, at, view, state.summaries, is_warm=is_warm)
+        is_warm = course.warm[k]
+        after = course.after(view, is_deep=at_any_depth or not is_warm)
+        if view > max(cold, after):
+            cost = _compressed(course, at, view, after, state.summaries, is_warm=is_warm)
             key = (k, -(-after * LEVELS // course.budget.target))
             yield key, _State(spent + cost, state.summaries + 1)
         if view > course.budget.limit:
@@ -110,9 +115,10 @@ def _onward(
     yield (end, 0), _State(spent, state.summaries)
 
 
-def _compressed(course: Course, at: Provider, view: int, summaries: int, *, is_warm: bool) -> float:
+def _compressed(
+    course: Course, at: Provider, view: int, after: int, summaries: int, *, is_warm: bool
+) -> float:
     """Return the dollars of a summary and of the request; head and older ones are cached."""
-    after = course.after(view)
     cached = min(course.head + summaries * course.summary, after) if is_warm else 0
     asked = view - after + course.summary + REQUEST_TOKENS
     return at.request(after, cached) + asked * at.fresh + course.words * at.output

@@ -89,6 +89,8 @@ class Run:
     requests: list[list[Key]] = field(default_factory=list)
     asked: list[tuple[int, int]] = field(default_factory=list)
     """Tokens read and written by the summarizer, a call each."""
+    represented: set[Key] = field(default_factory=set)
+    """Messages that a summarizer read, or that can be read again."""
 
 
 class Session:
@@ -125,6 +127,13 @@ class Session:
             PACES[pace](chance) if request[-1]["role"] == "user" else TOOL_SECONDS
             for request in self.requests
         ]
+
+    def lost(self, run: Run) -> int:
+        """Return the tokens that a run's last request has lost: in no view, text or archive."""
+        last = run.requests[-1]
+        gone = set(range(len(self.requests[-1]))) - set(last) - run.represented
+        written = self.size([key for key in last if isinstance(key, str)])
+        return max(0, self.size(list(gone)) - written)
 
     def tail(self, end: int, room: int) -> int:
         """Return the start of the longest run of whole steps before `end` within `room` tokens."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -46,7 +47,13 @@ class Clock:
 
 
 def ours(
-    session: Session, window: int, pauses: Sequence[float], at: Provider | None, **given: Any
+    session: Session,
+    window: int,
+    pauses: Sequence[float],
+    at: Provider | None,
+    *,
+    has_model: bool = True,
+    **given: Any,
 ) -> Run:
     """Return our run; without a provider it knows neither clock nor prices."""
     run, clock = Run(), Clock()
@@ -56,12 +63,18 @@ def ours(
 
     known: dict[str, Any] = {"idle_trigger_ratio": 1}
     if at is not None:
-        known = {"model": at.model, "auxiliary_model": at.model, "cache_ttl_seconds": at.seconds}
+        known = {"model": at.model, "cache_ttl_seconds": at.seconds}
+        known |= {"auxiliary_model": at.model} if has_model else {}
     config = CompressorConfig(context_window=window, **{**known, **given})
-    compressor = ContextCompressor(config, summarizer=summarizer, tokens=COUNTER, clock=clock)
+    writes = summarizer if has_model else None
+    compressor = ContextCompressor(config, summarizer=writes, tokens=COUNTER, clock=clock)
+    view: list[Message] = []
     for request, pause in zip(session.requests, pauses, strict=True):
         clock.now += pause
-        run.requests.append(session.keys(compressor.compress_sync(request).messages))
+        view = compressor.compress_sync(request).messages
+        run.requests.append(session.keys(view))
+    texts = [json.dumps(message) for message in compressor.verbatim(view)]
+    run.represented |= {n for n, m in enumerate(session.messages) if json.dumps(m) in texts}
     return run
 
 
@@ -73,6 +86,7 @@ def host(session: Session, window: int, *, repaired: bool) -> Run:
     run = Run()
 
     def ask(older: list[Message], _: int) -> str:
+        run.represented |= set(session.keys(older))
         return plainly(older, run)
 
     optimizer = SummarizeOptimizer(llm_summarize_fn=ask if repaired else None)
@@ -102,6 +116,7 @@ def rolling(
             older = [*first, *request[start:until]]
             if most is not None:
                 older = _newest(session, older, most)
+            run.represented |= set(session.keys(older))
             text = plainly(older, run)
             first, start = [{"role": "user", "content": f"Summary so far:\n{text}"}], until
             view = [*request[:head], *first, *request[start:]]

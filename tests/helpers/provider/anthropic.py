@@ -49,8 +49,8 @@ class Anthropic(ChatCompletions):
         """Signature -> the thinking, and the ids of the calls that were issued with it."""
         self._thought: set[str] = set()
         """Ids of all calls that were issued with thinking."""
-        self._behind: dict[str, str] = {}
-        """Signature -> the system prompt, tools and messages that it was written behind."""
+        self._behind: dict[str, tuple[str, str]] = {}
+        """Signature -> the prefix and the signature before it when it was written."""
 
     def check(self, body: JSON, rules: Rules) -> None:
         check_parameters(body)
@@ -128,7 +128,9 @@ class Anthropic(ChatCompletions):
             thought = {"type": "thinking", "thinking": reply.thinking, "signature": digest}
             blocks.insert(0, thought)
             self._signed[digest] = (reply.thinking, calls)
-            self._behind[digest] = _prefix(asked.body, merged(asked.body["messages"]))
+            messages = merged(asked.body["messages"])
+            before = ["", *(mark for _, _, mark in _marks(messages))]
+            self._behind[digest] = (_prefix(asked.body, messages), before[-1])
             self._thought |= calls
         return blocks
 
@@ -140,18 +142,25 @@ class Anthropic(ChatCompletions):
                     self._check_signature(
                         block, message["content"][j:], f"messages.{i}.content.{j}"
                     )
-        if thinks(body):
+        # With adaptive thinking no assistant message has to begin with a block.
+        if (body.get("thinking") or {}).get("type") == "enabled":
             self._check_last_step(merged(body["messages"]))
 
     def _check_binding(self, body: JSON) -> None:
-        """Refuse thinking whose prefix has changed since it was written."""
-        messages = merged(body["messages"])
-        for i, message in enumerate(messages):
-            for j, block in enumerate(message["content"]):
-                if block["type"] != "thinking":
-                    continue
-                if self._behind.get(block["signature"]) != _prefix(body, messages[:i]):
-                    raise Refusal(f"messages.{i}.content.{j}: {BOUND}")
+        """Refuse thinking whose prefix has changed, or that lacks an earlier block but the first.
+
+        Documented at platform.claude.com as preserved thinking: thinking is no part of a prefix,
+        and blocks may be left out at the start of the history alone.
+        """
+        binding = (body.get("thinking") or {}).get("block_binding") or {}
+        if binding.get("prefix_mismatch_behavior") == "drop_block":
+            return
+        messages, earlier = merged(body["messages"]), ""
+        for i, j, mark in _marks(messages):
+            prefix, before = self._behind.get(mark, ("", ""))
+            if prefix != _prefix(body, messages[:i]) or (earlier and before != earlier):
+                raise Refusal(f"messages.{i}.content.{j}: {BOUND}")
+            earlier = mark
 
     def _check_signature(self, block: JSON, rest: Sequence[JSON], where: str) -> None:
         thinking, calls = self._signed.get(block["signature"], (None, set[str]()))
@@ -179,9 +188,21 @@ class Anthropic(ChatCompletions):
             )
 
 
+def _marks(messages: Sequence[JSON]) -> Iterator[tuple[int, int, str]]:
+    """Yield message, block and signature of each thinking block."""
+    for i, message in enumerate(messages):
+        for j, block in enumerate(message["content"]):
+            if block["type"] == "thinking":
+                yield i, j, block["signature"]
+
+
 def _prefix(body: JSON, messages: Sequence[JSON]) -> str:
-    """Return what a thinking block is bound to; cache marks are no part of it."""
-    behind = json.dumps([body.get("system"), body.get("tools"), messages], sort_keys=True)
+    """Return what a thinking block is bound to; cache marks and thinking are no part of it."""
+    said = [
+        (m["role"], [block for block in m["content"] if block["type"] != "thinking"])
+        for m in messages
+    ]
+    behind = json.dumps([body.get("system"), body.get("tools"), said], sort_keys=True)
     return hashlib.sha256(
         re.sub(r'"cache_control": \{[^}]*\}(, )?', "", behind).encode()
     ).hexdigest()

@@ -1,0 +1,49 @@
+"""The order of roles in a view, as Mistral's API checks it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from praison_compressor.testing import Rules, check_messages
+from tests.helpers.compressing import Model, compressor
+from tests.helpers.transcripts import step
+
+WORDS = "lorem ipsum dolor " * 60
+
+
+@pytest.mark.parametrize("options", [{}, {"pinned": ("Never push.",)}])
+@pytest.mark.parametrize(
+    "policies", [{"*": "mask"}, {"*": "summarize"}, {"*": "mask", "ask_user": "keep"}]
+)
+@pytest.mark.parametrize("has_model", [True, False])
+def test_no_user_follows_a_tool_in_a_view(
+    options: Any, policies: dict[str, str], has_model: bool
+) -> None:
+    """The head ends before a call, and a line of the assistant stands before a summary."""
+    model = Model() if has_model else None
+    ours = compressor(model, tool_policies=policies, **options)
+    messages = [{"role": "user", "content": "Do all of it."}]
+    compressions = set()
+    for number in range(40):
+        name = "read_file" if number % 5 else "ask_user"
+        messages += step(f"c{number}", f"result {number} {WORDS}", name, path=f"{number}.py")
+        found = ours.compress_sync(messages, session_id="s")
+        compressions.add(found.session_id)
+        check_messages(found.messages, Rules(answered_results=True))
+        assert found.tokens_after == ours.tokens.messages(found.messages)
+    assert len(compressions) >= 3
+    assert ours.compress_sync(found.messages, session_id="s").messages == found.messages
+
+
+def test_an_answer_in_words_stays_in_the_head() -> None:
+    """What the agent said first stands before the summary."""
+    messages = [
+        {"role": "user", "content": "Do all of it."},
+        {"role": "assistant", "content": "I begin with the parser."},
+    ]
+    for number in range(30):
+        messages += step(f"c{number}", f"result {number} {WORDS}", path=f"{number}.py")
+    view = compressor(None).compress_sync(messages, session_id="s").messages
+    assert view[:2] == messages[:2]
