@@ -1,4 +1,4 @@
-"""Bounded time and memory: the operating system ends whoever takes more."""
+"""Bounded time and memory: the operating system ends a process that takes more."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ def planned(view: View, budget: Budget) -> Plan | None:
 
 
 def summary_of(messages, start, end, tokens=100) -> Segment:
-    """A segment that stands for messages[start:end]."""
+    """Return a segment that replaces messages[start:end]."""
     run = tuple(digest(message) for message in messages[start:end])
     rendered = {"role": "user", "content": f"summary of {start} to {end}"}
     return Segment("summary", run, rendered, tokens, 1_000, "model")
@@ -198,7 +198,7 @@ def test_recent_turns_widen_the_tail() -> None:
 def test_a_model_is_asked_for_the_largest_stretch_and_of_equal_ones_for_the_newest(
     sizes: tuple[int, int], by_model: list[bool]
 ) -> None:
-    """A compression is one call: what else is replaced is told without a model."""
+    """A compression is one call: the other stretches are replaced without a model."""
     layout = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
     made = found(layout, budget(9_000, 1_900, 1_500), by_model=True)
     assert [job.by_model for job in made.jobs] == by_model
