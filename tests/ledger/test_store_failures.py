@@ -161,6 +161,23 @@ def test_a_truncated_file_is_not_written_to(left: int, tmp_path: Path) -> None:
             store.commit(session, [(segment(talk(3, "c")), talk(3, "c"))])
 
 
+def test_another_process_ends_no_lock(tmp_path: Path) -> None:
+    """What is written after another process read the store is on disk, not in a deleted log."""
+    path = tmp_path / "ledger.db"
+    read = (
+        "import sys; from praison_compressor.ledger.sql import open_store; "
+        "s = open_store(sys.argv[1]); print(len(s.open(sys.argv[2], 's').entries)); s.close()"
+    )
+    command = [sys.executable, "-c", read, str(path), NAMESPACE]
+    with closing(open_store(path)) as store:
+        session, seen = committed(store, "s", talk(3, "a")), []
+        for said in "bcd":
+            session = store.open(NAMESPACE, "s")
+            store.commit(session, [(segment(talk(3, said)), talk(3, said))])
+            seen.append(int(subprocess.run(command, capture_output=True, check=True).stdout))
+    assert seen == [2, 3, 4]
+
+
 def test_a_file_cut_to_nothing_beside_its_log(tmp_path: Path) -> None:
     """Another process reads neither an empty ledger nor an error without a remedy."""
     path = tmp_path / "ledger.db"

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -117,6 +117,7 @@ class Database:
         self._engine: Engine | None = None
         self._packer = Packer()  # replaced at the first opening
         self._file: tuple[int, int] | None = None
+        self._size = 0  # of the file, at the last write
         # Kind of transaction -> until when it is refused, and the error's text.
         self._rests: dict[str, tuple[float, str]] = {}
         renewed(self)
@@ -145,9 +146,12 @@ class Database:
                     self.place,
                 )
                 self.close()
-            if self._engine is not None:
+            if self.is_sqlite and self._engine is not None:
                 # This process might go on from its pages in memory: no other could read them.
-                self._check_size()
+                size = _size(self.url)
+                if size < self._size:
+                    self._check_size()
+                self._size = size
             return self._run(work, _WRITE)
 
     def maintain(self, statement: str) -> list[Any]:
@@ -258,7 +262,7 @@ class Database:
         try:
             with engine.connect() as connection:
                 self._packer = self._packer_of(connection)
-            self._file = _identity(self.url)
+            self._file, self._size = _identity(self.url), _size(self.url)
         except BaseException:
             engine.dispose()
             raise
@@ -310,18 +314,29 @@ def _sqlite(url: URL) -> Engine:
     return engine
 
 
+_SIZES = ("PRAGMA page_count", "PRAGMA page_size")
+
+
 def _is_truncated(url: URL) -> bool:
-    """Return whether a SQLite file is shorter than its header says."""
+    """Return whether a SQLite file is shorter than its header says.
+
+    SQLite itself reads the header. A close of the file by this process would end all locks of
+    its connections: then the next process that closes the store deletes the log under them.
+    """
+    path = Path(str(url.database)).absolute()
     # Another process may be writing a longer file: its first page comes first.
     for seconds in (0.0, 0.05, 0.3):
         time.sleep(seconds)
         try:
-            with open(str(url.database), "rb") as file:
-                header, size = file.read(32), os.fstat(file.fileno()).st_size
+            size = path.stat().st_size
+            with closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as file:
+                ((pages,),), ((page,),) = map(file.execute, _SIZES)
+                if size and size >= pages * page:
+                    return False
+        except sqlite3.DatabaseError as error:
+            if "malformed" not in str(error):
+                return False
         except OSError:
-            return False
-        page, pages = int.from_bytes(header[16:18], "big"), int.from_bytes(header[28:32], "big")
-        if len(header) == 32 and size >= (65_536 if page == 1 else page) * pages:
             return False
     return True
 
@@ -335,6 +350,12 @@ def _identity(url: URL) -> tuple[int, int] | None:
     return found.st_dev, found.st_ino
 
 
+def _size(url: URL) -> int:
+    """Return the bytes of a SQLite store's file; 0 without one."""
+    path = str(url.database)
+    return os.path.getsize(path) if os.path.isfile(path) else 0
+
+
 def _private(path: Path) -> None:
     """Create missing file and directories, for this user only."""
     for directory in reversed(path.parents):
@@ -342,7 +363,9 @@ def _private(path: Path) -> None:
             directory.mkdir(mode=0o700, exist_ok=True)
     # SQLite gives its -wal and -shm files the same rights.
     if not path.exists():
-        os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+        # A close of a file that a thread has opened since would end that thread's locks.
+        with suppress(FileExistsError):
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     # A file that another process creates at this moment is empty too.
     elif path.is_file() and not path.stat().st_size and time.time() - path.stat().st_mtime > 1:
         logger.warning(
