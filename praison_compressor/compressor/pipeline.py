@@ -230,9 +230,11 @@ class Pipeline:
         Raises:
             LedgerConflict: another writer committed meanwhile.
         """
-        self.sessions.of(_key(view)).draft = None
+        known = self.sessions.of(_key(view))
+        known.draft = None
         after = view.adding(segment for segment, _ in entries)
         session = self._store.commit(view.session, entries, outline_of(after))
+        known.placeholder = None
         self.projector.trim()
         return self.projector.again(view, session)
 
