@@ -118,7 +118,7 @@ def test_slash_commands_need_no_request_of_the_agent(
     assert made.context_compressor.session_id != session
     assert made.chat_history == []
     assert MODES[mode](made, ["/status"]) == [
-        f"No request yet in session {made.context_compressor.session_id}."
+        f"No request by this process yet in session {made.context_compressor.session_id}."
     ]
     assert MODES[mode](made, [f"/resume {session}"]) == [f"Session {session}"]
     (unknown,) = MODES[mode](made, ["/resume nowhere"])
@@ -316,11 +316,14 @@ def test_a_preview_sizes_and_names_what_would_go(host: LocalProvider) -> None:
     assert reference(shown, "Turn 2:").startswith("s1.")
 
 
-def test_a_preview_has_the_sum_where_prices_are_known(host: LocalProvider) -> None:
-    """One line: what compressing now costs, and what it saves a turn."""
+@pytest.mark.parametrize("auxiliary_model", ["gpt-4o", None])
+def test_a_preview_has_the_sum_where_prices_are_known(
+    host: LocalProvider, auxiliary_model: str | None
+) -> None:
+    """One line: what compressing now costs, by the agent's own model too, and saves a turn."""
     host.route("gpt-4o", Summarizer(r"L-\d+"))
     host.set_window(128_000, "gpt-4o")
-    made = talked(host, auxiliary_model="gpt-4o")
+    made = talked(host, auxiliary_model=auxiliary_model)
     sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a turn"
     assert re.search(sums, made.chat("/compact preview"))
 
