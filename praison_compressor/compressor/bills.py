@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import Any
 
-from ..errors import LedgerError
+from ..errors import LedgerCorrupt, LedgerError
 from ..ledger.segments import Session, Store, Usage, noting
 from ..messages.forks import renewed
 from ..tokens.models import prices_of
@@ -260,9 +260,16 @@ def stored_bill(store: Store, session: Session) -> Bill:
 
 
 def _read(note: str) -> tuple[float, Bill]:
-    """Return time of the last request and bill of a note."""
-    found = json.loads(note) if note else {}
-    return found.get("requested", 0.0), Bill.read(found["bill"]) if found else Bill()
+    """Return time of the last request and bill of a note.
+
+    Raises:
+        LedgerCorrupt: the store has another text in its place.
+    """
+    try:
+        found = json.loads(note) if note else {}
+        return float(found.get("requested", 0.0)), Bill.read(found["bill"]) if found else Bill()
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise LedgerCorrupt(f"a session's bill cannot be read: {error}") from error
 
 
 @contextmanager
