@@ -263,13 +263,13 @@ def _read(note: str) -> tuple[float, Bill]:
     """Return time of the last request and bill of a note.
 
     Raises:
-        LedgerCorrupt: the store has another text in its place.
+        LedgerCorrupt: the note has been changed.
     """
     try:
         found = json.loads(note) if note else {}
-        return float(found.get("requested", 0.0)), Bill.read(found["bill"]) if found else Bill()
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
-        raise LedgerCorrupt(f"a session's bill cannot be read: {error}") from error
+        return found.get("requested", 0.0), Bill.read(found["bill"]) if found else Bill()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise LedgerCorrupt("a session's note is no bill") from error
 
 
 @contextmanager
