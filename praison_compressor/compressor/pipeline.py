@@ -230,9 +230,11 @@ class Pipeline:
         Raises:
             LedgerConflict: another writer committed meanwhile.
         """
-        self.sessions.of(_key(view)).draft = None
+        known = self.sessions.of(_key(view))
+        known.draft = None
         after = view.adding(segment for segment, _ in entries)
         session = self._store.commit(view.session, entries, outline_of(after))
+        known.placeholder = None
         self.projector.trim()
         return self.projector.again(view, session)
 
@@ -395,10 +397,8 @@ class Pipeline:
             short = self.projector.look(replace(request, messages=messages), session)
             fit = self._sent(request, self._planned(request, short))
         except BudgetTooSmall:
-            bare = shorten(kept, limit, count)
-            nothing = replace(view, segments=())
-            fit = replace(result_of(request, nothing, self._tokens), messages=bare)
-            fit = replace(fit, tokens_after=count(bare))
+            bare = replace(request, messages=shorten(kept, limit, count))
+            fit = self._sent(request, replace(self.projector.look(bare, session), segments=()))
         # A message cut in its middle is marked, as a masked output is.
         status = "summarized" if fit.segments else "masked"
         return replace(fit, tokens_before=view.given_tokens, context_status=status)
