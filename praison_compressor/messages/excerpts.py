@@ -139,9 +139,9 @@ def _shorter(arguments: str, chars: int, shorten: Cut) -> dict[str, Any]:
     value = loaded(arguments)
     if not isinstance(value, dict):
         return {"arguments": shorten(arguments, chars)}
-    lengths = sorted(map(len, strings_in(value)))
     frame = len(json.dumps(_cut_strings(value, 0, lambda _, __: "")))
-    cut = _cut_strings(value, _cap(lengths, chars - frame), shorten)
+    most = level(list(map(len, strings_in(value))), chars - frame)
+    cut = _cut_strings(value, max(LEAST_STRING_CHARS, most), shorten)
     # Thousands of short values: no string is long, the object is.
     is_short = len(json.dumps(cut, ensure_ascii=False)) <= 2 * chars + LEAST_STRING_CHARS
     return cut if is_short else {"arguments": shorten(arguments, chars)}
@@ -156,14 +156,14 @@ def strings_in(value: Any) -> Iterator[str]:
             yield from strings_in(item)
 
 
-def _cap(lengths: Sequence[int], room: int) -> int:
-    """Return the length to which strings are cut to fit the room."""
-    for place, length in enumerate(lengths):
-        each = room // (len(lengths) - place)
-        if length > each:
-            return max(LEAST_STRING_CHARS, each)
-        room -= length
-    return max(lengths, default=0)
+def level(sizes: Sequence[int], room: int) -> int:
+    """Return the size to which the largest of some sizes are cut so that all fit the room."""
+    for place, size in enumerate(sorted(sizes)):
+        each = room // (len(sizes) - place)
+        if size > each:
+            return each
+        room -= size
+    return max(sizes, default=0)
 
 
 def _cut_strings(value: Any, most: int, shorten: Cut) -> Any:

@@ -334,7 +334,7 @@ class TokenCounter:
         return first + listed + self.vocabulary.count(line) + self._properties(schema)
 
 
-COUNTED_TOGETHER, COUNTED_AT_ONCE = 64, 256
+COUNTED_TOGETHER, COUNTED_AT_ONCE = 64, 1_024
 """Messages from which a second thread is worth its start, and messages of one call: to pass
 Python's lock on for each takes as long as to count (tests/benchmarks/latency.py)."""
 

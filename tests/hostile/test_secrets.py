@@ -172,12 +172,12 @@ def test_nothing_secret_goes_to_another_model(options: dict[str, Any]) -> None:
     model, events = Model(), list[Event]()
     result = compressor(model, events.append, **options).compress_sync(with_secrets())
     asked = "\n".join(model.requests)
-    told = [dict(event.data) for event in events if event.name == "redacted"]
+    counts = [dict(event.data) for event in events if event.name == "redacted"]
     assert result.summary_method == "model"
     assert [s for s in (*SECRETS.values(), *PIECES) if s in asked + str(result.messages)] == []
     assert "[secret:github-token:" in asked
-    assert [list(numbers) for numbers in told] == [["secrets"]]
-    assert told[0]["secrets"] >= len(SECRETS)
+    assert [list(numbers) for numbers in counts] == [["secrets"]]
+    assert counts[0]["secrets"] >= len(SECRETS)
     assert [s for s in SECRETS.values() if s in str(events)] == []
 
 

@@ -141,6 +141,14 @@ def test_a_host_that_keeps_its_steps_gets_none_twice() -> None:
     assert host.turn("q2")[:4] == [user("q0"), *step("other"), said("a0")]
 
 
+def test_a_host_that_keeps_a_part_of_the_steps_gets_the_others() -> None:
+    """Steps that the host kept stand where they stood."""
+    host = Host()
+    host.turn("q0", step("0"), step("1"), answer="a0")
+    host.history[1:1] = step("1")
+    assert host.turn("q1")[:-1] == [user("q0"), *step("0"), *step("1"), said("a0")]
+
+
 def test_a_question_that_is_recorded_in_other_words_keeps_its_steps() -> None:
     """A host may send a question with more around it than it records."""
     host = Host()
