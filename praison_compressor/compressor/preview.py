@@ -138,7 +138,8 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead:
     """Return the window's tokens by part; `overhead` is the tokens beside messages."""
     budget, messages = request.budget, view.transcript.messages
     held: dict[str, list[int]] = {"system prompt": [], "head": []}
-    held |= {"summaries": [each.tokens for each in view.summaries()]}
+    bridges = view.bridges(0, len(messages))
+    held |= {"summaries": [*(each.tokens for each in view.summaries()), *bridges]}
     held |= {"masked outputs": [], "tail": []}
     verbatim: list[int] = []
     for index in sorted(set(range(len(messages))) - view.covered):
@@ -231,13 +232,17 @@ def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]
     gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]
     for start, end, segment in sorted([*after.tiles, *gaps], key=lambda run: run[0]):
-        size, before = end - start, after.source(start, end)
+        size, before, bridges = (
+            end - start,
+            after.source(start, end),
+            sum(after.bridges(start, end)),
+        )
         if segment is not None:
             named += 1
             name = f"summary {named}" if summaries > 1 else "summary"
             is_new = id(segment) in new
             part = Part(
-                *(name, start, size, before, segment.tokens),
+                *(name, start, size, before, segment.tokens + bridges),
                 segment=None if is_new else segment,
                 to_write=is_new,
                 text=text_of(segment.rendered),
@@ -246,7 +251,7 @@ def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
         else:
             name = "tail" if end == length else "kept" if named else "head"
             masked = sum(index in after.replaced for index in range(start, end))
-            name, left = name if summaries else "all", after.span(start, end)
+            name, left = name if summaries else "all", after.span(start, end) + bridges
             part = Part(name, start, size, before, left, masked)
         yield replace(part, why=_why(part, budget, after))
 

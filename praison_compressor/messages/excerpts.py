@@ -102,10 +102,13 @@ def with_shorter_calls(
     `input` of Anthropic's blocks stays one too. `ids` names the calls; None means all.
     """
 
+    def is_cut(call: ToolCall) -> bool:
+        is_long = len(call.arguments) > max(chars, LEAST_CALL_CHARS)
+        return is_long and (ids is None or call.id in ids)
+
     def beside(call: Any) -> Any:
         found = read_call(call)
-        is_named = ids is None or found.id in ids
-        if not isinstance(call, dict) or not (is_named and _is_long(found, chars)):
+        if not isinstance(call, dict) or not is_cut(found):
             return call
         if call.get("type") == "custom":
             custom = {**call["custom"], "input": shorten(found.arguments, chars)}
@@ -118,7 +121,7 @@ def with_shorter_calls(
 
     def block(part: Any) -> Any:
         found = read_call(part) if is_call_block(part) else None
-        if found is None or not (_is_long(found, chars) and (ids is None or found.id in ids)):
+        if found is None or not is_cut(found):
             return part
         return {**part, "input": _shorter(found.arguments, chars, shorten)}
 
@@ -128,10 +131,6 @@ def with_shorter_calls(
     if call_blocks(message):
         kept["content"] = list(map(block, message["content"]))
     return kept
-
-
-def _is_long(call: ToolCall, chars: int) -> bool:
-    return len(call.arguments) > max(chars, LEAST_CALL_CHARS)
 
 
 def _shorter(arguments: str, chars: int, shorten: Cut) -> dict[str, Any]:

@@ -316,8 +316,13 @@ class View:
         """
         summaries = sum(segment.tokens for segment in self.summaries())
         hidden = sum(self.span(tile.start, tile.end) for tile in self.tiles)
-        bridges = sum(tile.segment.tokens for tile in self.sent if tile.segment is self.bridge)
-        return self.span(0, len(self.tokens)) - hidden + summaries + bridges
+        shown = self.span(0, len(self.tokens)) - hidden + summaries
+        return shown + sum(self.bridges(0, len(self.tokens)))
+
+    def bridges(self, start: int, end: int) -> list[int]:
+        """Return the tokens of each bridge inside a run."""
+        bridges = (tile for tile in self.sent if tile.segment is self.bridge)
+        return [tile.segment.tokens for tile in bridges if start <= tile.start < end]
 
     @property
     def pinned_tokens(self) -> int:

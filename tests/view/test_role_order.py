@@ -37,6 +37,21 @@ def test_no_user_follows_a_tool_in_a_view(
     assert ours.compress_sync(found.messages, session_id="s").messages == found.messages
 
 
+def test_a_preview_counts_the_lines_between() -> None:
+    """The parts sum to the view, and those of the window to the window."""
+    ours = compressor(None, tool_policies={"*": "summarize", "ask_user": "keep"})
+    messages = [{"role": "user", "content": "Do all of it."}]
+    for number in range(30):
+        name = "read_file" if number % 5 else "ask_user"
+        messages += step(f"c{number}", f"result {number} {WORDS}", name, path=f"{number}.py")
+    view = ours.compress_sync(messages, session_id="s").messages
+    seen = ours.preview(messages, session_id="s")
+    assert sum(part.tokens_after for part in seen.parts) + seen.opening == seen.tokens_after
+    use = ours.context_use(messages, session_id="s")
+    assert use.parts["free"] + use.parts["reserve"] + ours.tokens.messages(view) == use.window
+    assert sum(use.messages.values()) == len(view)
+
+
 def test_an_answer_in_words_stays_in_the_head() -> None:
     """What the agent said first stands before the summary."""
     messages = [
