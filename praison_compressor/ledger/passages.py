@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from .words import EVERYWHERE, words
@@ -35,8 +35,6 @@ WORTH = 0.6
 """Matches below this share of the best score are left out."""
 MOST_LINES = 200
 """Matching lines of a text that are compared together with the lines beside them."""
-LONGEST = 6
-"""Lines above which a passage takes in no more matches."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_]|^[~./\\]")
@@ -159,31 +157,12 @@ def passages(
         least = least or worth * scores[best]
         if scores[best] < least:
             break
-        passage = _widened(best, scores, places, lines, context)
+        passage = Passage(*places[best], scores[best], best + 1)
         taken.append(passage)
         has = {text for line in held[passage.first - 1 : passage.last] for text in line}
         left |= {text: SHOWN * weight[text] for text in has}
         places = {n: (a, b) for n, (a, b) in places.items() if not passage.touches(a, b)}
     return taken
-
-
-def _widened(
-    best: int,
-    scores: Mapping[int, float],
-    places: Mapping[int, tuple[int, int]],
-    lines: Sequence[str],
-    context: int,
-) -> Passage:
-    """Return the passage of a line, with neighbouring matches while it is short."""
-    found = Passage(*places[best], scores[best], best + 1)
-    for number in sorted(scores, key=lambda number: -scores[number]):
-        first, last = places[number]
-        is_worth = scores[number] >= WORTH * scores[best] and found.last - found.first < LONGEST
-        if is_worth and found.touches(first, last):
-            wider = replace(found, first=min(first, found.first), last=max(last, found.last))
-            if sum(map(len, lines[wider.first - 1 : wider.last])) <= 2 * context:
-                found = wider
-    return found
 
 
 def _around(
