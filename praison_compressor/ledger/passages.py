@@ -72,10 +72,6 @@ class Passage:
     best: int
     """The best line."""
 
-    def touches(self, first: int, last: int) -> bool:
-        """Return whether these lines overlap or follow the passage's."""
-        return first <= self.last + 1 and self.first <= last + 1
-
 
 def terms(query: str) -> list[Term]:
     """Return a query's phrase, identifiers and words."""
@@ -90,8 +86,8 @@ def terms(query: str) -> list[Term]:
             for word in words(chunk):
                 found.setdefault(word, Term(word, 1.0))
     written = query.casefold().split()
-    pairs = [f"{a} {b}".strip(_EDGES) for a, b in pairwise(written)]
-    found |= {pair: Term(pair, PAIR_WEIGHT) for pair in pairs}
+    pairs = (f"{a} {b}".strip(f" {_EDGES}") for a, b in pairwise(written))
+    found |= {pair: Term(pair, PAIR_WEIGHT) for pair in filter(None, pairs)}
     if len(chunks) > 1:
         phrase = " ".join(written).strip(_EDGES)
         found[phrase] = Term(phrase, PHRASE_WEIGHT)
@@ -161,7 +157,8 @@ def passages(
         taken.append(passage)
         has = {text for line in held[passage.first - 1 : passage.last] for text in line}
         left |= {text: SHOWN * weight[text] for text in has}
-        places = {n: (a, b) for n, (a, b) in places.items() if not passage.touches(a, b)}
+        apart = passage.first - 1, passage.last + 1
+        places = {n: (a, b) for n, (a, b) in places.items() if b < apart[0] or a > apart[1]}
     return taken
 
 
@@ -193,7 +190,11 @@ def _held(line: str, wanted: Iterable[Term]) -> Held:
     for term in wanted:
         if _has(line, folded, term.text):
             found[term.text] = 1.0 if term.written in line else OTHER_CASE
-        elif all(part in folded for part in term.parts or "\n") and term.joined in _joined(line):
+        elif (
+            term.parts
+            and all(part in folded for part in term.parts)
+            and term.joined in _joined(line)
+        ):
             found[term.text] = APART
     return found
 
