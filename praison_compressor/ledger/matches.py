@@ -185,15 +185,15 @@ def _rows(
     return [(places, said) for said, places in rows.items()]
 
 
-def few_words(text: str, wanted: Sequence[Term]) -> str:
+def few_words(text: str, wanted: Sequence[Term], chars: int = ROW_CHARS) -> str:
     """Return the words around the first match of the heaviest term."""
     folded = text.casefold()
     places = [folded.find(term.text) for term in sorted(wanted, key=lambda term: -term.weight)]
     at = next((place for place in places if place >= 0), 0)
-    start = max(text.rfind("\n", 0, at) + 1, at - ROW_CHARS // 3)
+    start = max(text.rfind("\n", 0, at) + 1, at - chars // 3)
     if start and text[start - 1] != "\n":
         start = text.find(" ", start, at) + 1 or at
-    return ("…" if start else "") + excerpt(text[start : start + 4 * ROW_CHARS], ROW_CHARS)
+    return ("…" if start else "") + excerpt(text[start : start + 4 * chars], chars)
 
 
 # -------------------------------------------------------------- passages
