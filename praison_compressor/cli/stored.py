@@ -13,12 +13,14 @@ from rich.text import Text
 
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
+from ..ledger.matches import few_words
+from ..ledger.passages import terms
 from ..ledger.recall import Recall
 from ..ledger.references import HOW, Reference, parse
 from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, in_force
 from ..ledger.words import Hit
 from ..messages import Message, text_of
-from ..messages.display import counted, excerpt, one_line, when
+from ..messages.display import counted, excerpt, in_words, one_line, when
 from ..messages.secrets import masks_in
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
@@ -144,8 +146,8 @@ def show(
             answer({"session": session, "reference": str(named), "text": text}, [text], as_json)
 
 
-MOST_TOKENS = 2_000
-"""Most tokens of an answer: a screen or two."""
+MOST_TOKENS, SAID_CHARS = 2_000, 240
+"""Most tokens of an answer, a screen or two, and characters of a message in view."""
 
 
 def _recall(opened: SqlStore, session: Session, store: str | None = None) -> Recall:
@@ -282,11 +284,9 @@ def search(
             shown.append(Text(name, "bold"))
             if any(hit.entry for hit in own):
                 shown.append(_recall(opened, each, store).search(query, limit, MOST_TOKENS))
-            shown += [
-                f"(not compressed) {hit.message.get('role')}: {hit.snippet}"
-                for hit in own
-                if not hit.entry
-            ]
+            for message in (hit.message for hit in own if not hit.entry):
+                said = few_words(in_words(message), terms(query), SAID_CHARS)
+                shown.append(f"(not compressed) {message.get('role')}: {said}")
     value = [{**asdict(hit), "reference": _reference(hit, found[hit.session_id])} for hit in hits]
     answer(value, shown or ["Nothing found."], as_json)
 

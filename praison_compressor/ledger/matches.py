@@ -185,15 +185,15 @@ def _rows(
     return [(places, said) for said, places in rows.items()]
 
 
-def few_words(text: str, wanted: Sequence[Term]) -> str:
+def few_words(text: str, wanted: Sequence[Term], chars: int = ROW_CHARS) -> str:
     """Return the words around the first match of the heaviest term."""
     folded = text.casefold()
     places = [folded.find(term.text) for term in sorted(wanted, key=lambda term: -term.weight)]
     at = next((place for place in places if place >= 0), 0)
-    start = max(text.rfind("\n", 0, at) + 1, at - ROW_CHARS // 3)
+    start = max(text.rfind("\n", 0, at) + 1, at - chars // 3)
     if start and text[start - 1] != "\n":
         start = text.find(" ", start, at) + 1 or at
-    return ("…" if start else "") + excerpt(text[start : start + 4 * ROW_CHARS], ROW_CHARS)
+    return ("…" if start else "") + excerpt(text[start : start + 4 * chars], chars)
 
 
 # -------------------------------------------------------------- passages
@@ -251,21 +251,20 @@ def _ranked(
 ) -> tuple[list[_Match], dict[str, float]]:
     """Return the messages' passages, best first, then newest first; and the terms' weights.
 
-    A message that has more of the query elsewhere, or in its call, comes first. A call whose result
-    has more of it is shown with that. What matches alone will be read next: it is shown with more
-    lines around it.
+    A message that has more of the query elsewhere comes first. A call whose result has more of it
+    is shown with that. What matches alone will be read next: it is shown with more lines around it.
     """
     texts = [lines_of(in_words(each.message)) for each in found]
     held = [held_in(lines, wanted) for lines in texts]
     weight = weights(wanted, held)
     has = [sum(weight[text] for text in set().union(*terms_of)) for terms_of in held]
     worth = WORTH if found[0].is_whole and not is_lone else PART_WORTH
-    best, most, matches = max(each.score for each in found) or 1, max(has) or 1, list[_Match]()
+    most, matches = max(has) or 1, list[_Match]()
     less = {call for call, result in _answers(found) if has[result] > has[call]}
     for number, (each, lines, terms_of) in enumerate(zip(found, texts, held, strict=True)):
         if number in less:
             continue
-        part = (1 + each.score / best + has[number] / most) / 3
+        part = (1 + has[number] / most) / 2
         for passage in passages(
             *(lines, wanted, A_MESSAGE, weight),
             held=terms_of,

@@ -11,7 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 
 from .words import EVERYWHERE, words
@@ -35,8 +35,6 @@ WORTH = 0.6
 """Matches below this share of the best score are left out."""
 MOST_LINES = 200
 """Matching lines of a text that are compared together with the lines beside them."""
-LONGEST = 6
-"""Lines above which a passage takes in no more matches."""
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_]|^[~./\\]")
@@ -74,10 +72,6 @@ class Passage:
     best: int
     """The best line."""
 
-    def touches(self, first: int, last: int) -> bool:
-        """Return whether these lines overlap or follow the passage's."""
-        return first <= self.last + 1 and self.first <= last + 1
-
 
 def terms(query: str) -> list[Term]:
     """Return a query's phrase, identifiers and words."""
@@ -92,8 +86,8 @@ def terms(query: str) -> list[Term]:
             for word in words(chunk):
                 found.setdefault(word, Term(word, 1.0))
     written = query.casefold().split()
-    pairs = [f"{a} {b}".strip(_EDGES) for a, b in pairwise(written)]
-    found |= {pair: Term(pair, PAIR_WEIGHT) for pair in pairs}
+    pairs = (f"{a} {b}".strip(f" {_EDGES}") for a, b in pairwise(written))
+    found |= {pair: Term(pair, PAIR_WEIGHT) for pair in filter(None, pairs)}
     if len(chunks) > 1:
         phrase = " ".join(written).strip(_EDGES)
         found[phrase] = Term(phrase, PHRASE_WEIGHT)
@@ -159,31 +153,13 @@ def passages(
         least = least or worth * scores[best]
         if scores[best] < least:
             break
-        passage = _widened(best, scores, places, lines, context)
+        passage = Passage(*places[best], scores[best], best + 1)
         taken.append(passage)
         has = {text for line in held[passage.first - 1 : passage.last] for text in line}
         left |= {text: SHOWN * weight[text] for text in has}
-        places = {n: (a, b) for n, (a, b) in places.items() if not passage.touches(a, b)}
+        apart = passage.first - 1, passage.last + 1
+        places = {n: (a, b) for n, (a, b) in places.items() if b < apart[0] or a > apart[1]}
     return taken
-
-
-def _widened(
-    best: int,
-    scores: Mapping[int, float],
-    places: Mapping[int, tuple[int, int]],
-    lines: Sequence[str],
-    context: int,
-) -> Passage:
-    """Return the passage of a line, with neighbouring matches while it is short."""
-    found = Passage(*places[best], scores[best], best + 1)
-    for number in sorted(scores, key=lambda number: -scores[number]):
-        first, last = places[number]
-        is_worth = scores[number] >= WORTH * scores[best] and found.last - found.first < LONGEST
-        if is_worth and found.touches(first, last):
-            wider = replace(found, first=min(first, found.first), last=max(last, found.last))
-            if sum(map(len, lines[wider.first - 1 : wider.last])) <= 2 * context:
-                found = wider
-    return found
 
 
 def _around(
@@ -214,7 +190,11 @@ def _held(line: str, wanted: Iterable[Term]) -> Held:
     for term in wanted:
         if _has(line, folded, term.text):
             found[term.text] = 1.0 if term.written in line else OTHER_CASE
-        elif all(part in folded for part in term.parts or "\n") and term.joined in _joined(line):
+        elif (
+            term.parts
+            and all(part in folded for part in term.parts)
+            and term.joined in _joined(line)
+        ):
             found[term.text] = APART
     return found
 

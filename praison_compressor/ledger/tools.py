@@ -91,7 +91,7 @@ SCHEMAS = (
         READ,
         "Read earlier messages word for word",
         reference="s2.14, s2.14-20, s2.14:900-940 (lines), s2 (outline); empty: list",
-        about="Words to look for: gives the passages with them",
+        about="Only passages with these words; cheaper",
     ),
 )
 """The tools as a chat request describes them to the model."""

@@ -38,7 +38,6 @@ class Hit:
     digest: str
     """Content digest, as `forget` takes it."""
     message: Message
-    snippet: str
     score: float
     is_whole: bool = True
     """Whether the message, with its calls or results, has every name of the query."""
@@ -80,8 +79,7 @@ def hits(
     """
     if limit < 1:
         raise ConfigError(f"limit={limit}: expected a whole number, 1 or more")
-    texts = {digest: readable(message) for digest, message in pool.items()}
-    ordered = {digest: _in_order(text) for digest, text in texts.items()}
+    ordered = {digest: _in_order(readable(message)) for digest, message in pool.items()}
     wanted = names(query)
     own = _held(wanted, ordered)
     if not own and (looser := names(_JOINTS.sub(" ", query))) != wanted:
@@ -90,8 +88,7 @@ def hits(
     whole = {digest for digest in own if len(own[digest] | beside[digest]) == len(wanted)}
     ranked = _ranked(query, own, beside, ordered, list(whole or own))
     return [
-        Hit(*place(name), name, pool[name], snippet(query, texts[name]), score, name in whole)
-        for score, name in ranked[:limit]
+        Hit(*place(name), name, pool[name], score, name in whole) for score, name in ranked[:limit]
     ]
 
 
@@ -216,15 +213,3 @@ def _strings(value: Any) -> Iterator[str]:
             yield from _strings(item)
     elif value is not None:
         yield str(value)
-
-
-def snippet(query: str, text: str, width: int = 240) -> str:
-    """Return the text around the first match of the query."""
-    flat = " ".join(text.split())
-    folded = flat.casefold()
-    places = [folded.find(" ".join(query.casefold().split()))]
-    places += [folded.find(word) for word in query.casefold().split() + words(query)]
-    at = next((place for place in places if place >= 0), 0)
-    start = max(0, min(at - width // 3, len(flat) - width))
-    cut = flat[start : start + width]
-    return ("…" if start else "") + cut + ("…" if start + width < len(flat) else "")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -369,10 +369,12 @@ def search(
     wanted = words(" ".join(names(query)))[:ASKED]
     if not wanted:
         return []
-    row, linked = None, None
+    row, linked, known = None, None, dict[int, HitPlace]()
     if session_id is not None:
         row = require(archive, namespace, session_id)
-        linked = archive.linked(entry.key for entry in chain(archive, namespace, row.head))
+        scope = chain(archive, namespace, row.head)
+        linked = archive.linked(entry.key for entry in scope)
+        known = _places_in(archive, scope, linked)
     standing = {} if archived_only else _standing(archive, namespace, row)
     pool = {digest: message for digest, (_, message) in standing.items()}
     keys: dict[str, int] = {}
@@ -380,7 +382,7 @@ def search(
     def place_of(digest: str) -> HitPlace:
         if digest not in keys:
             return standing[digest][0], "", 0
-        return _place_of(archive, keys[digest], linked)
+        return known[keys[digest]] if known else _place_of(archive, keys[digest])
 
     found: list[Hit] = []
     for some in archive.candidates(namespace, wanted, linked):  # any word only where none has all
@@ -406,15 +408,32 @@ def _standing(
     return found
 
 
-def _place_of(archive: MessageArchive, key: int, scope: Collection[int] | None) -> HitPlace:
-    """Return session, hash and ordinal of a message's newest entry in scope."""
+def _places_in(
+    archive: MessageArchive, scope: Sequence[Row[Any]], linked: Mapping[int, Sequence[int]]
+) -> dict[int, HitPlace]:
+    """Return session, hash and ordinal of each message's newest entry in a chain.
+
+    A query for each of hundreds of hits would take most of a search's time.
+    """
+    committers = {entry.session_key for entry in scope}
+    query = select(sessions.c.key, sessions.c.id).where(sessions.c.key.in_(committers))
+    ids = {row.key: row.id for row in archive.execute(query)}
+    found: dict[int, HitPlace] = {}
+    for entry in scope:
+        places = reversed([*enumerate(linked[entry.key])])
+        found |= {key: (ids[entry.session_key], entry.hash, at) for at, key in places}
+    return found
+
+
+def _place_of(archive: MessageArchive, key: int) -> HitPlace:
+    """Return session, hash and ordinal of a message's newest entry."""
     query = (
-        select(sessions.c.id, entries.c.hash, links.c.ordinal, entries.c.key)
+        select(sessions.c.id, entries.c.hash, links.c.ordinal)
         .join(entries, entries.c.key == links.c.entry_key)
         .join(sessions, sessions.c.key == entries.c.session_key)
         .where(links.c.message_key == key)
         .order_by(entries.c.key.desc(), links.c.ordinal)
+        .limit(1)
     )
-    rows = archive.execute(query).all()
-    session_id, entry_hash, ordinal, _ = next(r for r in rows if scope is None or r.key in scope)
+    session_id, entry_hash, ordinal = archive.execute(query).one()
     return session_id, entry_hash, ordinal
