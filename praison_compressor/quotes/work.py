@@ -70,7 +70,7 @@ def commands(found: Mapping[str, Newest], budget: int) -> Section:
 
 
 def parted(entries: Sequence[Any], budget: int) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the entries before the last, and as many of the last as a budget can hold."""
+    """Return the older entries, and the newest that a budget can hold."""
     most = max(24, budget // ENTRY_TOKENS)
     return entries[:-most], entries[-most:]
 
