@@ -24,7 +24,7 @@ MACHINE_LINE = re.compile(
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text on one line, its middle left out beyond `most` characters."""
+    """Return a text on one line of `most` characters, its middle cut."""
     near = text if len(text) <= 8 * most else f"{text[: 4 * most]} {text[-4 * most :]}"
     flat = " ".join(near.split())
     if len(flat) <= most:
@@ -39,7 +39,7 @@ def cut(text: str, most: int) -> str:
 
 
 def ends(text: str, most: int) -> str:
-    """Return a text's beginning and end within `most` characters, and how much is left out.
+    """Return a text's beginning and end within `most` characters.
 
     Blocks of code, logs and files are thinned first. Both ends break at a line or a sentence. A gap
     shorter than twice its mark is none: the text is whole.
@@ -62,7 +62,7 @@ def ends(text: str, most: int) -> str:
 
 
 def thinned(text: str, keep: int = 2) -> str:
-    r"""Return a text whose pasted blocks keep that many of their first and last lines.
+    r"""Return a text whose pasted blocks keep `keep` lines at each end.
 
     >>> thinned("Why?\\n" + "{'a': 1}\\n" * 20 + "Please mend it.").splitlines()[3]
     '[… 16 lines …]'
@@ -96,7 +96,7 @@ Cut = Callable[[str, int], str]
 def with_shorter_calls(
     message: Message, chars: int, shorten: Cut, ids: Container[str] | None = None
 ) -> Message:
-    """Return the message with the arguments of its calls within about `chars` characters each.
+    """Return the message with each call's arguments within about `chars` characters.
 
     Strings inside the JSON are cut, the longest first: arguments stay a JSON object, and the
     `input` of Anthropic's blocks stays one too. `ids` names the calls; None means all.
