@@ -70,7 +70,7 @@ def commands(found: Mapping[str, Newest], budget: int) -> Section:
 
 
 def parted(entries: Sequence[Any], budget: int) -> tuple[Sequence[Any], Sequence[Any]]:
-    """Return the entries before the last, and as many of the last as a budget can hold."""
+    """Return the older entries, and the newest that a budget can hold."""
     most = max(24, budget // ENTRY_TOKENS)
     return entries[:-most], entries[-most:]
 
@@ -126,12 +126,15 @@ def source_of(call: ToolCall, rule_sources: tuple[str, ...]) -> str:
     shown = _SHOWS_ONE.fullmatch(calls.command_of(call).strip())
     paths = calls.paths_in(call) if calls.kind_of(call) == calls.SHOWS else []
     for path in (path.replace("\\", "/") for path in ([shown[1]] if shown else paths)):
-        name, ends = path.rpartition("/")[2], (f"/{one.removeprefix('./')}" for one in rule_sources)
-        if name.lower() in NAMES or f"/{path}".endswith(tuple(ends)):
-            return path
-        if any(fnmatchcase(part, one) for one in rule_sources for part in (path, name)):
+        name = path.rpartition("/")[2]
+        if name.lower() in NAMES or any(_fits(path, name, pattern) for pattern in rule_sources):
             return path
     return ""
+
+
+def _fits(path: str, name: str, pattern: str) -> bool:
+    end = "/" + pattern.removeprefix("./")
+    return fnmatchcase(path, pattern) or fnmatchcase(name, pattern) or f"/{path}".endswith(end)
 
 
 def instructions(found: Mapping[str, tuple[int, str]]) -> Section:

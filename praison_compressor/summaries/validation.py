@@ -248,15 +248,22 @@ _NAME = re.compile(
 )
 """A word with a digit, a joint, or a capital that begins no sentence."""
 
+_ALONE = frozenset(" \t\n,;:!?()[]{}<>\"'`*#|=")
+"""Signs around a name that are no part of it."""
+
 
 def is_about(text: str, source: str) -> bool:
     """Return whether the text shares enough rare words with the source."""
     words = {*words_of(text)} - _OURS
+    # To look for some names takes a hundredth of the time of counting all words of the source.
+    joined = Counter(_names_in(source.casefold(), words))
+    if _evidence(words, joined, len(source)) >= EVIDENCE:
+        return True
     names = {next(words_of(name), "") for name in _NAME.findall(text[:SAMPLE])}
     for part in _parts(source):
         counts = Counter(words_of(part))
         least = EVIDENCE if any(map(counts.get, names)) else NAMELESS
-        if _evidence(words, counts) >= least:
+        if _evidence(words, counts, counts.total()) >= least:
             return True
     if _shares_phrase(text, source):
         return True
@@ -289,9 +296,21 @@ def _split(words: set[str]) -> tuple[set[str], set[str]]:
     return plain, {word for word in words if len(word) > 1 and any(map(str.isdigit, word))}
 
 
-def _evidence(words: set[str], counts: Counter[str]) -> float:
-    """Return the bits by which counts explain words better than chance."""
-    share = (1 - _OTHER) / max(1, counts.total())
+def _names_in(source: str, words: set[str]) -> Iterator[str]:
+    """Yield the joined names that stand alone at their first place in a source."""
+    for name in filter(_JOINTS.search, words):
+        at = source.find(name)
+        around = source[max(0, at - 1) : at] + source[at + len(name) : at + len(name) + 1]
+        if at >= 0 and _ALONE.issuperset(around):
+            yield name
+
+
+def _evidence(words: set[str], counts: Counter[str], total: int) -> float:
+    """Return the bits by which counts explain words better than chance.
+
+    `total` is the sum of all counts; a larger one gives a lower bound.
+    """
+    share = (1 - _OTHER) / max(1, total)
     return sum(math.log2(share * counts[word] * 2.0 ** _bits(word) + _OTHER) for word in words)
 
 

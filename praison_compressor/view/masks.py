@@ -109,6 +109,9 @@ def maskable(
     Such a result is large, and its tool's policy allows it.
     """
     found: dict[int, Calls] = {}
+    policies = config.tool_policies
+    if "*" in policies and MASK not in policies.values():
+        return found
     for index, calls in answered(messages):
         if tokens[index] > LEAST_MASKED:
             free = {id: call for id, call in calls.items() if policy_of(call.name, config) == MASK}
