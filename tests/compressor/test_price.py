@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -76,15 +78,19 @@ def test_the_rule_is_the_cheapest_schedule_of_a_steady_session() -> None:
     assert bill(by_rule) <= 1.02 * best
 
 
-def grown(ours: ContextCompressor, words: int) -> list[tuple[int, str]]:
-    """Return size and status of each request of a growing session of turns of `words` words."""
-    messages, found = session(2), []
+def growing(words: int) -> Iterator[list[Any]]:
+    """Yield the requests of a growing session; each turn has `words` words."""
+    messages = session(2)
     for n in range(200):
-        messages = [
-            *messages,
-            {"role": "assistant", "content": f"Step {n} is done. " + "lorem " * words},
-            {"role": "user", "content": f"Go on with step {n + 1}."},
-        ]
+        done = {"role": "assistant", "content": f"Step {n} is done. " + "lorem " * words}
+        messages = [*messages, done, {"role": "user", "content": f"Go on with step {n + 1}."}]
+        yield messages
+
+
+def grown(ours: ContextCompressor, words: int) -> list[tuple[int, str]]:
+    """Return size and status of each request until the first compression."""
+    found = []
+    for messages in growing(words):
         result = ours.compress_sync(messages, session_id="s")
         assert check(result.messages) == []
         found.append((result.tokens_before, result.context_status))
@@ -111,26 +117,19 @@ def test_in_the_background_a_summary_waits_too(model: str, waits: bool) -> None:
     asked = Model()
     config = priced(model, background=True, auxiliary_model="gpt-4o").config
     ours = ContextCompressor(config, summarizer=asked)
-    messages, size = session(2), 0
-    while not asked.requests:
-        messages = [
-            *messages,
-            {"role": "assistant", "content": f"Step {len(messages)} is done. " + "lorem " * 150},
-            {"role": "user", "content": f"Go on with step {len(messages)}."},
-        ]
+    for messages in growing(150):
         size = ours.compress_sync(messages, session_id="s").tokens_before
         assert ours.background.wait(30)
+        if asked.requests:
+            break
     assert (size > 3_700) == waits
     ours.close()
 
 
 def test_without_a_cache_a_request_saves_at_the_full_price() -> None:
     """Once the provider's reports show no cached input, a compression at the mark pays."""
-    ours, messages, sizes = priced("claude-sonnet-4-5"), session(2), []
-    for n in range(40):
-        more = ({"role": "assistant", "content": f"Step {n}. " + "lorem " * 150},
-                {"role": "user", "content": f"Go on with step {n + 1}."})  # fmt: skip
-        messages = [*messages, *more]
+    ours, sizes = priced("claude-sonnet-4-5"), []
+    for messages in itertools.islice(growing(150), 40):
         result = ours.compress_sync(messages, session_id="s")
         ours.record_usage(
             {"prompt_tokens": result.tokens_after, "completion_tokens": 9}, session_id="s"
