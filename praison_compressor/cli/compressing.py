@@ -272,10 +272,8 @@ def inspect(
         kept = (1 if part.segment or part.to_write else part.messages for part in seen.parts)
         yield _parts_table(seen, seen.parts, sum(kept))
         yield _verdict(seen)
-        if (sum_of := seen.balance) is not None:
-            cost, saving = money(abs(sum_of.cost)), money(sum_of.saving)
-            how = "costs" if sum_of.cost >= 0 else "saves"
-            yield f"Compressing now {how} {cost}; each later request costs {saving} less."
+        if seen.balance is not None:
+            yield f"{seen.balance}"
         if messages:
             styles = [{"keep": "", "mask": "cyan"}.get(fate[3], "yellow") for fate in fates]
             heads = ("index#", "reference", "role", "fate", "tokens#", "text")

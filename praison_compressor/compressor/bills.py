@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import Any
 
-from ..errors import LedgerError
+from ..errors import LedgerCorrupt, LedgerError
 from ..ledger.segments import Session, Store, Usage, noting
 from ..messages.forks import renewed
 from ..tokens.models import prices_of
@@ -260,9 +260,16 @@ def stored_bill(store: Store, session: Session) -> Bill:
 
 
 def _read(note: str) -> tuple[float, Bill]:
-    """Return time of the last request and bill of a note."""
-    found = json.loads(note) if note else {}
-    return found.get("requested", 0.0), Bill.read(found["bill"]) if found else Bill()
+    """Return time of the last request and bill of a note.
+
+    Raises:
+        LedgerCorrupt: the note has been changed.
+    """
+    try:
+        found = json.loads(note) if note else {}
+        return found.get("requested", 0.0), Bill.read(found["bill"]) if found else Bill()
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise LedgerCorrupt("a session's note is no bill") from error
 
 
 @contextmanager

@@ -4,10 +4,11 @@
 
 One generated session, every request of it: ours, and the host's own `SummarizeOptimizer` repaired,
 which is given a function that really asks a model; once as it is configured (it keeps five
-messages) and once keeping as many newest messages as we do. The summarizer is a program: only what
-it is sent counts. "in all" is the uncached input of the agent's requests and of the summarizer's.
-To reach: a tenth of the host's calls, 1.15 tokens read for each removed, 95 % of the prefix, a
-fifth of the host's uncached input at the same tail and in all.
+messages) and once keeping the number of newest messages that we keep. The summarizer is a program:
+only what it is sent counts. "in all" is the uncached input of the agent's requests and of the
+summarizer's.
+To reach: a tenth of the host's calls, 95 % of the prefix, a fifth of the host's uncached input at
+the same tail and in all.
 """
 
 from __future__ import annotations
@@ -37,8 +38,6 @@ class Account:
     counter: TokenCounter
     calls: int = 0
     auxiliary: int = 0
-    removed: int = 0
-    """Tokens of the messages that summaries replace at the end."""
     requests: list[list[Message]] = field(default_factory=list)
     note: str = ""
 
@@ -98,14 +97,9 @@ def ours(account: Account, messages: list[Message], window: int, **options: Any)
     for request in requests_of(messages):
         account.requests.append(compressor.compress_sync(request).messages)
     entries = compressor.store.open("default", compressor.session_id).entries
-    summaries = [entry.segment for entry in entries if entry.segment.kind == "summary"]
-    seen = compressor.tokens.cache.all(messages)
-    pairs = zip(messages, seen, strict=True)
-    sizes = {known.digest: account.counter.message(message) for message, known in pairs}
-    run = {digest for segment in summaries for digest in segment.run}
-    account.removed = sum(sizes[digest] for digest in run)  # every message once, folded or not
+    summaries = sum(entry.segment.kind == "summary" for entry in entries)
     masks = sum(entry.segment.kind == "mask" for entry in entries)
-    account.note = f"{len(summaries)} summaries, {masks} masks"
+    account.note = f"{summaries} summaries, {masks} masks"
 
 
 def host(account: Account, messages: list[Message], window: int, keep: int = 5) -> None:
@@ -145,10 +139,8 @@ def measured(name: str, run: Callable[..., None], messages: list[Message], windo
 
 
 def row(account: Account) -> list[object]:
-    removed = account.removed
     return [
         *(account.name, account.calls, account.auxiliary),
-        f"{account.auxiliary / removed:.2f}" if removed else "-",
         f"{account.kept():.1%}",
         *(account.uncached(), account.uncached() + account.auxiliary, account.note),
     ]
@@ -174,7 +166,7 @@ def main() -> None:
         f"{given.turns} turns, {tokens:,} tokens, {2 * given.turns} requests, "
         f"window {given.window:,}; every message must be sent uncached once: {tokens:,}"
     )
-    columns = ("", "calls", "aux. input", "/ removed", "prefix", "uncached", "in all", "note")
+    columns = ("", "calls", "aux. input", "prefix", "uncached", "in all", "note")
     show(title, columns, map(row, accounts(messages, given.window)))
 
 

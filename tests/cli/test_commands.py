@@ -276,6 +276,14 @@ def test_inspect_promises_what_compress_does(file: Path, run: Run) -> None:
     assert run("inspect", file).out.count("Nothing would be done") == 1
 
 
+def test_inspect_shows_what_compressing_now_costs(file: Path, run: Run) -> None:
+    """One line has the sum where the model's prices are listed."""
+    sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a turn\n"
+    for model, is_shown in (("claude-sonnet-4-5", True), ("unlisted-1", False)):
+        out = run("inspect", file, "--window", "8k", "--model", model, "--force").out
+        assert bool(re.search(sums, out)) == is_shown
+
+
 def test_compress_does_what_inspect_showed(file: Path, run: Run) -> None:
     """`compress` writes what `inspect` showed; `--keep` and `--until` take its references."""
     given = (file, "--window", 8_000, *SUMMARIZE)

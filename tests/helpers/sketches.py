@@ -56,11 +56,10 @@ def budget(limit: int, trigger: int, target: int, **numbers: object) -> Budget:
 
 
 class Sizes:
-    """The measures of a plan, by numbers that a test gives."""
+    """The measures of a plan: tokens of masks by message; quotes fill their room."""
 
-    def __init__(self, masks: Mapping[int, int] | None = None, quotes: int = 10**6) -> None:
+    def __init__(self, masks: Mapping[int, int] | None) -> None:
         self._masks = masks or {}
-        self._quotes = quotes
 
     def excerpts(self, view: View, most: int | None) -> dict[int, Segment]:
         return {}
@@ -69,13 +68,12 @@ class Sizes:
         return self._masks
 
     def quotes(self, view: View, run: tuple[int, int], room: int, *, by_model: bool) -> int:
-        return min(room, self._quotes)
+        return room
 
 
 def planned(view: View, given: Budget, **options: Any) -> Plan | None:
-    """Return the plan or None; `masks` and `quotes` are measures, the rest options."""
-    sizes = Sizes(options.pop("masks", None), options.pop("quotes", 10**6))
-    return plan(view, given, sizes, **options)
+    """Return the plan or None; `masks` is a measure, the rest options."""
+    return plan(view, given, Sizes(options.pop("masks", None)), **options)
 
 
 def found(view: View, given: Budget, **options: Any) -> Plan:

@@ -1,1 +1,1 @@
-"""Bad days and bad people: whatever comes in, whatever a model does, whoever writes the content."""
+"""Hostile input: faulty transcripts, misbehaving models, attacks in content."""

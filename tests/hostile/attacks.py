@@ -1,6 +1,6 @@
 """Attacks by content: who is attacked, by which technique, and in which carrier.
 
-Every attack carries a canary, so that one can tell where its words end up.
+Every attack carries a canary, which shows where its words end up.
 """
 
 from __future__ import annotations

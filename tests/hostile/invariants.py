@@ -1,4 +1,4 @@
-"""What must hold of every view, told as the list of promises that were broken."""
+"""What must hold of every view: a list of the promises that a case breaks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CONFIG = CompressorConfig(
 )
 TOKENS = TokenCounter("gpt-4o")
 OPENAI = Rules(
-    # What a host adds to its own messages is passed on: the provider at hand may know it.
+    # What a host adds to its own messages is passed on: the provider may know it.
     extra_message_keys=frozenset({"reasoning_content", "thinking_blocks", "id", "timestamp"})
 )
 
@@ -71,10 +71,10 @@ def _read_promises(case: Case, transcript: Transcript) -> Iterator[str]:
     if read(sent).messages != sent:
         yield "what was read reads otherwise"
     budget = min(case.target, 600)
-    told = read_quotes(sent).text(budget, TOKENS.text)
-    if TOKENS.text(told) > budget:
-        yield f"quotes of {TOKENS.text(told)} tokens where {budget} were asked for"
-    if told.lower().count("\n## the user said") > 1:
+    quoted = read_quotes(sent).text(budget, TOKENS.text)
+    if TOKENS.text(quoted) > budget:
+        yield f"quotes of {TOKENS.text(quoted)} tokens where {budget} were asked for"
+    if quoted.lower().count("\n## the user said") > 1:
         yield "a second section of the user's words"
 
 
@@ -82,7 +82,7 @@ def _read_promises(case: Case, transcript: Transcript) -> Iterator[str]:
 
 
 class _Mistakes(logging.Handler):
-    """`best_view` raises nothing; what it caught is told in the log, and raised here."""
+    """`best_view` raises nothing; what it caught is logged, and raised here."""
 
     def emit(self, record: logging.LogRecord) -> None:
         raise AssertionError(record.getMessage())

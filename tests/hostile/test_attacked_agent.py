@@ -55,13 +55,13 @@ def test_an_attacked_agent_is_sent_its_own_instructions_and_data(
 ) -> None:
     """On the wire: one system message, ours untouched; what attacks say is data in its frame."""
     host.route("aux", Worker(answer=answer))
-    requests, told = talk(host, path, ATTACKS)
+    requests, summaries = talk(host, path, ATTACKS)
     systems = {str(m["content"]) for r in requests for m in r.messages if m["role"] == "system"}
     # The host names an agent's tools there: the recall tools came with the first compression.
     assert len({each.replace(f", {SEARCH}, {READ}", "") for each in systems}) == 1
-    assert len(told) > 2
+    assert len(summaries) > 2
     assert CANARY not in str(systems)
-    for text in told:
+    for text in summaries:
         assert text.lower().count("</conversation-summary>") == 1
         assert CONTROL.findall(text) == []
         assert text.splitlines().count("## The user said") <= 1
@@ -71,7 +71,7 @@ def test_an_attacked_agent_is_sent_its_own_instructions_and_data(
 
 def test_no_secret_of_a_tool_leaves_the_agents_provider(host: LocalProvider) -> None:
     """The auxiliary model is somebody else's: it is shown masks, and the summary has them too."""
-    _, told = talk(host, PATHS[0], LEAKS)
+    _, summaries = talk(host, PATHS[0], LEAKS)
     asked = "".join(str(m["content"]) for r in host.for_model("aux") for m in r.messages)
     assert "[secret:" in asked
-    assert [piece for piece in PIECES if piece in asked + "".join(told)] == []
+    assert [piece for piece in PIECES if piece in asked + "".join(summaries)] == []

@@ -35,7 +35,7 @@ class Fault:
     answer: Any
     """The text of a bad reply, a reply, or the name of a behaviour."""
     reason: str
-    """Words of the event that tells of it; empty where no event is due."""
+    """Words in the event; empty where no event is due."""
     method: str = "static"
     """What stands in the view when there is no other model to ask."""
     calls: int = 2

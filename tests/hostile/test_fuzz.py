@@ -72,7 +72,7 @@ def test_any_answer_of_a_model_leaves_a_valid_view(answer: str) -> None:
 
 
 def cells_of(db: sqlite3.Connection) -> list[tuple[str, str, int]]:
-    """Return cells of our tables: table, column, rowid."""
+    """Return a cell of each column of our tables: table, column, rowid."""
     kinds = "type='table' and name like 'compressor_%' and sql not like '%WITHOUT ROWID%'"
     names = db.execute(f"select name from sqlite_master where {kinds}").fetchall()
     tables = [name for (name,) in names if "search" not in name]
@@ -80,7 +80,7 @@ def cells_of(db: sqlite3.Connection) -> list[tuple[str, str, int]]:
         (table, column[1], rowid)
         for table in tables
         for column in db.execute(f'pragma table_info("{table}")').fetchall()
-        for (rowid,) in db.execute(f'select rowid from "{table}" limit 5').fetchall()
+        for (rowid,) in db.execute(f'select rowid from "{table}" limit 1').fetchall()
     ]
 
 
@@ -94,8 +94,8 @@ def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path: Path) -> None:
     values: tuple[Any, ...] = (None, "", "x", -1, 10**9, b"", b"\x00\xff", "sha256:" + "0" * 64)
     with contextlib.closing(sqlite3.connect(sound)) as db:
         cells = cells_of(db)
-    assert len(cells) > 16
-    for number, (table, column, rowid) in enumerate(chance.sample(cells, 16)):
+    assert len(cells) > 30
+    for number, (table, column, rowid) in enumerate(cells):
         path = tmp_path / f"{number}.db"
         with contextlib.closing(sqlite3.connect(sound)) as whole, sqlite3.connect(path) as db:
             whole.backup(db)

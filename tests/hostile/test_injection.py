@@ -29,7 +29,7 @@ POSING = re.compile(r"[^\w\\]{0,9}the user said(?!$)|user:|system:", re.I)
 
 
 class Recorder:
-    """A user's own summarizer that keeps what it was sent, and with what; says what it is told."""
+    """A summarizer that keeps its requests and repeats a text."""
 
     def __init__(self, answer: str) -> None:
         self.requests: list[list[Message]] = []
@@ -76,9 +76,10 @@ def kind(attack: Attack) -> tuple[str, str]:
 
 @pytest.mark.parametrize(("how", "where"), dict.fromkeys(map(kind, attacks())))
 def test_content_stays_inside_its_frame(how: str, where: str) -> None:
-    """Two messages, our words in the first, one frame in the second, no tools; as many speakers as
-    there are messages: no line of content poses as one. Of a model that repeats the attack: one
-    frame, and no section that looks like the extractor's."""
+    """A request is our instructions and one frame; no line of content poses as a speaker.
+
+    A model that repeats the attack gives one frame, without a section of the user's words.
+    """
     found = [attack for attack in attacks() if kind(attack) == (how, where)]
     model = Recorder("\n".join(attack.text for attack in found))
     ours = ContextCompressor(SMALL, summarizer=model)

@@ -61,7 +61,7 @@ def raising(error: BaseException, how: str) -> Any:
 
 
 async def compressed(summarizer: Any) -> tuple[Any, list[Event]]:
-    """The result with that summarizer, and what was told meanwhile."""
+    """Return the result with that summarizer, and the events."""
     events: list[Event] = []
     ours = ContextCompressor(CONFIG, summarizer=summarizer, on_event=events.append)
     result = await ours.compress(session(9), session_id="s")

@@ -63,6 +63,9 @@ LEAKS = [
         "pplx" + f"-{LETTERS[:48]}", "r8" + f"_{LETTERS[:37]}", "dapi" + HEX_LETTERS[:32],
         "sbp" + f"_{HEX_LETTERS[:40]}", "nvapi" + f"-{LETTERS[:64]}",
         "lsv2_pt" + f"_{HEX_LETTERS[:32]}_{HEX_LETTERS[:10]}",
+        "AQ" + f".Ab8R{LETTERS[:48]}", "csk" + f"-{HEX_LETTERS[:48]}",
+        "dckr_pat" + f"_{LETTERS[:27]}", "e2b" + f"_{HEX_LETTERS[:40]}",
+        "fc" + f"-{HEX_LETTERS[:32]}", "jina" + f"_{LETTERS[:60]}", "pa" + f"-{LETTERS[:43]}",
     )),
     f"AWS_SECRET_ACCESS_KEY={MIXED[:40]}",
     f'{{"SecretAccessKey": "{MIXED[:40]}"}}',
@@ -169,12 +172,12 @@ def test_nothing_secret_goes_to_another_model(options: dict[str, Any]) -> None:
     model, events = Model(), list[Event]()
     result = compressor(model, events.append, **options).compress_sync(with_secrets())
     asked = "\n".join(model.requests)
-    told = [dict(event.data) for event in events if event.name == "redacted"]
+    counts = [dict(event.data) for event in events if event.name == "redacted"]
     assert result.summary_method == "model"
     assert [s for s in (*SECRETS.values(), *PIECES) if s in asked + str(result.messages)] == []
     assert "[secret:github-token:" in asked
-    assert [list(numbers) for numbers in told] == [["secrets"]]
-    assert told[0]["secrets"] >= len(SECRETS)
+    assert [list(numbers) for numbers in counts] == [["secrets"]]
+    assert counts[0]["secrets"] >= len(SECRETS)
     assert [s for s in SECRETS.values() if s in str(events)] == []
 
 

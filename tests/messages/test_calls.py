@@ -10,8 +10,7 @@ import pytest
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import check, tool_calls_of
 from tests.helpers.native import asks, brings, result, use
-from tests.helpers.texts import prose
-from tests.helpers.transcripts import step
+from tests.helpers.transcripts import prose, step
 
 BIG = prose(28_000)
 GIVEN: dict[str, Any] = {"path": "notes/a.txt", "content": BIG, "mode": 420}

@@ -41,7 +41,7 @@ def step(name: str, id: str = "") -> list[Message]:
 
 
 class Host:
-    """A host that keeps questions and answers, and what its conversation has carried."""
+    """A host that keeps questions and answers."""
 
     def __init__(self, most: int = 0) -> None:
         self.history: list[Message] = []
@@ -139,6 +139,14 @@ def test_a_host_that_keeps_its_steps_gets_none_twice() -> None:
     assert host.turn("q1") == [user("q0"), *step("0"), said("a0"), user("q1")]
     host.history[1:3] = step("other")
     assert host.turn("q2")[:4] == [user("q0"), *step("other"), said("a0")]
+
+
+def test_a_host_that_keeps_a_part_of_the_steps_gets_the_others() -> None:
+    """Steps that the host kept stand where they stood."""
+    host = Host()
+    host.turn("q0", step("0"), step("1"), answer="a0")
+    host.history[1:1] = step("1")
+    assert host.turn("q1")[:-1] == [user("q0"), *step("0"), *step("1"), said("a0")]
 
 
 def test_a_question_that_is_recorded_in_other_words_keeps_its_steps() -> None:

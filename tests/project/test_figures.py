@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from praison_compressor.messages import check
-from tests.benchmarks import economy, oracle, rounds
+from tests.benchmarks import oracle, rounds
 
 
 def test_an_oracle_is_shown_every_planted_fact_and_none_is_lost():
@@ -25,12 +25,3 @@ def test_five_rounds_lose_no_constraint_and_no_file_of_the_first(setting):
     assert constraints == len(rounds.CONSTRAINTS)
     assert files >= 0.95 * len(rounds.planted_files())
     assert ours.verbatim(results[-1].messages) == rounds.session(rounds.ROUNDS)
-
-
-@pytest.mark.parametrize(("window", "turns"), [(20_000, 50), (64_000, 110)])
-def test_each_message_is_summarized_once(window, turns):
-    """The summarizer reads at most 1.15 tokens for each token that its summaries replace."""
-    messages = economy.session(turns, 300)
-    ours = economy.measured("ours", economy.ours, messages, window)
-    assert ours.removed > window
-    assert ours.auxiliary <= 1.15 * ours.removed

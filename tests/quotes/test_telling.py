@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
@@ -166,3 +167,20 @@ def test_a_gap_stands_for_lines_that_say_nothing() -> None:
     """Two lines of a short output are not joined over a third."""
     line = telling_line(RUN, "github.com\n  ✓ Logged in\n  - Active account: true")
     assert line == "github.com … - Active account: true"
+
+
+def test_a_search_does_not_echo_its_query() -> None:
+    """Its first line may repeat what was asked for."""
+    call = ToolCall("a", "WebSearch", '{"query": "best tea"}')
+    found = 'Web search results for query: "best tea"\n\nDarjeeling is praised.\n' + NOTES
+    assert telling_line(call, found) == "Darjeeling is praised."
+
+
+def test_an_acknowledgement_is_its_first_sentence() -> None:
+    """What it announces, or repeats of the call, is not quoted."""
+    given = "- print an error\n" * 20
+    call = ToolCall("a", "ExitPlanMode", json.dumps({"plan": given}))
+    done = (
+        "The user has approved your plan. You can now start coding, beginning with the todo list:"
+    )
+    assert telling_line(call, f"{done}\n{given}") == "The user has approved your plan."

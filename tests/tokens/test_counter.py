@@ -11,7 +11,7 @@ import pytest
 from praison_compressor import TokenCounter
 from praison_compressor.tokens import Vocabulary
 from praison_compressor.tokens.counter import REPLY_TOKENS
-from tests.helpers.texts import prose
+from tests.helpers.transcripts import prose
 
 # ---------------------------------------------------------------- messages
 

@@ -23,7 +23,7 @@ from praison_compressor.tokens.encodings import (
     vocabulary_for,
 )
 from praison_compressor.tokens.models import litellm_folder
-from tests.helpers.texts import prose
+from tests.helpers.transcripts import prose
 
 MODELS = {"o200k_base": "gpt-4o", "cl100k_base": "gpt-4"}
 

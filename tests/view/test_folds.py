@@ -70,13 +70,13 @@ def test_what_a_static_text_carried_is_carried_on() -> None:
     ours = ContextCompressor(config, summarizer=model)
     messages = talk(90)
     messages[4]["content"] += " Audit, brief, call and draft are agreed: what comes before lunch."
-    told = []
+    views = []
     for end in range(3, len(messages) + 1, 2):
         result = ours.compress_sync(messages[:end], session_id="s")
         if result.written:
             view = "\n".join(str(message["content"]) for message in result.messages)
-            told.append((result.summary_method, [rule in view for rule in rules]))
-    methods = [method for method, _ in told]
-    assert methods == ["model", *["static"] * (len(told) - 1)]
-    assert len(told) >= 4
-    assert [seen for _, seen in told] == [[True] * len(rules)] * len(told)
+            views.append((result.summary_method, [rule in view for rule in rules]))
+    methods = [method for method, _ in views]
+    assert methods == ["model", *["static"] * (len(views) - 1)]
+    assert len(views) >= 4
+    assert [seen for _, seen in views] == [[True] * len(rules)] * len(views)

@@ -245,14 +245,14 @@ def lines(count: int, name: str = "a") -> str:
 
 
 def asked(*results: str, name: str = "read_file"):
-    """One question, and the unanswered results of as many parallel calls."""
+    """One question, and the unanswered results of parallel calls."""
     calls = [step(f"call_{n}", body, name, part=n) for n, body in enumerate(results)]
     together = {**calls[0][0], "tool_calls": [each[0]["tool_calls"][0] for each in calls]}
     return [{"role": "user", "content": "Look."}, together, *(each[1] for each in calls)]
 
 
 def left_out(text: str) -> str:
-    """The line that stands for what is not shown."""
+    """Return the line that replaces what is not shown."""
     return next(line for line in text.split("\n") if line.startswith("[… lines "))
 
 
@@ -268,7 +268,7 @@ def test_a_result_that_is_too_large_is_archived_at_once(body):
     ours = ContextCompressor(config(recall=True), summarizer=(model := Model()))
     messages = asked(body)
     result = ours.compress_sync(messages)
-    head, told, tail = text_of(result.messages[-1]).partition(
+    head, line, tail = text_of(result.messages[-1]).partition(
         left_out(text_of(result.messages[-1]))
     )
     assert (result.context_status, result.newly_masked, model.requests) == ("masked", 1, [])
@@ -276,7 +276,7 @@ def test_a_result_that_is_too_large_is_archived_at_once(body):
     assert said.endswith(tail.lstrip("\n"))
     assert 700 < len(head) + len(tail) < 5_000
     assert result.tokens_after < 600
-    reference, _, last = told.partition('archive("')[2].partition('"')[0].rpartition("-")
+    reference, _, last = line.partition('archive("')[2].partition('"')[0].rpartition("-")
     read = "".join(ours.read(f"{reference}-{last}").split("\n")[2:4])
     middle = said[len(head.rstrip("\n")) :].lstrip("\n")
     assert middle.replace("\n", "").startswith(read[:60])
@@ -321,9 +321,9 @@ def test_an_excerpt_is_found_after_a_restart_and_hides_secrets(tmp_path):
     assert "tr0ub4" not in str(views[0][-1])
     assert "[secret:" in text_of(views[0][-1])
     without = ContextCompressor(config(store_url=url))
-    told = left_out(text_of(without.compress_sync(asked(body), session_id="s").messages[-1]))
-    assert "archive" not in told
-    assert told.partition(" tokens")[0] == left_out(text_of(views[0][-1])).partition(" tokens")[0]
+    line = left_out(text_of(without.compress_sync(asked(body), session_id="s").messages[-1]))
+    assert "archive" not in line
+    assert line.partition(" tokens")[0] == left_out(text_of(views[0][-1])).partition(" tokens")[0]
 
 
 def test_an_old_excerpt_becomes_a_line_and_then_a_part_of_a_summary():

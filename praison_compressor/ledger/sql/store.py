@@ -225,6 +225,8 @@ class SqlStore:
         row = reading.find(archive, namespace, session_id)
         if row is None:
             return None
+        if not isinstance(row.updated, (int, float)):
+            raise LedgerCorrupt(f"session {row.id}: the time of its last write is no number")
         with self._lock:
             known = self._read_last.get((namespace, row.id))
         if known is None or (known.head_hash, known.edits) != (row.head, row.edits):
