@@ -4,7 +4,7 @@ Its modules, from the command line inwards:
 
 - `app`: the list of commands, and the entry point
 - `compressing`: compress, inspect
-- `report`: report, with the page's HTML, style and script in `page/`
+- `report`: bill; report, with the page's HTML, style and script in `page/`
 - `demo`: demo; `demo_agent`: the agent that it watches
 - `doctor`: doctor
 - `stored`: sessions, lineage, show, search, restore, verify, forget
