@@ -107,6 +107,10 @@ def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path: Path) -> None:
         with contextlib.suppress(LedgerError):
             ours.compress_sync(messages, session_id="s")
         view = ours.best_view(messages, session_id="s")
+        with contextlib.suppress(LedgerError):
+            ours.store.verify()
+        with contextlib.suppress(LedgerError):
+            ours.store.lineage("default", "s")
         ours.close()
         assert (check(view), view[-1]) == ([], messages[-1]), f"{table}.{column}"
 
