@@ -17,6 +17,9 @@ STORE_VARIABLE = "PRAISON_COMPRESSOR_STORE"
 KEY_VARIABLE = "PRAISONAI_SESSION_KEY"
 """The host's own variable, for its `EncryptedSessionStore`."""
 
+AUXILIARY_VARIABLE = "PRAISONAI_AUXILIARY_MODEL"
+"""The host's own variable, for all its helper calls."""
+
 STORES = "sqlite:///path, postgresql://user@host/database, or a path"
 STORE_KINDS = ("sqlite", "sqlite+pysqlite", "postgres", "postgresql", "postgresql+psycopg")
 """What a store's URL may have before its `://`."""
@@ -184,7 +187,9 @@ class CompressorConfig:
         None, _ttl, 'In the host: life of the cache marks, "5m" or "1h". None: the provider\'s.'
     )
     auxiliary_model: str | None = _option(
-        None, _text, "Model that writes summaries. None: in the host the agent's own, else none."
+        None,
+        _text,
+        f"Model that writes summaries. None: {AUXILIARY_VARIABLE}, else the host agent's own.",
     )
     auxiliary_api_base: str | None = _option(
         None, _text, "Address of the auxiliary model. None: its provider's."
@@ -266,7 +271,8 @@ class CompressorConfig:
         environ = os.environ if environ is None else environ
         url = self.store_url or environ.get(STORE_VARIABLE) or None
         key = self.store_key or environ.get(KEY_VARIABLE) or None
-        return replace(self, store_url=url, store_key=key)
+        model = self.auxiliary_model or environ.get(AUXILIARY_VARIABLE, "").strip() or None
+        return replace(self, store_url=url, store_key=key, auxiliary_model=model)
 
 
 def _takes_none(name: str, default: Any) -> bool:

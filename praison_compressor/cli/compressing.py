@@ -8,8 +8,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import Annotated, Any
 
-import typer
-
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
@@ -29,7 +27,7 @@ from .transcripts import read_one, writable, write
 def compress(
     file: par.File,
     out: par.Out = None,
-    show: Annotated[bool, typer.Option("--show", help="Print the summaries too.")] = False,
+    show: Annotated[bool, par.switch("--show", "Print the summaries too.")] = False,
     target: par.Target = None,
     force: par.Force = False,
     keep: par.Keep = None,
@@ -214,9 +212,7 @@ def summary_of(part: Part) -> str | None:
 
 def inspect(
     file: par.File,
-    messages: Annotated[
-        bool, typer.Option("--messages", help="Print a line for each message.")
-    ] = False,
+    messages: Annotated[bool, par.switch("--messages", "Print a line for each message.")] = False,
     target: par.Target = None,
     force: par.Force = False,
     keep: par.Keep = None,
@@ -253,9 +249,10 @@ def inspect(
         # `inspect` does not create a missing store.
         store_there = MemoryStore() if absent else None
         compressor = ContextCompressor(par.with_window(config), store=store_there, tokens=tokens)
-        if chosen := par.choices(keep, since, until):
+        choices = par.choices(keep, since, until)
+        if any(choices.values()):
             compressor.preview(transcript, **options)
-        seen = compressor.preview(transcript, **options, **chosen)
+        seen = compressor.preview(transcript, **options, **choices)
     fates = list(_fates(seen)) if messages or as_json else []
     columns = ("index", "reference", "role", "fate", "tokens", "text")
     names = ("limits", "budget", "tokens", "tokens_after", "balance", "would_compress", "repaired")
@@ -275,10 +272,8 @@ def inspect(
         kept = (1 if part.segment or part.to_write else part.messages for part in seen.parts)
         yield _parts_table(seen, seen.parts, sum(kept))
         yield _verdict(seen)
-        if (sum_of := seen.balance) is not None:
-            cost, saving = money(abs(sum_of.cost)), money(sum_of.saving)
-            how = "costs" if sum_of.cost >= 0 else "saves"
-            yield f"Compressing now {how} {cost}; each later request costs {saving} less."
+        if seen.balance is not None:
+            yield f"{seen.balance}"
         if messages:
             styles = [{"keep": "", "mask": "cyan"}.get(fate[3], "yellow") for fate in fates]
             heads = ("index#", "reference", "role", "fate", "tokens#", "text")

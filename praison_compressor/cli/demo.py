@@ -51,7 +51,7 @@ def demo(as_json: par.AsJson = False) -> None:
 
 
 def _value(outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    names = "number transcript_tokens sent_tokens cached_tokens compressed refused view".split()
+    names = "transcript_tokens sent_tokens cached_tokens compressed refused view".split()
     found = [
         {
             "user": outcome.user,
@@ -96,15 +96,19 @@ def _shown(turns: Iterator[Outcome]) -> Iterator[Piece]:
 
     yield f"A model that takes {number(WINDOW)} tokens, on this machine. Starting ..."
     outcomes: list[Outcome] = []
+    first = 1
     for outcome in turns:
         outcomes.append(outcome)
         yield ""
         yield Text(f"You: {outcome.user}", "bold")
-        yield _requests(outcome.sent)
+        yield _requests(outcome.sent, first)
         yield Text(f"Agent: {excerpt(outcome.answer, 100)}", "green")
+        first += len(outcome.sent)
     last = outcomes[-1].sent[0]
     yield ""
-    yield Text(f"The last question was asked with request {last.number}:", "bold")
+    yield Text(
+        f"The last question was asked with request {first - len(outcomes[-1].sent)}:", "bold"
+    )
     half = min(WIDTH, shutil.get_terminal_size().columns // 2 - 1)
     yield from picture(last, TokenCounter(MODEL), half)
     for summary in filter(is_framed, last.view):
@@ -114,14 +118,14 @@ def _shown(turns: Iterator[Outcome]) -> Iterator[Piece]:
     yield from _closing(outcomes)
 
 
-def _requests(sent: Sequence[Sent]) -> Table:
+def _requests(sent: Sequence[Sent], first: int) -> Table:
     rows: list[tuple[str | int, ...]] = []
-    for one in sent:
+    for place, one in enumerate(sent, first):
         remark = f"refused: {excerpt(one.refused, 60)}" if one.refused else ""
         if one.compression:
             remark = f"{one.compressed} in {one.compression['seconds']:.2f} s"
         counts = (one.transcript_tokens, one.sent_tokens, one.cached_tokens)
-        rows.append((one.number, *counts, remark))
+        rows.append((place, *counts, remark))
     columns = ("request#", "transcript#", "sent#", "cached#", "")
     return Table(columns, rows, [STYLES.get(one.compressed or "", "") for one in sent])
 

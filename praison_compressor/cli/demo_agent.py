@@ -6,7 +6,6 @@ only from what it is shown; the summarizer's takes notes. No key, no network.
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +18,6 @@ from ..ledger.recall import SEARCH
 from ..messages import Message, text_of, tool_calls_of
 from ..summaries.prompts import INSTRUCTIONS
 from ..testing import Asked, Call, LocalProvider, Recorded, Reply
-from ..view.frame import is_framed
 from .terminal import unlogged
 
 MODEL = "gpt-4"
@@ -76,15 +74,15 @@ def read_month(pier: int, month: int) -> str:
 
 @dataclass(frozen=True)
 class DemoTurn:
-    """What the user says, what the model calls, what it answers."""
+    """What the user says, which logs the model reads, what it answers."""
 
     user: str
-    calls: tuple[tuple[str, Mapping[str, Any]], ...]
+    calls: tuple[Call, ...]
     answer: str
 
 
-def _reading(pier: int, *months: int) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    return tuple(("read_month", {"pier": pier, "month": month}) for month in months)
+def _reading(pier: int, *months: int) -> tuple[Call, ...]:
+    return tuple(Call("read_month", {"pier": pier, "month": month}) for month in months)
 
 
 def _question(number: int, month: str) -> DemoTurn:
@@ -94,41 +92,32 @@ def _question(number: int, month: str) -> DemoTurn:
     return DemoTurn(f"What came to pier-3 in {month}?", _reading(3, number), answer)
 
 
-LAST = "Before you write: one ship came to pier-3 with a broken mast. Which, and who towed her?"
-
 SCRIPT = (
     DemoTurn(
         "I write the harbour's yearly report in notes/harbour.md: read the logs of pier-1 and "
         "pier-2, then I ask you about pier-3. Rule QX-417: no captain's name goes into it.",
         (
-            ("search", {"pier": 1, "word": "late"}),
+            Call("search", {"pier": 1, "word": "late"}),
             *_reading(1, 1, 2, 3, 4),
-            ("search", {"pier": 2, "word": "late"}),
+            Call("search", {"pier": 2, "word": "late"}),
             *_reading(2, 1, 2, 3, 4),
         ),
         "Both piers: most ships bring tea, salt or timber, and every 29th entry is late.",
     ),
     *(_question(number, month) for number, month in enumerate(MONTHS, 1)),
-    DemoTurn(LAST, ((SEARCH, {"query": "mast broken, towed in"}),), "I no longer know."),
 )
 
+LAST = "Before you write: one ship came to pier-3 with a broken mast. Which, and who towed her?"
 
-def answer(asked: Asked) -> Reply:
-    """Answer as the agent's model, from nothing but the request."""
-    # A summary quotes the user too, so it does not count.
-    said = [text_of(m) for m in asked.messages if m.get("role") == "user" and not is_framed(m)]
-    known = [turn.user for turn in SCRIPT]
-    place = next(known.index(text) for text in reversed(said) if text in known)
-    turn = SCRIPT[place]
+
+def answer_last(asked: Asked) -> Reply:
+    """Answer the last question from nothing but the request; search once if it lacks the line."""
     found = re.search(r"\d\d-\d\d [^\n\\]*mast broken, towed in by the \w+", asked.text)
-    if turn.user == LAST and found is not None:
+    if found is not None:
         return Reply(f"The log says: {found.group(0)}.")
-    ids = (str(message.get("tool_call_id")) for message in asked.messages)
-    made = [int(each[1]) for id in ids if (each := re.fullmatch(rf"call_{place}_(\d+)", id))]
-    done = max(made, default=-1) + 1
-    if done < len(turn.calls):
-        return Reply(calls=(Call(*turn.calls[done], id=f"call_{place}_{done}"),))
-    return Reply(turn.answer)
+    if asked.messages[-1].get("role") == "tool":
+        return Reply("I no longer know.")
+    return Reply(calls=(Call(SEARCH, {"query": "mast broken, towed in"}),))
 
 
 def take_notes(asked: Asked) -> Reply:
@@ -149,7 +138,6 @@ def take_notes(asked: Asked) -> Reply:
 class Sent:
     """One request of the agent, and the same without compression."""
 
-    number: int
     whole: list[Message]
     """The transcript at that point, as the host has it."""
     view: list[Message]
@@ -196,7 +184,7 @@ class Outcome:
 
 def turns() -> Iterator[Outcome]:
     """Hold the conversation, in an environment that knows no other provider."""
-    with LocalProvider(answer, window=WINDOW) as provider:
+    with LocalProvider(window=WINDOW) as provider:
         provider.route(lambda asked: _asks_for_summary(asked.messages), take_notes)
         address = dict.fromkeys(("OPENAI_BASE_URL", "OPENAI_API_BASE"), provider.base_url)
         with mock.patch.dict(os.environ, {**OFFLINE, **address}), unlogged():
@@ -232,7 +220,6 @@ def _agent() -> Any:
 
 def _turns(agent: Any, provider: LocalProvider) -> Iterator[Outcome]:
     committed: dict[int, Mapping[str, Any]] = {}  # by how many requests the provider had then
-    numbers = itertools.count(1)
 
     def hear(event: Event) -> None:
         if event.name == "committed":
@@ -240,25 +227,32 @@ def _turns(agent: Any, provider: LocalProvider) -> Iterator[Outcome]:
 
     agent.context_compressor.subscribe(hear)
     for turn in SCRIPT:
-        first = len(provider.requests)
-        said = str(agent.chat(turn.user))
-        records = provider.requests[first:]
-        sent = [
-            _sent(agent.context_compressor, next(numbers), record, committed.get(place))
-            for place, record in enumerate(records, first)
-            if not _asks_for_summary(record.messages)
-        ]
-        yield Outcome(turn.user, said, sent, len(records) - len(sent))
+        replies = [Reply(calls=(call,)) for call in turn.calls]
+        provider.answer_with([*replies, Reply(turn.answer)])
+        yield _turn(agent, provider, turn.user, committed)
+    provider.answer_with(answer_last)
+    yield _turn(agent, provider, LAST, committed)
 
 
-def _sent(
-    compressor: Any, number: int, record: Recorded, compression: Mapping[str, Any] | None
-) -> Sent:
+def _turn(
+    agent: Any, provider: LocalProvider, words: str, committed: Mapping[int, Mapping[str, Any]]
+) -> Outcome:
+    before = provider.requests
+    said = str(agent.chat(words))
+    records = provider.requests[len(before) :]
+    sent = [
+        _sent(agent.context_compressor, record, committed.get(place))
+        for place, record in enumerate(records, len(before))
+        if not _asks_for_summary(record.messages)
+    ]
+    return Outcome(words, said, sent, len(records) - len(sent))
+
+
+def _sent(compressor: Any, record: Recorded, compression: Mapping[str, Any] | None) -> Sent:
     engine, view = compressor.engine(), record.messages
     whole = engine.verbatim(view, session_id=compressor.session_id)
     left_out = engine.tokens.messages(whole) - engine.tokens.messages(view)
     return Sent(
-        number=number,
         whole=whole,
         view=view,
         transcript_tokens=record.prompt_tokens + left_out,

@@ -194,13 +194,13 @@ def _said(tried: Mapping[str, Any], *, keeps_steps: bool) -> str:
     """Return the result of a trial in words."""
     who = "every Agent() that names no other strategy is compressed"
     if not tried["plain"]:
-        who = "an Agent() is compressed where it asks, by context=CompressorContext()"
+        who = "only an Agent(context=CompressorContext()) is compressed"
     steps = "Tool steps are kept between turns"
     if not keeps_steps:
         steps = "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
     window, trigger = number(tried["window"]), number(tried["trigger"])
     return (
-        f"{who}: by {tried['model']} above {trigger} tokens, of a window of {window} "
+        f"{who}: by {tried['model']} above {trigger} tokens of a window of {window} "
         f"({tried['source']}). Tried: a conversation of {number(tried['tokens'])} was sent as "
         f"{number(tried['sent'])}. {steps}"
     )

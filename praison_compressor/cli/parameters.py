@@ -52,6 +52,11 @@ def option(metavar: str, help: str, *names: str) -> Any:
     return typer.Option(*names, metavar=metavar, help=help, parser=parser, show_default=False)
 
 
+def argument(metavar: str, help: str) -> Any:
+    """Declare a word that has no name."""
+    return typer.Argument(metavar=metavar, help=help)
+
+
 def switch(name: str, help: str) -> Any:
     """Declare an option without a value."""
     return typer.Option(name, help=help)
@@ -63,10 +68,8 @@ Count: TypeAlias = int | None
 Name: TypeAlias = str | None
 Names: TypeAlias = list[str] | None
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="The transcript; - is standard input.")]
-SessionId = Annotated[
-    str, typer.Argument(metavar="SESSION", help="Its id, or the id of any of its epochs.")
-]
+File = Annotated[str, argument("FILE", "The transcript; - is standard input.")]
+SessionId = Annotated[str, argument("SESSION", "Its id, or the id of any of its epochs.")]
 Conversation = Annotated[Count, option("N", "The conversation to take, of several.")]
 InSession = Annotated[
     Name, option("ID", "The session in the store that it belongs to.", "--session")

@@ -16,7 +16,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
 from markupsafe import Markup
 
 from ..compressor.bills import Bill, stored_bill
@@ -52,12 +51,8 @@ LONGEST_TEXT = 20_000
 
 
 def report(
-    what: Annotated[
-        str, typer.Argument(metavar="SESSION|FILE", help="A session of the store, or a transcript.")
-    ],
-    out: Annotated[
-        str, typer.Option(metavar="FILE", help="Write the page there; - is stdout.")
-    ] = "report.html",
+    what: Annotated[str, par.argument("SESSION|FILE", "A session of the store, or a transcript.")],
+    out: Annotated[str, par.option("FILE", "Write the page there; - is stdout.")] = "report.html",
     model: par.Model = None,
     window: par.Window = None,
     keep_tokens: par.KeepTokens = None,

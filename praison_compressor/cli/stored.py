@@ -67,7 +67,7 @@ def _compressions(info: SessionInfo) -> str:
 
 def lineage(
     session: par.SessionId,
-    forks: Annotated[bool, typer.Option("--forks", help="Include its forks.")] = False,
+    forks: Annotated[bool, par.switch("--forks", "Include its forks.")] = False,
     store: par.StoreUrl = None,
     namespace: par.Namespace = par.DEFAULT,
     as_json: par.AsJson = False,
@@ -111,19 +111,11 @@ def family(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 def show(
     session: par.SessionId,
     reference: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="REFERENCE",
-            help="s2 (an outline), s2.14 (a message), s2.14:900-940 (lines of it).",
-        ),
+        str | None, par.argument("REFERENCE", "s2 (an outline), s2.14, or its lines s2.14:900-940.")
     ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="With s2: its text and all its originals.")
-    ] = False,
-    summaries: Annotated[bool, typer.Option("--summaries", help="List no masks.")] = False,
-    live: Annotated[
-        bool, typer.Option("--live", help="List only what is in the view now.")
-    ] = False,
+    full: Annotated[bool, par.switch("--full", "With s2: its text and all its originals.")] = False,
+    summaries: Annotated[bool, par.switch("--summaries", "List no masks.")] = False,
+    live: Annotated[bool, par.switch("--live", "List only what is in the view now.")] = False,
     store: par.StoreUrl = None,
     namespace: par.Namespace = par.DEFAULT,
     as_json: par.AsJson = False,
@@ -144,7 +136,9 @@ def show(
         if named is None or entry is None:
             _list_segments(session, found.entries, summaries=summaries, live=live, as_json=as_json)
         elif full or entry.forgotten:
-            _show_segment(named.segment, entry, opened.originals(found, entry), as_json)
+            originals = opened.originals(found, entry)
+            value = {**_segment_json(named.segment, entry), "originals": originals}
+            answer(value, _whole_segment(named.segment, entry, originals), as_json)
         else:
             text = _recall(opened, found, store).read(str(named), MOST_TOKENS)
             answer({"session": session, "reference": str(named), "text": text}, [text], as_json)
@@ -245,32 +239,26 @@ def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
     return known if entry.forgotten else known | asdict(entry.segment)
 
 
-def _show_segment(n: int, entry: Entry, messages: Sequence[Any] | None, as_json: bool) -> None:
-    value = {**_segment_json(n, entry), "originals": messages}
+def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iterator[Piece]:
+    """Yield the text of a segment, then its originals."""
     if entry.forgotten:
-        gone = f"Segment s{n} was forgotten; only its link in the chain is left."
-        answer(value, [gone], as_json)
+        yield f"Segment s{n} was forgotten; only its link in the chain is left."
         return
     found = entry.segment
     title = f"s{n}: {counted(len(found.run), 'message')}, {found.model or found.method}"
-    shown = [*titled(title, text_of(found.rendered))]
+    yield from titled(title, text_of(found.rendered))
     if messages is not None:
         originals = "\n\n".join(rendering(messages))
-        shown += titled(f"the {counted(len(messages), 'original')}", originals)
-    answer(value, shown, as_json)
+        yield from titled(f"the {counted(len(messages), 'original')}", originals)
 
 
 # ---------------------------------------------------------------- search
 
 
 def search(
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="Words to find.")],
-    session: Annotated[
-        str | None, typer.Option(metavar="ID", help="Search only this session.")
-    ] = None,
-    limit: Annotated[
-        int, typer.Option(parser=par.number_in, metavar="N", help="Show at most N passages.")
-    ] = 10,
+    query: Annotated[str, par.argument("QUERY", "Words to find.")],
+    session: Annotated[str | None, par.option("ID", "Search only this session.")] = None,
+    limit: Annotated[int, par.option("N", "Show at most N passages.")] = 10,
     store: par.StoreUrl = None,
     namespace: par.Namespace = par.DEFAULT,
     as_json: par.AsJson = False,
@@ -314,10 +302,9 @@ def _reference(hit: Hit, session: Session) -> str | None:
 def restore(
     session: par.SessionId,
     view: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="A view of it: originals replace its summaries."),
+        str | None, par.option("FILE", "A view of it: originals replace its summaries.")
     ] = None,
-    out: Annotated[str, typer.Option(metavar="FILE", help="Write there; - is stdout.")] = "-",
+    out: Annotated[str, par.option("FILE", "Write there; - is stdout.")] = "-",
     store: par.StoreUrl = None,
     namespace: par.Namespace = par.DEFAULT,
     as_json: par.AsJson = False,
@@ -358,11 +345,9 @@ def _lacking(messages: Sequence[Message]) -> Iterator[str]:
 
 
 def verify(
-    session: Annotated[
-        str | None, typer.Argument(metavar="SESSION", help="Only this session.")
-    ] = None,
+    session: Annotated[str | None, par.argument("SESSION", "Only this session.")] = None,
     store: par.StoreUrl = None,
-    namespace: Annotated[str | None, typer.Option(metavar="NAME", help="Only this tenant.")] = None,
+    namespace: Annotated[str | None, par.option("NAME", "Only this tenant.")] = None,
     as_json: par.AsJson = False,
 ) -> None:
     """Compute every hash of the ledger again, and compare.
@@ -389,10 +374,9 @@ def verify(
 
 def forget(
     target: Annotated[
-        str | None,
-        typer.Argument(metavar="TARGET", help="A session, or a message's digest sha256:..."),
+        str | None, par.argument("TARGET", "A session, or a message's digest sha256:...")
     ] = None,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    yes: Annotated[bool, par.switch("--yes", "Do not ask.")] = False,
     store: par.StoreUrl = None,
     namespace: par.Namespace = par.DEFAULT,
     as_json: par.AsJson = False,

@@ -55,7 +55,7 @@ def costs_of(request: Request) -> Costs | None:
         cached = written = main.input
     summary = Prices(0.0, None, None, None, 0.0)
     if request.has_model:
-        summary = prices_of(request.model or config.auxiliary_model)
+        summary = prices_of(request.writer)
     if summary.input is None or summary.output is None:
         return None
     growth, cold, _ = request.pace or (None, 0.0, True)

@@ -402,8 +402,8 @@ class ContextCompressor:
         if request.mode is not Mode.FALLBACK:
             request = self._clocked(request, session)
             is_cold = request.cold_trigger is not None
-            (known := self.sessions.of(request.key)).begun(self._clock(), is_cold=is_cold)
-            known.account.settle(self.store)
+            self.sessions.of(request.key).begun(self._clock(), is_cold=is_cold)
+            self.sessions.settle(self.store, request.key)
         return self._quiet(request, session) or self._pipeline.start(request, session)
 
     def _clocked(self, request: Request, session: Session) -> Request:
@@ -430,7 +430,7 @@ class ContextCompressor:
             self.config,
             self.tokens,
             session_id=self.session_id,
-            has_model=self._pipeline.writer.summarizer is not None,
+            summarizer=self._pipeline.writer.summarizer,
             mode=mode,
         )
 

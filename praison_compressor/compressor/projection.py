@@ -56,7 +56,6 @@ class Projector:
         self._cache = tokens.cache
         self._namespace = config.namespace
         self._recall = bool(config.recall)
-        self._background = config.background
         self._bounded = bounded(store)
         self._draft_of = draft_of
 
@@ -131,7 +130,7 @@ class Projector:
         Raises:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
         """
-        budget, by_model = request.budget_for(view.session), request.has_model
+        budget, by_model = _priced(request, view), request.has_model
         draft = self.draft(request, view)
         if draft is not None:
             return draft.plan
@@ -143,16 +142,14 @@ class Projector:
     def _planned(self, request: Request, view: View, budget: Budget, by_model: bool) -> Plan | None:
         if request.has_range:
             return plan_range(view, budget, self.texts, by_model=by_model)
-        costs = None if request.is_asked else costs_of(request)
-        budget = replace(budget, costs=costs)
         is_early = budget.trigger >= view.size() > request.trigger_for(view.session)
         force = request.force or is_early
         found = plan(view, budget, self.texts, force=force, by_model=by_model)
         # Halfway to the limit a compression is due whatever it costs: counts may be too low.
-        can_wait = view.size() <= (budget.trigger + budget.limit) // 2 and not self._background
-        if found is None or costs is None or found.excerpts or not can_wait:
+        can_wait = view.size() <= (budget.trigger + budget.limit) // 2
+        if found is None or budget.costs is None or found.excerpts or not can_wait:
             return found
-        return found if balance_of(view, found, costs).pays else None
+        return found if balance_of(view, found, budget.costs).pays else None
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments; those for a far smaller window match nothing."""
@@ -250,6 +247,12 @@ class Projector:
         if self._bounded is not None:
             most = int(self._bounded.limit_mb * 1_000_000)
             self._bounded.trim(self._namespace, max(0, most - free))
+
+
+def _priced(request: Request, view: View) -> Budget:
+    """Return the budget with the prices by which a compression has to pay, if any."""
+    costs = None if request.is_asked else costs_of(request)
+    return replace(request.budget_for(view.session), costs=costs)
 
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:

@@ -11,6 +11,7 @@ from ..config import Check, CompressorConfig, expects, no_such, switch, whole
 from ..errors import ConfigError
 from ..ledger.segments import Segment, Session
 from ..messages import as_list
+from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..view.budget import Budget
@@ -79,6 +80,8 @@ class Request:
     """The auxiliary model that this call names."""
     has_model: bool = False
     """A model is there to write prose."""
+    writer: str | None = None
+    """That model's name, by which a summary is priced; None: unknown."""
     force: bool = False
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
@@ -150,7 +153,7 @@ def request_of(
     tokens: TokenCounter,
     *,
     session_id: str,
-    has_model: bool,
+    summarizer: Summarizer | None,
     mode: Mode | None = None,
 ) -> Request:
     """Return the request of a call; `session_id` is the default.
@@ -163,7 +166,7 @@ def request_of(
     found, model = config_of(options, config), options.get("auxiliary_model")
     pinned = pinned_segment(options, config, tokens)
     asked_now = options.get("force", False) or any(map(options.get, ASKED_NOW))
-    has_model = has_model or bool(model or config.auxiliary_model)
+    has_model = bool(summarizer or model or config.auxiliary_model)
     if mode is None:
         waits = asked_now or not (config.background and has_model)
         mode = Mode.COMMIT if waits else Mode.BACKGROUND
@@ -177,6 +180,7 @@ def request_of(
         parent_id=options.get("parent_session_id"),
         model=model,
         has_model=has_model,
+        writer=model or config.auxiliary_model or getattr(summarizer, "model", None),
         force=options.get("force", False),
         pinned=pinned,
         keep=tuple(options.get("keep") or ()),

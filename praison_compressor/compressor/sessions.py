@@ -118,6 +118,7 @@ class Sessions:
         self._lock = renewed(threading.RLock())
         self._known: OrderedDict[Key, Memory] = OrderedDict()
         self._flying: dict[Key, Future[None]] = {}
+        self._evicted: list[Account] = []
         renewed(self)
 
     def _at_fork_reinit(self) -> None:
@@ -129,7 +130,8 @@ class Sessions:
             found = self._known.setdefault(key, Memory(Account(key)))
             self._known.move_to_end(key)
             while len(self._known) > REMEMBERED_SESSIONS:
-                self._known.popitem(last=False)
+                _, gone = self._known.popitem(last=False)
+                self._evicted.append(gone.account)
             return found
 
     def last_turns(self) -> list[LastTurn]:
@@ -137,12 +139,16 @@ class Sessions:
         with self._lock:
             return [each.last_turn for each in self._known.values() if each.last_turn]
 
-    def settle(self, store: Store) -> None:
-        """Write to the store what it lacks of the remembered sessions' bills."""
+    def settle(self, store: Store, key: Key | None = None) -> None:
+        """Write a session's bill at its pace, or all bills, and those of evicted sessions."""
         with self._lock:
-            accounts = [known.account for known in self._known.values()]
+            accounts, self._evicted = self._evicted, []
+            if key is None:
+                accounts += [known.account for known in self._known.values()]
         for account in accounts:
             account.settle(store, always=True)
+        if key is not None:
+            self.of(key).account.settle(store)
 
     def is_first(self, key: Key, subject: str, epoch: str) -> bool:
         """Return True the first time in an epoch; remember it."""

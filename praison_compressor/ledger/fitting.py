@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ..messages import Message
 from ..messages.display import in_words
 from ..messages.excerpts import ends
-from .layout import condensed, lines_of, paths_of, quiet, within, without_ending
+from .layout import condensed, lines_of, paths_of, within, without_ending
 from .matches import Answer, ends_of
 from .references import Reference, in_runs
 from .segments import DROPPED
@@ -23,8 +23,8 @@ LEAST_LISTED = 30
 """Tokens for the references of matches that have no row."""
 LEAST_CHARS = 80
 """Characters of a call or a result beside a message; where these do not fit it is left out."""
-REFILLS = 3
-"""Times that messages of a range share what was left of the budget."""
+HALVINGS = 5
+"""Times that the share of each message of a range is looked for."""
 AROUND = 12
 """Lines returned before and after a named line."""
 ROWS = 4
@@ -32,8 +32,6 @@ ROWS = 4
 OTHERS, PARTS = 3, 9
 """One part in three of an answer at most lists matches; in nine where none has all names."""
 
-_HEAD_TOKENS = 12
-_GAP_TOKENS = 14
 _CUT_TOKENS = 30
 _HEADER_CHARS = 20  # a longer line that a message before has too is a repeated header
 
@@ -112,50 +110,28 @@ class Fitting:
 
         `endings` are lines that other messages end with too.
         """
-        texts = [lines_of(in_words(message)) for _, message in named]
-        ends = [without_ending(lines, endings) for lines in texts]
-        shorter = [lines[:end] for lines, end in zip(texts, ends, strict=True)]
-        share, shown = self._share(shorter, room)
-        chosen = [(*each, lines, end) for each, lines, end in zip(named, texts, ends, strict=True)][
-            :shown
-        ]
-        parts = self._parts(chosen, share)
-        for _ in range(REFILLS):
-            share += max(0, room - sum(self.count(part) + 1 for part in parts)) // shown
-            wider = self._parts(chosen, share)
+        shown = max(1, min(len(named), room // LEAST_SHARE))
+        least, most = room // shown, room
+        parts = self._parts(named[:shown], least, endings)
+        for share in (most, *[0] * HALVINGS):
+            share = share or (least + most) // 2
+            wider = self._parts(named[:shown], share, endings)
             if sum(self.count(part) + 1 for part in wider) > room:
+                most = share
+                continue
+            parts, least = wider, share
+            if share == most:
                 break
-            parts = wider
         return parts, shown
 
-    def _share(self, texts: Sequence[Sequence[str]], room: int) -> tuple[int, int]:
-        """Return the tokens of each message, and how many messages are shown.
-
-        Long messages share what short ones leave.
-        """
-        shown = max(1, min(len(texts), room // LEAST_SHARE))
-        sizes = []
-        for lines in texts[:shown]:
-            size = self.count("\n".join(lines))
-            if size > room // shown:
-                loud = "\n".join(lines[n] for n in quiet(lines))
-                size = min(size, self.count(loud) + _GAP_TOKENS)
-            sizes.append(size + _HEAD_TOKENS)
-        left = room
-        for number, size in enumerate(sorted(sizes)):
-            share = left // (shown - number)
-            if size > share:
-                return share, shown
-            left -= size
-        return room, shown
-
     def _parts(
-        self, chosen: Sequence[tuple[Reference, Message, Sequence[str], int]], share: int
+        self, named: Sequence[tuple[Reference, Message]], share: int, endings: Collection[str]
     ) -> list[str]:
         """Return each message within its share, repeated lines left out first."""
         parts, seen = [], set[str]()
-        for where, message, lines, end in chosen:
-            parts.append(self._message(where, message, lines, end, share, seen))
+        for where, message in named:
+            lines = lines_of(in_words(message))
+            parts.append(self._message(where, message, lines, share, endings, seen))
             seen.update(line.strip() for line in lines if len(line) > _HEADER_CHARS)
         return parts
 
@@ -164,17 +140,14 @@ class Fitting:
         where: Reference,
         message: Message,
         lines: Sequence[str],
-        end: int,
         room: int,
+        endings: Collection[str],
         seen: set[str],
     ) -> str:
-        """Return a message within a budget, with marks for missing lines.
-
-        From `end` on it is like other messages.
-        """
+        """Return a message within a budget, with marks for missing lines."""
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
-        head = f"[{where}] {message.get('role')}"
+        head, end = f"[{where}] {message.get('role')}", without_ending(lines, endings)
 
         def gap(first: int, last: int) -> str:
             return f"[… {where.lines(first, len(lines) if last == end else last)} …]"

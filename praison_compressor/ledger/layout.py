@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 
 from ..quotes.telling import is_bad
 
-__all__ = ["condensed", "lines_of", "paths_of", "quiet", "says_nothing", "within"]
+__all__ = ["condensed", "endings", "lines_of", "paths_of", "says_nothing", "within"]
 
 LONG_LINE, WRAPPED = 400, 200
 """Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
@@ -161,8 +161,6 @@ _NOTHING = re.compile(
 )
 """Lines that say nothing: frames, progress meters, passed tests, what an installer goes through."""
 _HEAD_CHARS = 200
-QUIET_TOKENS = 120
-"""Tokens of lines that say nothing, from which on these are left out although they fit."""
 
 
 def says_nothing(line: str) -> bool:
@@ -184,13 +182,16 @@ def endings(texts: Iterable[str]) -> frozenset[str]:
 
 
 def without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
-    """Return the number of lines before an ending that other texts have too."""
+    """Return the number of lines before an ending that other texts have too: a paragraph."""
     number = len(lines)
     while number and (not (line := lines[number - 1].strip()) or line in shared):
         number -= 1
-    is_worth = sum(map(len, lines[number:])) >= WORTH_CUTTING
     # What is longer is no ending: the messages are alike.
-    return number if is_worth and 0 < len(lines) - number < min(ENDING, len(lines)) else len(lines)
+    is_ending = 0 < len(lines) - number < min(ENDING, len(lines))
+    while is_ending and number < len(lines) and lines[number].strip() and lines[number][0] != "<":
+        number += 1
+    is_worth = sum(map(len, lines[number:])) >= WORTH_CUTTING
+    return number if is_ending and is_worth else len(lines)
 
 
 def within(lines: Sequence[str], room: int, count: Callable[[str], int]) -> int:
@@ -211,15 +212,13 @@ def condensed(
     Lines that say nothing and repeated lines (those in `seen` too) go first, then the middle.
     Errors of the middle stay. A numbered listing gives its first lines: they are read on.
     """
+    if count("\n".join(lines)) <= room:
+        return "\n".join(lines)
     mark = count(gap(len(lines), len(lines))) + 1
     sizes = [count(line + "\n") for line in lines]
     kept: Sequence[int] = range(len(lines))
-    fits = sum(sizes) <= room
     if not _is_listing(lines):
-        loud = [n for n in kept if not says_nothing(lines[n])] if fits else quiet(lines, seen)
-        loud = _without_small_gaps(loud, sizes, mark)
-        is_worth = not fits or sum(sizes) - sum(sizes[n] for n in loud) > QUIET_TOKENS
-        kept = loud if is_worth else kept
+        kept = _without_small_gaps([*_loud(lines, seen)], sizes, mark)
     if sum(sizes[n] for n in kept) + mark * _gaps(kept, len(lines)) > room:
         kept = _without_small_gaps(_edges(kept, sizes, lines, room, mark), sizes, mark)
     return "\n".join(_with_gaps(kept, lines, gap))
@@ -244,19 +243,13 @@ def _is_listing(lines: Sequence[str]) -> bool:
     return 2 * sum(_NUMBERED.match(line) is not None for line in lines) > len(lines)
 
 
-def quiet(lines: Sequence[str], seen: Collection[str] = ()) -> list[int]:
-    """Return the lines that say something, with short gaps between them."""
+def _loud(lines: Sequence[str], seen: Collection[str]) -> Iterator[int]:
+    """Yield the lines that say something new."""
     known = set(seen)
-    loud = []
     for number, line in enumerate(lines):
         if not says_nothing(line) and line.strip() not in known:
-            loud.append(number)
             known.add(line.strip())
-    kept: list[int] = []
-    for number in loud:
-        before = kept[-1] if kept else -1
-        kept += range(before + 1, number + 1) if number - before <= 3 else [number]
-    return kept
+            yield number
 
 
 def _gaps(kept: Sequence[int], length: int) -> int:
@@ -270,10 +263,8 @@ def _edges(
     """Return the first and the last lines that fit, and errors between them."""
     chosen: set[int] = set()
     bad = [number for number in kept if is_bad(lines[number])][:20]
-    shares: tuple[tuple[Sequence[int], int], ...]
-    shares = ((bad, room // 4), (kept, room // 2), (kept[::-1], room))
-    if _is_listing(lines):
-        shares = ((kept, room),)
+    ahead = room if _is_listing(lines) else room // 2
+    shares = ((bad, room // 4), (kept, ahead), (kept[::-1], room))
     for numbers, most in shares:
         for number in numbers:
             if number in chosen:

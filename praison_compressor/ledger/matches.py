@@ -21,8 +21,8 @@ from .words import missing, words
 
 __all__ = ["COUNTED", "Answer", "Around", "Found", "answer_of", "ends_of", "few_words"]
 
-COUNTED = 400
-"""Matching messages that are counted at most."""
+COUNTED, COUNTED_IN_PART = 400, 100
+"""Matching messages that are counted at most, with all names of a query and with some."""
 DETAILED = 24
 """Messages whose passages are ranked; the others are listed by reference."""
 A_MESSAGE, SECOND = 2, 0.8
@@ -41,8 +41,6 @@ CALL_CHARS, RESULT_CHARS, ROW_CHARS = 80, 100, 50
 PATH_CHARS, LEAST_VALUE = 56, 12
 WHOLE_RESULT = 300
 """Characters of a result that is shown whole below its call."""
-SAVED_CHARS = 40
-"""A cut that saves fewer characters costs more than it saves."""
 LACKING, NAME_CHARS = 6, 40
 """Parts of a query that no message has, at most, and characters of each."""
 RESULTS = 3
@@ -77,10 +75,10 @@ class Around:
         self.segment, self.start, self.messages, self.shared = segment, start, messages, shared
         self._calls = read_calls(messages)
 
-    def without_ending(self, at: int) -> str:
-        """Return a message's text without what other messages end with too."""
+    def lines(self, at: int) -> list[str]:
+        """Return a message's lines without those that other messages end with too."""
         lines = lines_of(in_words(self.messages[at]))
-        return "\n".join(lines[: without_ending(lines, self.shared)])
+        return lines[: without_ending(lines, self.shared)]
 
     def where(self, at: int) -> Reference:
         """Return the reference of a message by its place in the run."""
@@ -122,10 +120,11 @@ def answer_of(
     `shared` are lines that end several messages of the session.
     """
     wanted = terms(query)
-    count = _count(query, found)
+    documents = _documents(found)
+    count = _count(query, found, documents)
     is_whole, least = found[0].is_whole, WORTH * found[0].score
     limit = limit if is_whole else min(limit, PART_SHOWN)
-    ranked, weight = _ranked(found[:DETAILED], wanted, shared)
+    ranked, weight = _ranked(found[:DETAILED], wanted, shared, is_lone=documents == 1)
     matches, older = _apart(ranked)
     shown = _Shown(near, wanted, weight, {match.place for match in matches[:limit]})
     for match in matches[:limit]:
@@ -141,19 +140,19 @@ def answer_of(
     return Answer(count, shown.lines, _rows(rest, wanted), is_whole)
 
 
-def _count(query: str, found: Sequence[Found]) -> str:
+def _count(query: str, found: Sequence[Found], documents: int) -> str:
     """Return how many documents match, those with the exact phrase apart."""
-    more = " or more" if len(found) >= COUNTED else ""
-    if not found[0].is_whole:
+    is_whole = found[0].is_whole
+    more = " or more" if len(found) >= (COUNTED if is_whole else COUNTED_IN_PART) else ""
+    if not is_whole:
         lacking = missing(query, [in_words(each.message) for each in found])
         shown = ", ".join(excerpt(chunk, NAME_CHARS) for chunk in lacking[:LACKING])
         none = f" (none has {shown})" if lacking else ""
-        return f"No archived message has all of it{none}; {_documents(found)}{more} have a part:"
+        return f"No archived message has all of it{none}; {documents}{more} have a part:"
     several = len(query.split()) > 1
     phrase = " ".join(query.casefold().split())
     exact = [e for e in found if phrase in " ".join(in_words(e.message).casefold().split())]
-    number = _documents(found)
-    said = f"{number}{more} archived message{'s match' if number > 1 else ' matches'}"
+    said = f"{documents}{more} archived message{'s match' if documents > 1 else ' matches'}"
     return said + (f", {_documents(exact)} with these very words" if several and exact else "")
 
 
@@ -248,7 +247,7 @@ _NUMBER = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
 
 
 def _ranked(
-    found: Sequence[Found], wanted: Sequence[Term], shared: Collection[str]
+    found: Sequence[Found], wanted: Sequence[Term], shared: Collection[str], *, is_lone: bool
 ) -> tuple[list[_Match], dict[str, float]]:
     """Return the messages' passages, best first, then newest first; and the terms' weights.
 
@@ -260,7 +259,6 @@ def _ranked(
     held = [held_in(lines, wanted) for lines in texts]
     weight = weights(wanted, held)
     has = [sum(weight[text] for text in set().union(*terms_of)) for terms_of in held]
-    is_lone = _documents(found) == 1
     worth = WORTH if found[0].is_whole and not is_lone else PART_WORTH
     best, most, matches = max(each.score for each in found) or 1, max(has) or 1, list[_Match]()
     less = {call for call, result in _answers(found) if has[result] > has[call]}
@@ -277,6 +275,8 @@ def _ranked(
         ):
             shown = _or_whole(replace(passage, score=part * passage.score), lines, shared)
             matches.append(_Match(each.segment, each.ordinal, shown, lines, each.message))
+            if shown.last - shown.first > passage.last - passage.first:
+                break
             part *= 1 if is_lone else SECOND
     least = worth * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
@@ -323,7 +323,7 @@ def _are_alike(one: _Match, other: _Match) -> bool:
 
 @dataclass
 class _Shown:
-    """The passages that an answer shows; what stands above is not repeated."""
+    """The passages that an answer shows, each message with its call or results once."""
 
     near: Near
     wanted: Sequence[Term]
@@ -336,72 +336,47 @@ class _Shown:
 
     def add(self, match: _Match) -> None:
         """Append a match: its reference, role, call, lines and results."""
-        where, place = match.where, match.place
-        if self._has(where, match.text):
-            return
-        if self._has_message(where):
+        where, is_new = match.where, match.place not in self.places
+        self.places.add(match.place)
+        if not is_new:
             self.lines.append(f"[{where}]{match.path}\n{match.text}")
             return
         around = self.near(match.segment, match.ordinal)
         of = f" (of {len(match.lines)} lines)" if where.line is not None else ""
         role = match.message.get("role")
         head = f"[{where}]{of} {role}{self._called(around, match.ordinal)}{match.path}"
-        results = self._results(match, around)
-        self.places.add(place)
-        self.lines.append("\n".join([head, match.text, *results]))
+        self.lines.append("\n".join([head, match.text, *self._results(match, around)]))
 
     def _called(self, around: Around, ordinal: int) -> str:
         """Return the call that a result answers, with its reference."""
         for one in around.calls_of(ordinal):
-            said = _called(one.call)
-            self.places.add((around.segment, around.start + one.at))
-            return f", of [{around.where(one.at)}] {said}"
+            if (place := (around.segment, around.start + one.at)) not in self.chosen:
+                self.places.add(place)
+            return f", of [{around.where(one.at)}] {_called(one.call)}"
         return ""
 
     def _results(self, match: _Match, around: Around) -> list[str]:
-        """Return the results of a passage's calls: their matching lines, else their ends."""
-        calls = _calls_in(match, self.wanted)
-        found = []
+        """Return the results of a passage's calls that are not to be shown themselves."""
+        calls, found = _calls_in(match, self.wanted), []
         for one in around.made_by(match.ordinal):
-            where = around.where(one.answered_at)
             place = around.segment, around.start + one.answered_at
-            if one.call.id not in calls or self._has_message(where) or place in self.chosen:
-                continue
-            result = around.messages[one.answered_at]
-            where, shown = self._result(match, where, result, around.shared)
-            if not self._has(where, shown):
-                found.append(f"=> [{where}] {shown}")
+            if one.call.id in calls and place not in self.chosen:
                 self.places.add(place)
+                found.append(self._result(match, around, one.answered_at))
         more = [f"=> {len(found) - RESULTS} more"] if len(found) > RESULTS else []
         return found[:RESULTS] + more
 
-    def _result(
-        self, match: _Match, where: Reference, result: Message, shared: Collection[str]
-    ) -> tuple[Reference, str]:
+    def _result(self, match: _Match, around: Around, at: int) -> str:
         """Return a short result whole, of a long one what the match lacks, else its beginning."""
-        lines = lines_of(in_words(result))
-        lines = lines[: without_ending(lines, shared)]
+        where, lines = around.where(at), around.lines(at)
         if sum(map(len, lines)) <= WHOLE_RESULT:
-            return where, "\n".join(lines)
+            return f"=> [{where}] " + "\n".join(lines)
         said = wanted_in(match.text, self.wanted)
-        held = [
-            {text: share for text, share in line.items() if text not in said}
-            for line in held_in(lines, self.wanted)
-        ]
-        for found in passages(lines, self.wanted, 1, self.weight, held=held):
-            where = where.lines(found.first, found.last)
-            return where, "\n".join(lines[found.first - 1 : found.last])
-        return where, excerpt("\n".join(lines), RESULT_CHARS)
-
-    def _has(self, where: Reference, text: str) -> bool:
-        """Return whether this place is shown, alone or below its call."""
-        heads = (f"[{where}]", f"=> [{where}] {text}")
-        return any(each.startswith(heads[0]) or heads[1] in each for each in self.lines)
-
-    def _has_message(self, where: Reference) -> bool:
-        """Return whether lines of this message are shown."""
-        message = f"[s{where.segment}.{where.message}"
-        return any(each.startswith((f"{message}]", f"{message}:")) for each in self.lines)
+        wanted = [term for term in self.wanted if term.text not in said]
+        for found in passages(lines, wanted, 1, self.weight):
+            shown = "\n".join(lines[found.first - 1 : found.last])
+            return f"=> [{where.lines(found.first, found.last)}] {shown}"
+        return f"=> [{where}] " + excerpt("\n".join(lines), RESULT_CHARS)
 
 
 def _calls_in(match: _Match, wanted: Sequence[Term]) -> set[str]:
@@ -440,12 +415,6 @@ def _values(values: Sequence[str]) -> Iterator[str]:
         yield shown
         if room < LEAST_VALUE:
             return
-
-
-def _shortened(text: str, keep: int) -> str:
-    """Return a text on one line, a long one as two ends."""
-    line = one_line(text)
-    return line if len(line) <= keep + SAVED_CHARS else ends_of(line, keep)
 
 
 def ends_of(line: str, keep: int) -> str:

@@ -6,6 +6,7 @@ words: agents that search their past ask for these.
 
 from __future__ import annotations
 
+import heapq
 import math
 import re
 from collections import Counter
@@ -20,7 +21,7 @@ __all__ = ["Passage", "Term", "passages", "terms", "wanted_in"]
 PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
 """Shares of an identifier's weight for a match in another case, and in another spelling."""
-NEAR = 0.6
+NEAR = 0.8
 """Share of a term's weight that a line beside the match has."""
 SHOWN = 0.65
 """Share of its weight that a term has left after a passage of the message shows it."""
@@ -32,6 +33,8 @@ CONTEXT = 300
 """Characters above which a match is shown without more lines around it."""
 WORTH = 0.6
 """Matches below this share of the best score are left out."""
+MOST_LINES = 200
+"""Matching lines of a text that are compared together with the lines beside them."""
 LONGEST = 6
 """Lines above which a passage takes in no more matches."""
 
@@ -145,7 +148,9 @@ def passages(
     """
     held = held_in(lines, wanted) if held is None else held
     weight = weights(wanted, [held]) if weight is None else weight
-    places = {n: _around(n, lines, context, dull) for n, found in enumerate(held) if found}
+    own = {n: sum(weight[text] for text in found) for n, found in enumerate(held) if found}
+    likely = heapq.nlargest(MOST_LINES, own, key=lambda number: (own[number], number))
+    places = {number: _around(number, lines, context, dull) for number in likely}
     left, taken, least = dict(weight), list[Passage](), 0.0
     while places and len(taken) < most:
         scores = {n: _score(n, held, place, left) for n, place in places.items()}

@@ -44,8 +44,8 @@ NEAR, NEAR_FOUND = 32, 12
 """Messages before and after a named or a found one, among which calls and results are paired."""
 COMPARED = 5_000
 """Words of the archive that are compared with those of a query that finds nothing."""
-BESIDE, BESIDE_TOKENS = 4, 120
-"""Calls above take one part in four of an answer at most, and so do results below."""
+BESIDE = 7
+"""Calls above take one part in seven of an answer at most, and so do results below."""
 SAMPLED = 100
 """Messages among which lines are looked for that end several."""
 _NOTHING = "Nothing of this conversation has been archived."
@@ -211,17 +211,15 @@ class Recall:
                 f"Segment s{named.segment} has the messages s{named.segment}.1 to "
                 f"s{named.segment}.{len(originals)}."
             )
-        remark = ""
         if about and named.line is None:
-            remark, said = self._about(session, named, originals, about, room)
-            if said:
+            said = self._about(session, named, originals, about, room)
+            if said is not None:
                 return said
-            room -= self.count(remark)
         if named.message is None:
             return self._outlined(originals, in_order(named.segment, originals), room)
         if named.line is not None:
             return self._fitting.lines(named, originals[named.message - 1], room)
-        return remark + self._messages(session, named, originals, room)
+        return self._messages(session, named, originals, room)
 
     def _about(
         self,
@@ -230,25 +228,24 @@ class Recall:
         originals: Sequence[Message],
         about: str,
         room: int,
-    ) -> tuple[str, str]:
-        """Return a remark where nothing matches, and the passages about something.
-
-        Without passages the messages are to be read whole: they are short.
-        """
+    ) -> str | None:
+        """Return the passages about something, else a remark; None for short messages with it."""
         last = min(named.messages.stop or len(originals), len(originals))
         places = [n for n in range((named.message or 1) - 1, last) if originals[n] != DROPPED]
         pool = {str(n): originals[n] for n in places}
-        run = list(pool)
-        held = hits(about, pool, max(1, len(pool)), lambda n: ("", "", int(n)), [run])
+        held = hits(about, pool, max(1, len(pool)), lambda n: ("", "", int(n)), [list(pool)])
         found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
         is_short = sum(self.count(in_words(originals[n])) for n in places) <= SHORT_TOKENS
-        if found and not is_short:
-            answer = answer_of(about, found, PASSAGES, *self._near(session))
-            return "", self._fitting.found(answer, room)
+        if found and is_short:
+            return None
         if found:
-            return "", ""
+            answer = answer_of(about, found, PASSAGES, *self._near(session))
+            return self._fitting.found(answer, room)
         remark = _nothing_about(named, list(pool.values()), about)
-        return (remark + "\n", "") if is_short and named.message else ("", remark)
+        if not (is_short and named.message):
+            return remark
+        read = self._messages(session, named, originals, room - self.count(remark))
+        return f"{remark}\n{read}"
 
     def _overview(self, session: Session, room: int) -> str:
         """Return the newest segments, each with the beginning of its outline."""
@@ -318,10 +315,9 @@ class Recall:
     def _ends(self, around: Around, places: range, room: int) -> tuple[str, str]:
         """Return the calls that named results answer, and the results of named calls."""
         places = range(places.start, min(places.stop, around.start + len(around.messages)))
-        fitted, room = self._fitting.ends_of_all, min(room // BESIDE, BESIDE_TOKENS)
-        return fitted(_calls_above(around, places), room), fitted(
-            _results_below(around, places), room
-        )
+        fitted = self._fitting.ends_of_all
+        above, below = _calls_above(around, places), _results_below(around, places)
+        return fitted(above, room // BESIDE), fitted(below, room // BESIDE)
 
 
 OUTLINE_CHARS = 1_000
@@ -387,7 +383,7 @@ def _results_below(around: Around, places: range) -> list[str]:
     """Return the results, in other messages, of calls at these ordinals."""
     made = [one.answered_at for ordinal in places for one in around.made_by(ordinal)]
     outside = [at for at in dict.fromkeys(made) if around.start + at not in places]
-    return [f"=> [{around.where(at)}] {around.without_ending(at)}" for at in outside]
+    return [f"=> [{around.where(at)}] " + "\n".join(around.lines(at)) for at in outside]
 
 
 def _quoted(asked: str) -> str:

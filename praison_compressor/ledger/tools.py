@@ -71,7 +71,7 @@ def _documented(function: dict[str, Any]) -> str:
 def _schema(name: str, description: str, **parameters: str) -> dict[str, Any]:
     properties = {key: {"type": "string", "description": said} for key, said in parameters.items()}
     form: dict[str, Any] = {"type": "object", "properties": properties}
-    properties["tokens"] = {"type": "integer", "description": "Size of the answer (800 at most)"}
+    properties["tokens"] = {"type": "integer", "description": "Limit (800)"}
     if "query" in parameters:
         form["required"] = ["query"]
     return {
@@ -89,9 +89,9 @@ SCHEMAS = (
     ),
     _schema(
         READ,
-        "Read earlier messages word for word, of long ones what `about` names",
-        reference="s2.14 (message), s2.14-20, s2.14:900-940 (lines), s2 (outline); empty: list",
-        about="Words to look for there: gives the passages with them",
+        "Read earlier messages word for word",
+        reference="s2.14, s2.14-20, s2.14:900-940 (lines), s2 (outline); empty: list",
+        about="Words to look for: gives the passages with them",
     ),
 )
 """The tools as a chat request describes them to the model."""

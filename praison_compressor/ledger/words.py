@@ -81,13 +81,14 @@ def hits(
     if limit < 1:
         raise ConfigError(f"limit={limit}: expected a whole number, 1 or more")
     texts = {digest: readable(message) for digest, message in pool.items()}
+    ordered = {digest: _in_order(text) for digest, text in texts.items()}
     wanted = names(query)
-    own = _held(wanted, texts)
+    own = _held(wanted, ordered)
     if not own and (looser := names(_JOINTS.sub(" ", query))) != wanted:
-        wanted, own = looser, _held(looser, texts)
+        wanted, own = looser, _held(looser, ordered)
     beside = _beside(own, pool, runs)
     whole = {digest for digest in own if len(own[digest] | beside[digest]) == len(wanted)}
-    ranked = _ranked(query, own, beside, texts, list(whole or own))
+    ranked = _ranked(query, own, beside, ordered, list(whole or own))
     return [
         Hit(*place(name), name, pool[name], snippet(query, texts[name]), score, name in whole)
         for score, name in ranked[:limit]
@@ -134,12 +135,11 @@ def _in_order(text: str) -> str:
     return f" {' '.join(word[:_LONGEST] for word in _WORD.findall(spaced))} "
 
 
-def _held(wanted: Sequence[str], texts: Mapping[str, str]) -> dict[str, frozenset[str]]:
+def _held(wanted: Sequence[str], ordered: Mapping[str, str]) -> dict[str, frozenset[str]]:
     """Return the wanted names that each text has; only texts with any."""
     found = {}
-    for digest, text in texts.items():
-        ordered = _in_order(text)
-        if held := frozenset(name for name in wanted if name in ordered):
+    for digest, text in ordered.items():
+        if held := frozenset(name for name in wanted if name in text):
             found[digest] = held
     return found
 
@@ -163,7 +163,7 @@ def _ranked(
     query: str,
     own: Mapping[str, frozenset[str]],
     beside: Mapping[str, frozenset[str]],
-    texts: Mapping[str, str],
+    ordered: Mapping[str, str],
     chosen: Sequence[str],
 ) -> list[tuple[float, str]]:
     """Return scores and digests, best first, then later first.
@@ -171,17 +171,16 @@ def _ranked(
     A rare name counts more than a common one; the query as a phrase doubles the score.
     """
     holding = Counter(name for held in own.values() for name in held)
-    weight = {name: math.log(1 + len(texts) / times) for name, times in holding.items()}
-    phrase = " ".join(_fold(query).split())
+    weight = {name: math.log(1 + len(ordered) / times) for name, times in holding.items()}
+    phrase = _in_order(query)
     found = []
     for digest in chosen:
         more = beside[digest] - own[digest]
         score = sum(weight[name] for name in own[digest])
         score += PARTNER * sum(weight[name] for name in more)
-        if len(holding) > 1 and phrase in " ".join(_fold(texts[digest]).split()):
-            score *= 2
+        score *= 2 if len(holding) > 1 and phrase in ordered[digest] else 1
         found.append((score, digest))
-    order = {digest: number for number, digest in enumerate(texts)}
+    order = {digest: number for number, digest in enumerate(ordered)}
     return sorted(found, key=lambda pair: (-pair[0], -order[pair[1]]))
 
 

@@ -27,19 +27,19 @@ _SHELL = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.
 
 
 def call_text(call: ToolCall) -> str:
-    """Return the tool's name and the values of its arguments, a value a line."""
+    """Return the tool's name and its arguments' values, one a line."""
     values = "\n".join(argument_values(arguments_of(call)))
     return f"{call.name} {values}".rstrip()
 
 
 def arguments_of(call: ToolCall) -> Any:
-    """Return the decoded arguments, not to be changed; a string where they are no JSON."""
+    """Return the decoded arguments (do not change them), or a string."""
     return _decoded(call.arguments or "{}")
 
 
 @lru_cache(maxsize=NEAR)
 def named_arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments by their names in one spelling, not to be changed."""
+    """Return the arguments by normalized name (do not change them)."""
     given = arguments_of(call)
     return {key_of(str(k)): v for k, v in given.items()} if isinstance(given, Mapping) else {}
 
@@ -94,7 +94,7 @@ def command_of(call: ToolCall) -> str:
 
 
 def _line_of(value: Any) -> str:
-    """Return a command line; of a list of words the script of `bash -lc SCRIPT`."""
+    """Return the command line of a text or a list of words."""
     if isinstance(value, str):
         return value
     if not isinstance(value, list) or not all(isinstance(word, str) for word in value):
@@ -105,7 +105,7 @@ def _line_of(value: Any) -> str:
 
 
 def verb_of(call: ToolCall) -> str:
-    """Return the words that say what a call does: its command line, its verb, or its tool's name.
+    """Return a call's command line, its verb, or its tool's name.
 
     >>> verb_of(ToolCall("", "str_replace_editor", '{"command": "view", "path": "a.py"}'))
     'view'
@@ -127,7 +127,7 @@ _EXIT_WORDS = ("exit", "return", "signal")
 
 
 def exit_code(text: str) -> str:
-    """Return the exit code that an output states at one of its ends, or ""."""
+    """Return the exit code at one end of an output, or ""."""
     for edge in (text[:400], text[-400:]):
         found = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
         if found:
@@ -144,7 +144,7 @@ _KNOWN = frozenset(
 
 
 def opened(result: str) -> str:
-    r"""Return the output inside a tool's JSON wrapper, and a last line with its exit code.
+    r"""Return the output inside a tool's JSON wrapper, with its exit code.
 
     A result with a key of its own stays as it is.
 
@@ -245,7 +245,7 @@ def _paths(value: Any, *, whole: bool) -> Iterator[str]:
 
 
 def is_path(text: str) -> bool:
-    """Return whether a text may be a path: one line, not too long."""
+    """Return whether a text may be a path: one short line."""
     return 0 < len(text) <= MAX_PATH_CHARS and len(text.splitlines()) == 1
 
 
@@ -256,7 +256,7 @@ def _patched(text: str) -> Iterator[str]:
 
 
 def _by_shell(line: str) -> Iterator[str]:
-    """Yield the files that a command line writes, edits in place, moves or removes."""
+    """Yield the files that a command line writes, moves or removes."""
     if not any(mark in line for mark in _MARKS):
         return
     yield from _patched(line)
@@ -300,7 +300,7 @@ _KINDS = tuple(
 
 @lru_cache(maxsize=512)
 def kind_of(call: ToolCall) -> str:
-    """Return what a call does, as far as its first word says so; `ACTS` for all others."""
+    """Return what a call's first word says that it does, or `ACTS`."""
     line, verb = command_of(call), verb_of(call)
     names_file = not PATH_KEYS.isdisjoint(named_arguments(call))
     for kind, commands, tools in _KINDS:
@@ -330,12 +330,12 @@ class AnsweredCall:
 
     @property
     def where(self) -> int:
-        """Return the position of the result, which is read with its call, else of the call."""
+        """Return the position of the result, else of the call."""
         return self.answered_at if self.is_answered else self.at
 
 
 class Pairing:
-    """Finds the call that a result answers: ids are used again, and a result may be missing."""
+    """Finds the call that a result answers; ids may be used again."""
 
     def __init__(self) -> None:
         self.made: list[AnsweredCall] = []
@@ -343,7 +343,7 @@ class Pairing:
         self._newest: dict[str, AnsweredCall] = {}
 
     def calls(self, message: Message, at: int) -> bool:
-        """Take in the calls of an assistant's message; return whether it makes any."""
+        """Add an assistant message's calls; return whether there are any."""
         made = [AnsweredCall(at, call) for call in tool_calls_of(message)]
         if made:
             self._open = {}
@@ -355,7 +355,7 @@ class Pairing:
         return bool(made)
 
     def answer(self, key: str, text: str, at: int) -> AnsweredCall | None:
-        """Complete the first open call of an id, else the newest; None where none has it."""
+        """Complete the first open call of an id, else the newest."""
         waiting = (one for one in self._open.get(key, ()) if not one.is_answered)
         one = next(waiting, None) or self._newest.get(key)
         if one is not None:

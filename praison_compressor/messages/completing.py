@@ -96,7 +96,7 @@ class Carried:
 
     @property
     def record(self) -> list[Seen]:
-        """All messages for a store, with the doubtful ones, which may come back."""
+        """All messages for a store, with the doubtful ones."""
         exchanges = _without_cut_end(self.exchanges, self.doubtful)
         return [*_seen(self.doubtful), *_seen(exchanges)]
 
@@ -138,7 +138,7 @@ def completed(
     bound: int = 0,
     model: str | None = None,
 ) -> Completed:
-    """Return a request's messages with the work and the front that the host left out.
+    """Return a request's messages with what the host left out.
 
     Args:
         carried: what earlier requests carried.
@@ -235,7 +235,7 @@ def _with_last(carried: Carried, exchange: Exchange) -> Carried:
 
 
 def _with_running(theirs: list[Exchange], carried: Carried) -> list[Exchange]:
-    """Return the exchanges, all messages after the running turn's question as its work.
+    """Return the exchanges; all after the running question is its work.
 
     Hosts put notes, pictures and requests to end into a running turn, in the user's role.
     """
@@ -262,7 +262,7 @@ def _seen(exchanges: Iterable[Exchange]) -> Iterator[Seen]:
 
 
 def _exchanges(seen: Sequence[Seen]) -> list[Exchange]:
-    """Return the exchanges of a list; the last one is open without an answer."""
+    """Return a list's exchanges; the last is open without an answer."""
     starts = [i for i, each in enumerate(seen) if _is_question(each.plain)]
     bounds = [0, *(i for i in starts if i), len(seen)]
     found = [_exchange(seen[a:b]) for a, b in pairwise(bounds) if a < b]
@@ -345,7 +345,7 @@ def _front(
     turn: Hashable,
     bound: int,
 ) -> _Front:
-    """Return the exchanges that the host cut from the front, and the doubtful ones."""
+    """Return the cut and the doubtful exchanges of the front."""
     ours, nothing = carried.exchanges, _Front(bound=carried.bound)
     first = min(matched, default=-1)
     # Before the first match may stand the end of a cut exchange, nothing else.
@@ -379,6 +379,6 @@ def _ends_with(exchanges: Sequence[Exchange], end: Sequence[Seen]) -> bool:
 def _without_cut_end(
     exchanges: tuple[Exchange, ...], before: Sequence[Exchange]
 ) -> tuple[Exchange, ...]:
-    """Drop the first exchange if it is only the end of the one before."""
+    """Drop the first exchange if it only ends the one before."""
     is_end = exchanges[:1] and exchanges[0].asked is None
     return exchanges[1:] if is_end and _ends_with(before, exchanges[0].seen) else exchanges

@@ -6,6 +6,7 @@ import json
 import re
 from datetime import datetime, timezone
 
+from .calls import loaded
 from .shapes import Message, ToolCall, media_in, result_text, tool_calls_of
 
 _SEQUENCES = re.compile(
@@ -62,10 +63,7 @@ def in_words(message: Message) -> str:
 
 def call_in_words(call: ToolCall) -> str:
     """Return a call with its arguments, those of several lines below it."""
-    try:
-        given = json.loads(call.arguments)
-    except (ValueError, RecursionError):
-        given = None
+    given = loaded(call.arguments)
     if not isinstance(given, dict):
         return f"-> {call.name}({call.arguments})"
     texts = {name: text for name, text in given.items() if isinstance(text, str) and "\n" in text}

@@ -24,7 +24,7 @@ MACHINE_LINE = re.compile(
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text on one line, its middle left out beyond `most` characters."""
+    """Return a text on one line of `most` characters, its middle cut."""
     near = text if len(text) <= 8 * most else f"{text[: 4 * most]} {text[-4 * most :]}"
     flat = " ".join(near.split())
     if len(flat) <= most:
@@ -39,7 +39,7 @@ def cut(text: str, most: int) -> str:
 
 
 def ends(text: str, most: int) -> str:
-    """Return a text's beginning and end within `most` characters, and how much is left out.
+    """Return a text's beginning and end within `most` characters.
 
     Blocks of code, logs and files are thinned first. Both ends break at a line or a sentence. A gap
     shorter than twice its mark is none: the text is whole.
@@ -62,7 +62,7 @@ def ends(text: str, most: int) -> str:
 
 
 def thinned(text: str, keep: int = 2) -> str:
-    r"""Return a text whose pasted blocks keep that many of their first and last lines.
+    r"""Return a text whose pasted blocks keep `keep` lines at each end.
 
     >>> thinned("Why?\\n" + "{'a': 1}\\n" * 20 + "Please mend it.").splitlines()[3]
     '[… 16 lines …]'
@@ -96,7 +96,7 @@ Cut = Callable[[str, int], str]
 def with_shorter_calls(
     message: Message, chars: int, shorten: Cut, ids: Container[str] | None = None
 ) -> Message:
-    """Return the message with the arguments of its calls within about `chars` characters each.
+    """Return the message with each call's arguments within about `chars` characters.
 
     Strings inside the JSON are cut, the longest first: arguments stay a JSON object, and the
     `input` of Anthropic's blocks stays one too. `ids` names the calls; None means all.
@@ -139,9 +139,9 @@ def _shorter(arguments: str, chars: int, shorten: Cut) -> dict[str, Any]:
     value = loaded(arguments)
     if not isinstance(value, dict):
         return {"arguments": shorten(arguments, chars)}
-    lengths = sorted(map(len, strings_in(value)))
     frame = len(json.dumps(_cut_strings(value, 0, lambda _, __: "")))
-    cut = _cut_strings(value, _cap(lengths, chars - frame), shorten)
+    most = level(list(map(len, strings_in(value))), chars - frame)
+    cut = _cut_strings(value, max(LEAST_STRING_CHARS, most), shorten)
     # Thousands of short values: no string is long, the object is.
     is_short = len(json.dumps(cut, ensure_ascii=False)) <= 2 * chars + LEAST_STRING_CHARS
     return cut if is_short else {"arguments": shorten(arguments, chars)}
@@ -156,14 +156,14 @@ def strings_in(value: Any) -> Iterator[str]:
             yield from strings_in(item)
 
 
-def _cap(lengths: Sequence[int], room: int) -> int:
-    """Return the length to which the longest strings are cut so that all fit the room."""
-    for place, length in enumerate(lengths):
-        each = room // (len(lengths) - place)
-        if length > each:
-            return max(LEAST_STRING_CHARS, each)
-        room -= length
-    return max(lengths, default=0)
+def level(sizes: Sequence[int], room: int) -> int:
+    """Return the size to which the largest of some sizes are cut so that all fit the room."""
+    for place, size in enumerate(sorted(sizes)):
+        each = room // (len(sizes) - place)
+        if size > each:
+            return each
+        room -= size
+    return max(sizes, default=0)
 
 
 def _cut_strings(value: Any, most: int, shorten: Cut) -> Any:

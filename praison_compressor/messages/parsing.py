@@ -10,6 +10,7 @@ import json
 from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Any, TypeGuard
 
 from ..errors import InvalidMessages
@@ -52,19 +53,13 @@ class Transcript:
     @lazy
     def leading(self) -> int:
         """Return the number of system and developer messages at the front."""
-        count = 0
-        while count < len(self.messages) and is_system(self.messages[count]):
-            count += 1
-        return count
+        return len([*takewhile(is_system, self.messages)])
 
     @lazy
     def users(self) -> tuple[int, ...]:
         """Return the indices of user messages that carry more than results."""
-        return tuple(
-            index
-            for index, message in enumerate(self.messages)
-            if message.get("role") == "user" and is_spoken(message)
-        )
+        found = enumerate(self.messages)
+        return tuple(n for n, m in found if m.get("role") == "user" and is_spoken(m))
 
     @property
     def repaired(self) -> int:
@@ -306,7 +301,8 @@ def cleaned(index: int, message: Any) -> Message:
     if _only_says(message) or _only_calls(message):
         return message
     if _is_langchain(message):
-        wrong = f"a LangChain message ({_named(message)})"
+        named = message.get("type") if isinstance(message, Mapping) else type(message).__name__
+        wrong = f"a LangChain message ({named})"
         raise InvalidMessages(index, wrong, f"chat messages; see {LANGCHAIN}")
     if not isinstance(message, Mapping) and not hasattr(message, "model_dump"):
         raise InvalidMessages(index, f"a {type(message).__name__}", "a mapping with a role")
@@ -325,15 +321,13 @@ def cleaned(index: int, message: Any) -> Message:
 
 
 def _is_langchain(message: Any) -> bool:
-    """Return whether a message is an object or a dump of LangChain, whose role is its type."""
+    """Return whether a message is an object or a dump of LangChain."""
     if type(message).__module__.startswith(("langchain", "langgraph")):
         return True
-    is_dump = isinstance(message, Mapping) and "role" not in message and "content" in message
-    return is_dump and str(message.get("type")) in _LANGCHAIN_TYPES
-
-
-def _named(message: Any) -> str:
-    return str(message["type"]) if isinstance(message, Mapping) else type(message).__name__
+    if not isinstance(message, Mapping) or "role" in message:
+        return False
+    is_dump = "content" in message or "data" in message
+    return "lc" in message or (is_dump and str(message.get("type")) in _LANGCHAIN_TYPES)
 
 
 def _only_says(message: Any) -> TypeGuard[Message]:

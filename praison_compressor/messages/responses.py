@@ -129,7 +129,7 @@ def _chat_part(part: Any) -> Any:
 
 
 def _call(kind: str, item: Mapping[str, Any]) -> Message:
-    """Return a call; a tool of the API's own is named by its kind, with its keys as arguments."""
+    """Return a call; the API's own tools are named by their kind."""
     id = str(item.get("call_id") or item.get("id") or "")
     if kind == "custom_tool_call":
         custom = {"name": item.get("name", ""), "input": item.get("input", "")}

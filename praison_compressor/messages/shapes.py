@@ -105,7 +105,7 @@ def _are_tools(message: Mapping[str, Any]) -> list[bool]:
 
 # ---------------------------------------------------------------- reading one message
 def text_of(message: Mapping[str, Any]) -> str:
-    """Return all words that a message holds, whatever part or key has them.
+    """Return all words of a message, whatever part or key has them.
 
     Counts, summaries, quotes, the archive and its search read this. Not among the words are calls,
     results as blocks of their own message, reasoning, and the bodies of pictures, audio and files.
@@ -170,13 +170,11 @@ def part_text(part: Any) -> str:
         return "\n".join([text, *words_in(cited)]) if cited else text
     if kind == "tool_result":
         return _content_text(part.get("content"))
-    if kind in _WITH_WORDS or kind.endswith(_ENDS_WITH_WORDS):
-        return "\n".join(words_in(part))
-    return ""
+    return "" if kind in _WITHOUT_WORDS else "\n".join(words_in(part))
 
 
 def words_in(value: Any) -> Iterator[str]:
-    """Yield the words inside a value of any shape, without ids, codes and bodies of files."""
+    """Yield the words inside a value, without ids, codes and files."""
     if isinstance(value, str):
         if value and not is_payload(value):
             yield value
@@ -193,7 +191,7 @@ def words_in(value: Any) -> Iterator[str]:
 
 
 def is_payload(text: str) -> bool:
-    """Return whether a text is the body of a picture, audio or file: a data URL or base64."""
+    """Return whether a text is a file's body (data URL or base64)."""
     if text.startswith("data:"):
         return ";base64," in text[:200]
     return len(text) >= LEAST_PAYLOAD and bool(_BASE64.fullmatch(text[: 4 * LEAST_PAYLOAD]))
@@ -209,7 +207,7 @@ class Bodies(NamedTuple):
 
 
 def without_bodies(value: Any) -> tuple[Any, Bodies]:
-    """Return the value without the bodies of files and encrypted text, and their sizes."""
+    """Return the value without files and encrypted text, and their sizes."""
     if isinstance(value, str):
         return ("", Bodies(len(value))) if is_payload(value) else (value, Bodies())
     if isinstance(value, Mapping):
@@ -234,14 +232,12 @@ def media_in(message: Mapping[str, Any]) -> int:
     if not isinstance(content, list):
         return 0
     return sum(
-        media_in(part) if is_answer_block(part) else _is_medium(part)
+        media_in(part)
+        if is_answer_block(part)
+        else str(part.get("type")) not in _SILENT and not part_text(part)
         for part in content
         if isinstance(part, Mapping)
     )
-
-
-def _is_medium(part: Mapping[str, Any]) -> bool:
-    return str(part.get("type")) not in _NO_MEDIUM and not part_text(part)
 
 
 LEAST_PAYLOAD = 256
@@ -254,12 +250,17 @@ ITEMS = "response_items"
 
 _BESIDE = frozenset({"refusal", "audio", "annotations", ITEMS})
 
-_WITH_WORDS = frozenset(
-    "refusal input_audio output_audio audio document search_result server_tool_use mcp_tool_use "
-    "resource resource_link mcp_approval_request mcp_approval_response".split()
+_SILENT = frozenset(
+    "text input_text output_text refusal tool_use server_tool_use mcp_tool_use thinking "
+    "redacted_thinking reasoning".split()
 )
-_ENDS_WITH_WORDS = ("_tool_result", "_result", "_call", "_output")
-"""Kinds of parts and items whose words are read wherever they stand inside."""
+"""Kinds of parts that are no pictures, audio or files."""
+
+_WITHOUT_WORDS = frozenset(
+    "text image image_url input_image video video_url input_video audio_url file input_file "
+    "container_upload thinking redacted_thinking reasoning tool_use".split()
+)
+"""Kinds of parts that are no words; those of every other kind are read wherever they stand."""
 
 _WORDLESS = frozenset(
     "type id tool_use_id call_id item_id approval_request_id status role encrypted_content "
@@ -268,11 +269,6 @@ _WORDLESS = frozenset(
     "retrieved_at prompt_cache_breakpoint output_format size quality background".split()
 )
 _EXIT_KEYS = ("exit_code", "return_code")
-
-_NO_MEDIUM = frozenset(
-    "text input_text output_text refusal tool_use server_tool_use mcp_tool_use thinking "
-    "redacted_thinking reasoning".split()
-)
 
 
 def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:

@@ -33,7 +33,7 @@ def signatures(message: Mapping[str, Any]) -> frozenset[str]:
 
 
 def binds_thinking(model: str | None) -> bool:
-    """Return whether a model is one whose thinking is bound to its prefix: Claude from 5.1 on.
+    """Return whether a model binds its thinking (Claude from 5.1).
 
     These models think adaptively alone, and want no thinking of the running tool loop back.
     """

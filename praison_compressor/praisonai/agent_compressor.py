@@ -43,7 +43,7 @@ class AgentCompressor:
         config = replace(config, recall=wants_recall(agent, is_wanted))
         self._notices = Notices(self._agent, lambda session: self._known.named(session))
         self._engines = Engines(config, self._agent, asked.own_model, self._notices)
-        self._settings = Settings(self._agent, asked)
+        self._settings = Settings(agent, asked)
         self._recall = RecallTools(self._recall_tools)
         self.sender = Sender(
             *(self._agent, self._engines, self._notices, self._recall), automatic=asked.automatic
@@ -54,7 +54,7 @@ class AgentCompressor:
 
     def turn(self) -> AbstractContextManager[Turn]:
         """Run a turn of the agent, in which only this compressor compresses."""
-        self._settings.compress_alone()
+        self._settings.compress_alone(self._agent())
         return self.sender.turn()
 
     def leave(self) -> None:
@@ -62,7 +62,7 @@ class AgentCompressor:
         agent = self._agent()
         if agent is not None:
             self._recall.take_back(agent)
-        self._settings.restore()
+            self._settings.restore(agent)
 
     def _recall_tools(self) -> list[Callable[..., str]]:
         weak = weakref.ref(self)
@@ -74,7 +74,7 @@ class AgentCompressor:
             return found
 
         return recall_tools(
-            # Asked at each call: a store may come late, and each turn has its own conversation.
+            # Asked at each call: each turn has its own conversation.
             lambda: ours()._archive(),
             lambda: ours().ledger.open(ours().config.namespace, ours()._known.asking.session_id),
             lambda text: ours().engine().tokens.text(text),

@@ -239,7 +239,8 @@ def undone(segments: Sequence[Segment], ours: AgentCompressor) -> str:
 
 def stated(status: Status) -> str:
     """Return the answer to `/status`: the last or next request, the bill."""
-    if not status.tokens:
-        return f"No request yet in session {status.session_id}."
     of = "Last request" if status.is_sent else "Next request"
-    return "\n".join([f"{of}: {status}", *([str(status.bill)] if status.bill.requests else [])])
+    last = f"{of}: {status}"
+    if not status.tokens:
+        last = f"No request by this process yet in session {status.session_id}."
+    return "\n".join([last, *([str(status.bill)] if status.bill.requests else [])])

@@ -65,7 +65,7 @@ def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
 
 
 class Engines:
-    """A window and a tokenizer per model: fallbacks and reflection go to models of their own."""
+    """A window and a tokenizer for each model of an agent."""
 
     def __init__(
         self, config: CompressorConfig, agent: weakref.ref[Any], own_model: bool, notices: Notices
@@ -148,7 +148,7 @@ class Engines:
         return model_limits(engine.config.model, engine.config.context_window).window
 
     def overhead(self, request: HostRequest, window: int | None = None) -> int:
-        """Return the tokens that a request needs beside messages and the usual answer."""
+        """Return a request's tokens beside messages and the usual answer."""
         usual = self._reserve(request.model, window or self.window(request.model))
         return self.measured(request) + max(0, request.output_tokens - usual)
 
@@ -169,14 +169,14 @@ class Engines:
     # ------------------------------------------------------------ learned windows
 
     def size(self, request: HostRequest, sent: Sequence[Message]) -> int:
-        """Return the tokens of a request as sent, with its cap on the answer."""
+        """Return a sent request's tokens, with its cap on the answer."""
         counted = self.of(request.model).tokens.messages(sent)
         return counted + self.measured(request) + request.output_tokens
 
     def shrink(
         self, request: HostRequest, sent: Sequence[Message], refused: Overflow, words: str
     ) -> bool:
-        """Try a smaller window after a refusal of `sent`; return whether one is left to try.
+        """Try a smaller window after a refusal; return whether one exists.
 
         `words` is the refusal's text: an uncertain one is not answered again after a vain try.
         """
@@ -208,7 +208,7 @@ class Engines:
             return True
 
     def passed(self, request: HostRequest, sent: Sequence[Message]) -> int | None:
-        """Learn from a request that passed; return the model's window if that changed."""
+        """Learn from a request that passed; return a changed window."""
         with self._lock:
             engine = self.of(request.model)
             learned, trial = self._learned_of(engine), self._trials.pop(engine.config.model, None)
@@ -221,7 +221,7 @@ class Engines:
             return window
 
     def gave_up(self, request: HostRequest) -> None:
-        """Forget the window that was tried for a request: it was refused in vain."""
+        """Forget the window that was tried for a request in vain."""
         with self._lock:
             trial = self._trials.pop(self.of(request.model).config.model, None)
             if trial is None:
@@ -232,12 +232,12 @@ class Engines:
                 self._vain.add(trial.kind)
 
     def is_unsure(self, model: str | None) -> bool:
-        """Return whether a smaller request is tried only because a refusal may mean length."""
+        """Return whether an uncertain refusal is being tried."""
         trial = self._trials.get(self.of(model).config.model)
         return trial is not None and not trial.refused.certain
 
     def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> int | None:
-        """Learn from a report of prompt tokens; return the window of a server that truncates."""
+        """Learn from reported prompt tokens; return a truncating server's window."""
         with self._lock:
             engine = self.of(request.model)
             engine.tokens.calibrate(sent, reported, request.tools)
@@ -278,7 +278,7 @@ class _Trial:
 
 
 def _usable(reserve: int | None, window: int) -> int | None:
-    """Return the output reserve if it leaves anything of the window, else None."""
+    """Return the output reserve if it is below the window."""
     return reserve if reserve is not None and reserve < window else None
 
 

@@ -6,7 +6,6 @@ import copy
 import logging
 import os
 import sys
-import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, replace
 from typing import Any
@@ -48,7 +47,9 @@ class RequestedContext:
         for fault in faults.values():
             # A dictionary in `context=` is first read inside a turn, which must not end for it.
             log.error("options of context=: %s", fault)
-        return CompressorConfig.from_mapping(options).with_environment()
+        given = CompressorConfig.from_mapping(options)
+        found = given.with_environment()
+        return found if self.own_model else replace(found, auxiliary_model=given.auxiliary_model)
 
 
 def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -202,34 +203,26 @@ def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
 class Settings:
     """The host's settings of one agent: compaction, and limit of tool results."""
 
-    def __init__(self, agent: weakref.ref[Any], asked: RequestedContext) -> None:
-        self._agent = agent
+    def __init__(self, agent: Any, asked: RequestedContext) -> None:
         self._uncompacted: Any = None
         self._execution: Any = None
-        self.compress_alone()
-        made = agent()
-        if made is not None and takes_whole_results(made, asked):
-            made.tool_output_limit = NO_LIMIT
-            made._truncate_tool_output = as_it_is
+        self.compress_alone(agent)
+        if takes_whole_results(agent, asked):
+            agent.tool_output_limit = NO_LIMIT
+            agent._truncate_tool_output = as_it_is
 
-    def compress_alone(self) -> None:
+    def compress_alone(self, agent: Any) -> None:
         """Switch the host's `context_compaction` off, so that exactly one system compresses.
 
         Each turn calls this: the agent may have other settings by then.
         """
-        agent = self._agent()
-        if agent is None:
-            return
         if agent.execution is not self._uncompacted:
             self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)
             agent.execution = self._uncompacted
         self._uncompacted.context_compaction = False
 
-    def restore(self) -> None:
+    def restore(self, agent: Any) -> None:
         """Give the agent the settings that it had."""
-        agent = self._agent()
-        if agent is None:
-            return
         if agent.execution is self._uncompacted:
             agent.execution = self._execution
         if getattr(agent, "tool_output_limit", None) == NO_LIMIT:

@@ -105,7 +105,7 @@ class Quotes:
             # An agent without native calls: its text is the call.
             call = ToolCall("", work.AGENT, self._last[1])
             self.pairs.made.append(calls.AnsweredCall(self._last[0], call, one.text, at))
-            self.texts.remove(self._last[0])
+            del self.texts[-1]
             self._last = None
         elif one.source == "user":
             before = self._last or (-1, "")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..messages.excerpts import ends
+from ..messages.excerpts import ends, level
 
 Count = Callable[[str], int]
 
@@ -61,7 +61,7 @@ TRIES = 4
 HEADING_TOKENS = 14
 LEAST_CHARS = 30
 CUT_CHARS = 34  # characters of the words that say how much is left out
-SLACK = 1.15  # of a section's estimate, which few of its entries are counted for
+SLACK = 1.15  # of a section's estimate, for which few of its entries are counted
 
 
 @dataclass
@@ -84,10 +84,6 @@ class _Part:
         """Return the estimated tokens of each entry."""
         return [1 + int(size * self.ratio) for size in self.sizes]
 
-    def need(self) -> int:
-        """Return the tokens of the whole section, rather more than too few."""
-        return HEADING_TOKENS + int(SLACK * sum(self.costs()))
-
 
 @dataclass
 class Renderer:
@@ -101,7 +97,7 @@ class Renderer:
         parts = [self._part(each) for each in sections if each.lines or each.unlisted]
         # Each section can count what it leaves out, whatever room the others take.
         spare = budget - NOTE_TOKENS * len(parts)
-        needs = [part.need() for part in parts]
+        needs = [HEADING_TOKENS + int(SLACK * sum(part.costs())) for part in parts]
         rooms = shares(needs, [part.section.share for part in parts], max(0, spare))
         spare -= sum(rooms)
         # What others leave goes to the section that lacks least, then to the next.
@@ -111,9 +107,9 @@ class Renderer:
             spare += room - parts[n].tokens
         for part in parts:
             if part.left and spare > max(30, 0.03 * budget):
-                spare += part.tokens
-                self._fill(part, spare)
-                spare -= part.tokens
+                before = part.tokens
+                self._fill(part, before + spare)
+                spare += before - part.tokens
         texts = [part.text for part in parts if part.text]
         texts += filter(None, [self._note([part for part in parts if not part.text])])
         is_over = sum(part.tokens for part in parts) > budget
@@ -150,13 +146,14 @@ class Renderer:
         section, chosen, costs = part.section, part.lines, part.costs()
         if sum(costs) > room or section.unlisted:
             room -= NOTE_TOKENS
-            fitting = _fitting(costs, room, section.least)
+            used = accumulate(min(cost, section.least) for cost in costs)
+            fitting = sum(1 for tokens in used if tokens <= room)
             chosen, costs = chosen[:fitting], costs[:fitting]
         if not chosen:
             return "", part.lines
         # Entries that are cut take less than they are given.
-        level = _level(costs, room if sum(costs) <= room else room * 11 // 10)
-        texts = {id(x): self._cut(x, c, level) for x, c in zip(chosen, costs, strict=True)}
+        most = level(costs, room if sum(costs) <= room else room * 11 // 10)
+        texts = {id(x): self._cut(x, c, most) for x, c in zip(chosen, costs, strict=True)}
         printed = [texts[id(line)] for line in section.lines if id(line) in texts]
         left = part.lines[len(chosen) :]
         lines = [HEADING + section.title, *printed, self._note([replace(part, left=left)])]
@@ -175,11 +172,11 @@ class Renderer:
         where = " to ".join(dict.fromkeys(filter(None, ends_of)))
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
 
-    def _cut(self, line: Entry, cost: int, level: int) -> str:
-        """Return an entry of about `level` tokens at most."""
-        if cost <= level:
+    def _cut(self, line: Entry, cost: int, most: int) -> str:
+        """Return an entry of about `most` tokens."""
+        if cost <= most:
             return self._entry(line, line.body)
-        chars = len(line.lead + line.body) * level // cost - len(line.lead) - CUT_CHARS
+        chars = len(line.lead + line.body) * most // cost - len(line.lead) - CUT_CHARS
         return self._entry(line, ends(line.body, max(LEAST_CHARS, chars)))
 
     def _entry(self, line: Entry, body: str) -> str:
@@ -212,22 +209,6 @@ def shares(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[
 
 def _bytes(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
-
-
-def _fitting(costs: Sequence[int], room: int, least: int) -> int:
-    """Return how many of the first entries fit where each may be cut to `least` tokens."""
-    used = accumulate(min(cost, least) for cost in costs)
-    return sum(1 for tokens in used if tokens <= room)
-
-
-def _level(costs: Sequence[int], room: int) -> int:
-    """Return the tokens to which longer entries are cut so that all fit."""
-    left = room
-    for n, cost in enumerate(sorted(costs)):
-        if cost * (len(costs) - n) >= left:
-            return max(1, left // (len(costs) - n))
-        left -= cost
-    return max(costs, default=0)
 
 
 _OUR_HEADING = re.compile(

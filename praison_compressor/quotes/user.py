@@ -46,11 +46,12 @@ def answering(at: int, text: str, how: str, asked_at: int, before: str) -> Said:
     >>> answering(3, "1", "", 2, "There are two.\\nWhich one?\\n1. a\\n2. b").how
     'answering "Which one?"'
     """
-    lines = (line.strip(" *_") for line in reversed(before.splitlines()))
-    asked = next((line for line in lines if line.endswith(_ASKS)), "")
-    if how or not asked or len(text.strip()) > ANSWER_CHARS:
-        return Said(at, text, how)
-    return Said(at, text, f'answering "{cut(asked, QUESTION_CHARS)}"', question_at=asked_at)
+    if not how and len(text.strip()) <= ANSWER_CHARS:
+        lines = (line.strip(" *_") for line in reversed(before.splitlines()))
+        if asked := next((line for line in lines if line.endswith(_ASKS)), ""):
+            how = f'answering "{cut(asked, QUESTION_CHARS)}"'
+            return Said(at, text, how, question_at=asked_at)
+    return Said(at, text, how)
 
 
 def section(said: Sequence[Said], budget: int) -> Section:

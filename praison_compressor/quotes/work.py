@@ -25,34 +25,31 @@ class Newest(NamedTuple):
     exchange: calls.AnsweredCall
     times: int
 
-    def quoted(self) -> tuple[str, str]:
-        """Return what is said of its result, which no cut tears, and the words that decide."""
-        call = self.exchange.call
-        if not self.exchange.is_answered:
-            return NO_RESULT, ""
-        output = without_notes(self.exchange.text)
-        said, kind = telling_line(call, output), calls.kind_of(call)
-        about = [f"{ROLE}:"] if call.name == AGENT and not call.id else []
-        if not said or (kind == calls.LISTS and "\n" in output.strip()):
-            about.append(size(output))
-        code = calls.exit_code(calls.opened(output)) if kind == calls.ACTS else ""
-        if code == "0" and "exit" not in said:
-            about.append("exit code 0:")
-        return " ".join(about), said
-
     def entry(self, rank: tuple[int, ...], what: str, path: str = "") -> Entry:
-        """Return its entry; the words name the path, if given, only as "…"."""
-        about, said = self.quoted()
-        often = f" (newest of {self.times})" if self.times > 1 else ""
-        lead = f"{what}{often} -> {about}{' ' if about and said else ''}"
+        """Return its entry; the words name the path, if given, only as "…".
+
+        What no cut tears are the call, a size, an exit code.
+        """
+        call, output, said = self.exchange.call, without_notes(self.exchange.text), ""
+        about = [what, f"(newest of {self.times}) ->" if self.times > 1 else "->"]
+        if not self.exchange.is_answered:
+            about.append(NO_RESULT)
+        else:
+            said, kind = telling_line(call, output), calls.kind_of(call)
+            about += [f"{ROLE}:"] if call.name == AGENT and not call.id else []
+            if not said or (kind == calls.LISTS and "\n" in output.strip()):
+                about.append(size(output))
+            code = calls.exit_code(calls.opened(output)) if kind == calls.ACTS else ""
+            about += ["exit code 0:"] if code == "0" and "exit" not in said else []
+        lead = " ".join(about) + (" " if said else "")
         return Entry(self.exchange.where, rank, said.replace(path, "…") if path else said, lead)
 
 
 def size(output: str) -> str:
     """Return an output's size in words."""
     lines = output.strip().count("\n") + 1
-    size = f"{lines:,} line{'s' * (lines > 1)}, {len(output):,} characters"
-    return f"({size})" if output.strip() else "(no output)"
+    found = f"({lines:,} line{'s' * (lines > 1)}, {len(output):,} characters)"
+    return found if output.strip() else "(no output)"
 
 
 def note(found: dict[str, Newest], name: str, one: calls.AnsweredCall) -> None:
@@ -129,15 +126,12 @@ def source_of(call: ToolCall, rule_sources: tuple[str, ...]) -> str:
     shown = _SHOWS_ONE.fullmatch(calls.command_of(call).strip())
     paths = calls.paths_in(call) if calls.kind_of(call) == calls.SHOWS else []
     for path in (path.replace("\\", "/") for path in ([shown[1]] if shown else paths)):
-        name = path.rpartition("/")[2]
-        if name.lower() in NAMES or any(_fits(path, name, pattern) for pattern in rule_sources):
+        name, ends = path.rpartition("/")[2], (f"/{one.removeprefix('./')}" for one in rule_sources)
+        if name.lower() in NAMES or f"/{path}".endswith(tuple(ends)):
+            return path
+        if any(fnmatchcase(part, one) for one in rule_sources for part in (path, name)):
             return path
     return ""
-
-
-def _fits(path: str, name: str, pattern: str) -> bool:
-    end = "/" + pattern.removeprefix("./")
-    return fnmatchcase(path, pattern) or fnmatchcase(name, pattern) or f"/{path}".endswith(end)
 
 
 def instructions(found: Mapping[str, tuple[int, str]]) -> Section:

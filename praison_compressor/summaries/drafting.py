@@ -15,6 +15,7 @@ from typing import NamedTuple
 from ..errors import SummarizerUnavailable
 from ..events import Event
 from ..messages import Message, steps
+from ..messages.excerpts import level
 from ..quotes import telling_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
@@ -231,7 +232,7 @@ def packed(
             if len(parts) <= most:
                 return parts
         sizes = [piece.tokens for group in shown for piece in group]
-        longest = min(_level(sizes, int(FILLED * space * most)), int(FILLED * max(sizes)))
+        longest = min(level(sizes, int(FILLED * space * most)), int(FILLED * max(sizes)))
         if longest < LEAST_SHOWN:
             raise SummarizerUnavailable(
                 f"it can be shown {most * space} tokens in {most} requests, and {sum(sizes)} are "
@@ -259,16 +260,6 @@ def _in_turn(groups: Sequence[Sequence[Piece]], space: int) -> list[list[Piece]]
 
 SPARE = 0.95
 """Share kept of the characters that would fit at even density: a second cut costs time."""
-
-
-def _level(sizes: Sequence[int], room: int) -> int:
-    """Return the largest size at which all sizes, cut to it, fit."""
-    left = len(sizes)
-    for size in sorted(sizes):
-        if size * left > room:
-            break
-        room, left = room - size, left - 1
-    return room // max(1, left)
 
 
 def _cut(piece: Piece, longest: int, count: Sizes) -> Piece:

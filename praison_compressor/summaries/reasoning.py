@@ -18,7 +18,7 @@ class Thoughts(NamedTuple):
 _NAMES = (
     r"(?:\w{1,20}[:_-])?(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflect(?:ion)?|analysis|cot|"
     r"antthinking|chain[_-]of[_-]thoughts?|scratch_?pad|reasoning_?(?:scratchpad|content)|"
-    r"(?:inner_?)?monologue|rationale|deliberation)"
+    r"(?:inner_?)?monologue|rationale|deliberation|planning)"
     r"(?:_never_used_\w{1,40}|[_-](?:process|steps?|block|trace|chain|log)|:\w{1,20})?"
 )
 
@@ -36,7 +36,8 @@ THOUGHTS = (
     Thoughts(r"<!--\s{0,9}(?:think\w*|reasoning|thoughts?)\b", r"-->", half=False),
     # Open WebUI.
     Thoughts(
-        r"<details\s[^>\n]{0,80}type=[\"']reasoning[\"'][^>\n]{0,200}>",
+        r"<details\s[^>\n]{0,80}type=[\"']reasoning[\"'][^>\n]{0,200}>|"
+        rf"<details>\s*<summary>[^<\n]{{0,20}}{_THOUGHT}[^<\n]{{0,40}}</summary>",
         r"</details\s*>",
         half=False,
     ),
@@ -60,7 +61,7 @@ THOUGHTS = (
     Thoughts(r"(?<!`)```(?:thinking|think|thoughts?|reasoning)\s*\n", r"^```\s*$", half=False),
     # Granite; agents that answer in steps; headings.
     Thoughts(
-        r"\A\W*Here(?:['’]s| is) my (?:thought process|thinking|reasoning):",
+        r"\A\W*Here(?:['’]s| is) my (?:thought process|thinking|reasoning)(?: process)?:",
         r"Here(?:['’]s| is) my (?:final )?(?:response|answer|summary):",
         half=False,
     ),

@@ -219,6 +219,9 @@ true summaries have 13.6 bits and more, other texts up to 12.6."""
 NAMELESS = 16.0
 """Bits required of an answer that shares none: ordinary words reach 15.3 by chance."""
 
+PHRASE, PHRASE_CHARS = 6, 20
+"""Consecutive words, and their characters, that unrelated texts do not share."""
+
 FEW_WORDS = 64
 """In a source of at most this many different words, each shared word counts."""
 
@@ -255,6 +258,8 @@ def is_about(text: str, source: str) -> bool:
         least = EVIDENCE if any(map(counts.get, names)) else NAMELESS
         if _evidence(words, counts) >= least:
             return True
+    if _shares_phrase(text, source):
+        return True
     known, numbers = _split({*words_of(source[:SAMPLE])} - _OURS)
     plain, with_digits = _split(words)
     pairs = ((plain, known, 1), (with_digits, numbers, 2)) if len(known) <= FEW_WORDS else ()
@@ -262,6 +267,20 @@ def is_about(text: str, source: str) -> bool:
         len(found) >= least and len(found & there) >= SHARED * len(found)
         for found, there, least in pairs
     )
+
+
+def _shares_phrase(text: str, source: str) -> bool:
+    """Return whether PHRASE consecutive words are consecutive in the source."""
+    wanted = {*_phrases(text)}
+    return bool(wanted) and any(phrase in wanted for phrase in _phrases(source))
+
+
+def _phrases(text: str) -> Iterator[tuple[str, ...]]:
+    words = [*_tokens(text)]
+    for at in range(len(words) - PHRASE + 1):
+        phrase = tuple(words[at : at + PHRASE])
+        if sum(map(len, phrase)) >= PHRASE_CHARS:
+            yield phrase
 
 
 def _split(words: set[str]) -> tuple[set[str], set[str]]:

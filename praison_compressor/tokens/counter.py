@@ -200,7 +200,7 @@ class TokenCounter:
         self._ratio = 1.0 if self.exact and ratio < 1 + EXACT_TOLERANCE else ratio
 
     def _is_flat(self, counted: int, reported: int) -> bool:
-        """Return whether the report stays while requests grow: the server cuts them silently."""
+        """Return whether reports stay while requests grow: the server cuts them."""
         run = self._run
         if run is not None and abs(reported - run.reported) <= max(1, reported // 500):
             if counted > run.counted * FLAT_GROWTH:
@@ -266,7 +266,7 @@ class TokenCounter:
         return self._by_words(part)
 
     def _by_words(self, part: Mapping[str, Any]) -> int:
-        """Return the tokens of a part's words, or of its JSON, and of the files in it."""
+        """Return the tokens of a part's words or JSON, and its files."""
         shown, bodies = without_bodies(part)
         words = part_text(shown)
         tokens = self.vocabulary.count(words) if words else self._json(shown)
@@ -334,7 +334,7 @@ class TokenCounter:
         return first + listed + self.vocabulary.count(line) + self._properties(schema)
 
 
-COUNTED_TOGETHER, COUNTED_AT_ONCE = 64, 256
+COUNTED_TOGETHER, COUNTED_AT_ONCE = 64, 1_024
 """Messages from which a second thread is worth its start, and messages of one call: to pass
 Python's lock on for each takes as long as to count (tests/benchmarks/latency.py)."""
 

@@ -83,6 +83,8 @@ _OTHER = _any(
     r"too many (?:images|tools|functions|stop|files|parameters)",
     r"max_(?:completion_|output_)?tokens\W{0,3} (?:is too large|must be|should be|cannot|exceed)",
     r"(?:supports|allows) at most \d+ (?:completion|output)|budget_tokens",
+    r"maximum allowed number of output tokens",
+    r"invalid '(?!input|messages|prompt|contents)[\w.\[\]]+': (?:string|array) too long",
     r"\btools?\[|\.name\b|function name|tool_call_id|schema|stop sequence",
     r"temperature|top_p|image|audio|metadata",
     r"content[ _]policy|api[ _]key",
@@ -191,7 +193,7 @@ _NO_SIZE = re.compile(
 def overflow_of(
     error: BaseException, sent: int | None = None, said: Iterable[str] = ()
 ) -> Overflow | None:
-    """Return what a refusal says of a request's length; None if the refusal means something else.
+    """Return what a refusal says of a request's length, or None.
 
     Args:
         error: what the client raised.
@@ -205,6 +207,7 @@ def overflow_of(
         if len(own) >= LEAST_REPEATED:
             text = text.replace(own, " ").replace(own[:LEAST_REPEATED], " ")
     text = _NO_SIZE.sub(" ", _REPEATED.sub(" ", text) if _FIELD.search(text) else text)
+    text = _THOUSANDS.sub(lambda found: str(round(float(found[1]) * 1_000)), text)
     statuses = {status for link in links for status in _statuses(link)}
     if 429 in statuses or _THROTTLE.search(text):
         return _beyond_a_minute(text, sent)
@@ -219,6 +222,9 @@ def overflow_of(
     return named if sent is None else _believed(named, text, sent)
 
 
+_THOUSANDS = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d+)?) ?k\b", re.IGNORECASE)
+"""A number such as 6.4k."""
+
 LEAST_REPEATED = 40
 """Characters of the shortest text that is taken for a repeated one."""
 
@@ -227,7 +233,7 @@ _FIELD, _REPEATED = re.compile(r"['\"]loc['\"]"), re.compile(r"['\"]input['\"]\s
 
 
 def _beyond_a_minute(text: str, sent: int | None) -> Overflow | None:
-    """Return a limit per minute that one request alone exceeds; other limits are no window."""
+    """Return a limit per minute that one request exceeds, or None."""
     found = _PER_MINUTE.search(text)
     if found is None:
         return None
@@ -252,7 +258,7 @@ def _can_mean_length(
 
 
 def _believed(named: Overflow, text: str, sent: int) -> Overflow:
-    """Return the refusal with the numbers that a request of `sent` tokens allows.
+    """Return the refusal with the numbers that `sent` tokens allow.
 
     A window lies between half of the request and nearly all of it. It may be smaller only where
     the refusal names the request's own size as well.
@@ -281,7 +287,7 @@ def _believed(named: Overflow, text: str, sent: int) -> Overflow:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and its causes; a context may be an older, unrelated failure."""
+    """Yield an error and its causes, without contexts."""
     seen: set[int] = set()
     link: BaseException | None = error
     while link is not None and id(link) not in seen:
@@ -313,13 +319,14 @@ def _integer(text: str) -> int:
 
 
 def _numbers(text: str) -> Iterator[int]:
-    for found in re.finditer(r"(?<![\w.])\d[\d,_]*(?![\w]|\.\d)", text):
+    # Chinese has no spaces around a number.
+    for found in re.finditer(r"(?a)(?<![\w.])\d[\d,_]*(?![\w]|\.\d)", text):
         yield _integer(found[0].rstrip(",_"))
 
 
 def _number(
     patterns: tuple[re.Pattern[str], ...], text: str, besides: Container[int | None] = ()
 ) -> int | None:
-    """Return the number of the first pattern that finds another than those of `besides`."""
+    """Return the first pattern's number that is not in `besides`."""
     found = (_integer(one[1]) for pattern in patterns for one in pattern.finditer(text))
     return next((number for number in found if number not in besides), None)

@@ -29,7 +29,7 @@ class Trial:
 
 
 class LearnedWindow:
-    """What is known of one model's window; all sizes are in tokens by our corrected count."""
+    """One model's window, in tokens by our corrected count."""
 
     def __init__(self, listed: int) -> None:
         self.window = self.listed = listed
@@ -41,7 +41,7 @@ class LearnedWindow:
         self._wait = self._left = UPWARD_AFTER
 
     def refused(self, refusal: Overflow, sent: int) -> int | None:
-        """Return the window to try after a refusal of `sent` tokens; None if nothing is left.
+        """Return the window to try after a refusal, or None.
 
         A refusal that is not certain is answered once. Far above what has passed, the smallest
         request then decides whether length was meant.

@@ -126,14 +126,6 @@ def size_without(view: View, runs: Iterable[Run]) -> int:
     return view.size() - sum(view.shown(start, end) for start, end in runs) + bridges
 
 
-def main_run(view: View, runs: Sequence[Run]) -> int:
-    """Return the place of the run that a model is asked for: the largest, of equal ones the newest.
-
-    One compression is one call of the model; what was done last is where the agent goes on.
-    """
-    return max(range(len(runs)), key=lambda n: (view.source(*runs[n]), n), default=0)
-
-
 def jobs_for(
     view: View,
     runs: Sequence[Run],
@@ -145,28 +137,27 @@ def jobs_for(
 ) -> tuple[Job, ...]:
     """Return a job for each run, which share `room` tokens by what their quotes need.
 
-    `prose` goes to the main run; beside it stand `quotes` at most. Prose that is longer than asked
-    may take `spare` tokens more.
+    `prose` goes to the largest run, of equal ones to the newest, where the agent goes on: one
+    compression is one call of the model. Beside it stand `quotes` at most. Prose that is longer
+    than asked may take `spare` tokens more.
     """
-    main, jobs = main_run(view, runs), []
-    rooms = _shares(view, runs, needs, prose, room)
-    for n, (run, share) in enumerate(zip(runs, rooms, strict=True)):
-        own = min(share, view.shown(*run) - 1)
-        folds = view.within(run)
+    sizes = [view.source(*run) for run in runs]
+    main = max(range(len(runs)), key=lambda n: (sizes[n], n), default=0)
+    proses, jobs = [prose if n == main else 0 for n in range(len(runs))], []
+    for run, share, asked in zip(runs, _shares(proses, needs, sizes, room), proses, strict=True):
+        own, folds = min(share, view.shown(*run) - 1), view.within(run)
         # A fold's prose carries more than one segment's did.
-        asked = prose * (2 if any(segment.method == "model" for segment in folds) else 1)
-        asked = max(1, min(asked, int(own * PROSE_SHARE))) if prose and n == main else 0
+        asked *= 2 if any(segment.method == "model" for segment in folds) else 1
+        asked = max(1, min(asked, int(own * PROSE_SHARE))) if asked else 0
         jobs.append(Job(*run, own, min(own, quotes), spare, asked, folds))
     return tuple(jobs)
 
 
 def _shares(
-    view: View, runs: Sequence[Run], needs: Sequence[int], prose: int, room: int
+    proses: Sequence[int], needs: Sequence[int], sizes: Sequence[int], room: int
 ) -> list[int]:
     """Share the room: what says something at all, the prose, what quotes need, the rest by size."""
-    sizes, main = [view.source(*run) for run in runs], main_run(view, runs)
-    given = [SMALLEST_SUMMARY for _ in runs]
-    proses = [prose if n == main else 0 for n in range(len(runs))]
+    given = [SMALLEST_SUMMARY for _ in sizes]
     for wanted in (proses, needs, sizes):
         left, whole = max(0, room - sum(given)), max(1, sum(wanted))
         spare = left if wanted is sizes else min(left, sum(wanted))
@@ -182,13 +173,6 @@ PLENTY = CompressorConfig.protect_last_n_tokens
 
 TURN_START_COST = 0.2
 """Share of the tail that a cut on a turn start may cost (tests/compressor/test_tails.py)."""
-
-
-def _turn_tokens(view: View, turns: int) -> int:
-    users = view.transcript.users
-    if not turns or not users:
-        return 0
-    return view.span(users[max(0, len(users) - turns)], len(view.tokens))
 
 
 def cut(view: View, room: int, floor: int) -> int:
@@ -279,7 +263,11 @@ class Summaries:
         If no way comes down to the goal, return the one that comes nearest.
         """
         enough = self.view.oldest(min(self._asked, self._share(goal)))
-        ways = (FOLD, ALL) if self._old == 0 or self._is_full() else (BESIDE, EVERY, FOLD, ALL)
+        # A fold may fill its share, and its prose twice what was asked: the next summary must still
+        # stand beside it, or each is a fold.
+        more = max(self._prose + self.budget.quotes, 2 * self._prose)
+        is_full = self._old > self.budget.fold + more
+        ways = (FOLD, ALL) if self._old == 0 or is_full else (BESIDE, EVERY, FOLD, ALL)
         found = [self._longest(goal, way, self._reserve(goal, way)) for way in ways]
         roomy = [s for s in found if s.fits(goal) and self._has_room(goal, s.way)]
         for split in roomy:
@@ -314,10 +302,10 @@ class Summaries:
     @lazy
     def _asked(self) -> int:
         """Return the tokens that the tail asks for."""
-        asked = max(self.budget.tail, _turn_tokens(self.view, self.budget.recent_turns))
-        if self.budget.tail < PLENTY:
-            return asked
-        return max(asked, self._share(self.budget.target))
+        users, turns = self.view.transcript.users, self.budget.recent_turns
+        recent = self.view.tail(users[-turns:][0]) if turns and users else 0
+        least = self._share(self.budget.target) if self.budget.tail >= PLENTY else 0
+        return max(self.budget.tail, recent, least)
 
     def _share(self, goal: int) -> int:
         """Return the tail's share of the goal, in whole steps."""
@@ -344,15 +332,6 @@ class Summaries:
         """Return the tokens to ask of a model."""
         return self.budget.prose_for(self.view.size())
 
-    def _is_full(self) -> bool:
-        """Return whether the next summary would stand beside more than summaries may take.
-
-        A fold may fill its share and its prose twice what was asked. The next summary must still
-        stand beside it, or each is a fold.
-        """
-        more = max(self._prose + self.budget.quotes, 2 * self._prose)
-        return self._old > self.budget.fold + more
-
     def _due(self, goal: int, way: Way, quotes: int) -> int:
         """Return the tokens of a text, if only head and tail stand beside it.
 
@@ -375,19 +354,14 @@ class Summaries:
         folded = self.budget.fold - self._prose if way.folds and self._old else 0
         return max(quotes, self.budget.said * self._said, folded if self.budget.said else 0)
 
-    def _free(self, goal: int, way: Way) -> int:
-        """Return the tokens that texts and tail share."""
-        starts = self.view.starts
-        runs = runs_of(self.view, starts[-1], way)
-        return goal - size_without(self.view, runs) + self.view.tail(starts[-1])
-
     def _reserve(self, goal: int, way: Way) -> int:
         """Return the tokens that the tail leaves to texts; it keeps the newest step."""
-        starts = self.view.starts
-        if not starts:
+        if not self.view.starts:
             return 0
-        free, newest = self._free(goal, way), self.view.tail(starts[-1])
-        most = min(self._besides_tail(free, goal), free - newest)
+        last = self.view.starts[-1]
+        # Of what texts and tail share.
+        left = goal - size_without(self.view, runs_of(self.view, last, way))
+        most = min(self._besides_tail(left + self.view.tail(last), goal), left)
         return max(0, min(self._due(goal, way, self.budget.most_quotes), most))
 
     def _has_room(self, goal: int, way: Way) -> bool:

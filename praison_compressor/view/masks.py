@@ -7,7 +7,7 @@ the last resort, messages that no window takes are cut in their middle.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
@@ -311,33 +311,34 @@ def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Messa
     """
     every = range(len(messages))
     users = [index for index in every if messages[index].get("role") == "user"]
-    later = [index for index in every if is_result(messages[index]) or index in users[1:]]
-    rest = [index for index in every[:-1] if not is_system(messages[index])]
+    later = {*users[1:], *(index for index in every if is_result(messages[index]))}
+    rest = {index for index in every[:-1] if not is_system(messages[index])}
     shortened = list(messages)
     for targets in (later, rest, every):
         if count(shortened) <= limit:
             return shortened
-        shortened = _level(list(messages), targets, limit, count)
-    if count(shortened) > limit and any(map(makes_calls, messages)):
-        shortened = _level(shortened, every, limit, count, _cut_calls)
-    return shortened
+        shortened = _level(messages, targets, limit, count, _cut)
+    fits = count(shortened) <= limit or not any(map(makes_calls, messages))
+    return shortened if fits else _level(shortened, every, limit, count, _cut_calls)
 
 
 def _level(
-    messages: list[Message],
-    targets: Sequence[int],
+    messages: Sequence[Message],
+    targets: Collection[int],
     limit: int,
     count: Count,
-    cut: Callable[[Message, int], Message] | None = None,
+    cut: Callable[[Message, int], Message],
 ) -> list[Message]:
     """Return the list with every target cut to the largest common length that fits."""
-    cut = cut or _cut
-    longest = max((_length(messages[i]) for i in targets), default=0)
-    low, high = LEAST_CHARS, max(LEAST_CHARS, longest)
-    best = _cut_all(messages, targets, low, cut)
+
+    def at(chars: int) -> list[Message]:
+        return [cut(m, chars) if n in targets else m for n, m in enumerate(messages)]
+
+    low = LEAST_CHARS
+    high, best = max([low, *(_length(messages[index]) for index in targets)]), at(low)
     while high - low > max(50, low // 50):
         middle = (low + high) // 2
-        tried = _cut_all(messages, targets, middle, cut)
+        tried = at(middle)
         if count(tried) <= limit:
             best, low = tried, middle
         else:
@@ -348,16 +349,6 @@ def _level(
 def _length(message: Message) -> int:
     asked = (len(call.arguments) for call in tool_calls_of(message))
     return max([len(str(message.get("content") or "")), *asked])
-
-
-def _cut_all(
-    messages: Sequence[Message],
-    targets: Sequence[int],
-    chars: int,
-    cut: Callable[[Message, int], Message],
-) -> list[Message]:
-    chosen = set(targets)
-    return [cut(m, chars) if i in chosen else m for i, m in enumerate(messages)]
 
 
 def _cut(message: Message, chars: int) -> Message:

@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+LEAST_SHOWN = 0.001
+"""US dollars below which an amount has six decimals."""
+
 
 @dataclass(frozen=True)
 class Balance:
@@ -26,7 +29,12 @@ class Balance:
 
     def __str__(self) -> str:
         now = "saves" if self.cost < 0 else "costs"
-        return f"compressing now {now} {abs(self.cost):.3f} $, saves {self.saving:.3f} $ a turn"
+        cost, saving = _dollars(abs(self.cost)), _dollars(self.saving)
+        return f"compressing now {now} {cost} $, saves {saving} $ a turn"
+
+
+def _dollars(amount: float) -> str:
+    return f"{amount:.6f}" if 0 < amount < LEAST_SHOWN else f"{amount:.3f}"
 
 
 @dataclass(frozen=True)

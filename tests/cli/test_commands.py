@@ -62,10 +62,13 @@ def test_each_commands_example_works(run: Run, file: Path) -> None:
         assert done.out.startswith("[") or RAW.findall(done.out) == []
 
 
-def test_version_and_help(run: Run) -> None:
+def test_version_and_help(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Version and help end with code 0; a wrong command's error names the nearest one."""
     assert run("--version").out.startswith("praison-compressor 0.")
-    assert "[OPTIONS] FILE\n" in run("compress", "--help").out
+    monkeypatch.setenv("COLUMNS", "60")
+    shown = run("compress", "--help").out
+    assert ("[OPTIONS] FILE\n" in shown, "│" in shown) == (True, False)
+    assert max(map(len, shown.splitlines())) <= 60
     wrong = run("compres", "x")
     assert (wrong.code, "compress" in wrong.err) == (2, True)
 
@@ -273,6 +276,14 @@ def test_inspect_promises_what_compress_does(file: Path, run: Run) -> None:
     assert run("inspect", file).out.count("Nothing would be done") == 1
 
 
+def test_inspect_shows_what_compressing_now_costs(file: Path, run: Run) -> None:
+    """One line has the sum where the model's prices are listed."""
+    sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a turn\n"
+    for model, is_shown in (("claude-sonnet-4-5", True), ("unlisted-1", False)):
+        out = run("inspect", file, "--window", "8k", "--model", model, "--force").out
+        assert bool(re.search(sums, out)) == is_shown
+
+
 def test_compress_does_what_inspect_showed(file: Path, run: Run) -> None:
     """`compress` writes what `inspect` showed; `--keep` and `--until` take its references."""
     given = (file, "--window", 8_000, *SUMMARIZE)
@@ -312,7 +323,7 @@ def test_a_named_session_says_where_it_is_kept(
 ) -> None:
     """`compress` says where a session is stored, or that it is not."""
     given = ("compress", file, "--window", "8k", "--session", "own")
-    assert "kept nowhere" not in run(*given).out
+    assert "Kept as session own.\n" in run(*given).out
     assert [info["id"] for info in run("sessions", "--json").json] == ["own"]
     assert "Nothing was stored" in run("compress", file, "--session", "short").out
     monkeypatch.delenv("PRAISON_COMPRESSOR_STORE")

@@ -12,7 +12,8 @@ import pytest
 
 from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import doctor as checks
-from praison_compressor.cli.demo_agent import FACT, MODEL, WINDOW
+from praison_compressor.cli.demo import picture
+from praison_compressor.cli.demo_agent import FACT, MODEL, WINDOW, Sent
 from praison_compressor.ledger.sql.database import default_path
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.praisonai import installed
@@ -75,6 +76,16 @@ def test_the_demo_needs_no_network_and_refuses_nothing(run: Run, no_network: lis
     changed = {name for name, value in os.environ.items() if before.get(name) != value}
     assert changed <= {"TIKTOKEN_CACHE_DIR"}  # litellm sets it, where it had not been imported yet
     assert installed() is None
+
+
+@pytest.mark.parametrize("columns", [60, 80])
+def test_the_demos_picture_fits_the_terminal(columns: int) -> None:
+    """Each line of the two halves has at most the terminal's columns."""
+    talk = [{"role": "user", "content": "Read the log. " * 40}] * 9
+    sent = Sent(talk, talk[:4], 123_456, 12_345, 0, None, None)
+    lines = [*picture(sent, TokenCounter(MODEL), columns // 2 - 1)]
+    assert len(lines) > 8
+    assert max(map(len, lines)) <= columns
 
 
 # ---------------------------------------------------------------- doctor

@@ -153,6 +153,19 @@ def test_a_store_that_cannot_be_written_stops_no_report() -> None:
     assert ours.bill("s").requests == 1
 
 
+def test_more_sessions_than_are_remembered_keep_their_bills() -> None:
+    """A service with many sessions loses no request of a session that rests."""
+    store = MemoryStore()
+    ours = compressor(store)
+    for _ in range(15):
+        for n in range(70):
+            ours.compress_sync(session(1), session_id=f"s{n}")
+            ours.record_usage(usage(900), session_id=f"s{n}")
+    ours.close()
+    later = compressor(store)
+    assert {later.bill(f"s{n}").requests for n in range(70)} == {15}
+
+
 def test_a_forked_child_does_not_write_its_parents_bill(tmp_path: Path) -> None:
     """Each request is on the bill once, whichever process ends first."""
     path = tmp_path / "ledger.db"

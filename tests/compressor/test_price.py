@@ -29,7 +29,7 @@ def test_the_sum_is_one_line() -> None:
     assert str(Balance(0.0214, 0.0042, None)) == (
         "compressing now costs 0.021 $, saves 0.004 $ a turn"
     )
-    assert str(Balance(-0.3, 0.0042, 3)) == "compressing now saves 0.300 $, saves 0.004 $ a turn"
+    assert str(Balance(-0.3, 4.2e-4, 3)) == "compressing now saves 0.300 $, saves 0.000420 $ a turn"
 
 
 def test_a_compression_costs_its_summary_and_what_is_read_again() -> None:
@@ -103,6 +103,25 @@ def test_at_the_mark_a_session_that_grows_fast_waits_where_prices_are_known(
     assert bool(above) == waits
     assert sizes[-1][1] == "summarized"
     assert max(size for size, status in sizes if status == "full") <= 4_500
+
+
+@pytest.mark.parametrize(("model", "waits"), [("claude-sonnet-4-5", True), ("unlisted-1", False)])
+def test_in_the_background_a_summary_waits_too(model: str, waits: bool) -> None:
+    """Above the soft mark, too, no summary is begun that pays too late."""
+    asked = Model()
+    config = priced(model, background=True, auxiliary_model="gpt-4o").config
+    ours = ContextCompressor(config, summarizer=asked)
+    messages, size = session(2), 0
+    while not asked.requests:
+        messages = [
+            *messages,
+            {"role": "assistant", "content": f"Step {len(messages)} is done. " + "lorem " * 150},
+            {"role": "user", "content": f"Go on with step {len(messages)}."},
+        ]
+        size = ours.compress_sync(messages, session_id="s").tokens_before
+        assert ours.background.wait(30)
+    assert (size > 3_700) == waits
+    ours.close()
 
 
 def test_without_a_cache_a_request_saves_at_the_full_price() -> None:

@@ -112,22 +112,6 @@ def test_a_turn_between_two_compressions_is_quiet():
     assert projector.differences == []
 
 
-def test_a_summarized_session_is_quiet_too():
-    """A session with summaries has quiet turns."""
-    ours, projector = watched()
-    messages = session(20)
-    first = ours.compress_sync(messages)
-    again = ours.compress_sync(messages)
-    assert again.messages == first.messages
-    grown = [*messages, {"role": "assistant", "content": "ok"}, {"role": "user", "content": "on"}]
-    before = projector.full
-    later = ours.compress_sync(grown)
-    assert projector.full == before
-    assert later.messages == [*first.messages, *grown[-2:]]
-    assert later.tokens_after == ours.tokens.messages(later.messages)
-    assert later.tokens_before == ours.tokens.messages(grown)
-
-
 def test_numbers_in_messages_are_told_apart():
     """1, 1.0 and True are different values in a message."""
     ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))

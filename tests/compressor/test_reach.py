@@ -21,8 +21,7 @@ from praison_compressor import (
 from praison_compressor.ledger.segments import DROPPED
 from praison_compressor.ledger.sql.store import SqlStore
 from praison_compressor.messages import text_of
-from tests.benchmarks.references import away, cited, leads_back
-from tests.benchmarks.references import compressed as grown
+from tests.benchmarks.references import cited
 from tests.helpers.transcripts import session, step
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -78,30 +77,6 @@ def test_a_result_can_be_handed_to_another_process(ours: ContextCompressor) -> N
     handed = pickle.loads(pickle.dumps(result))
     assert handed.messages == result.messages
     assert handed.recall_tools == ()
-
-
-def test_each_results_tools_have_a_turns_budget_of_their_own(ours: ContextCompressor) -> None:
-    """Each result's tools have a budget of one turn."""
-    compressed(ours)
-    result = compressed(ours)
-    _, read = result.recall_tools
-    answers = [read("s1", 2_000) for _ in range(40)]
-    assert "budget for the archive, 4,000 tokens, is spent" in answers[-1]
-    assert sum(map(ours.tokens.text, answers[: -answers.count(answers[-1])])) <= 4_000
-    more = [*TURNS, {"role": "user", "content": "Go on."}]
-    quiet = ours.compress_sync(more, session_id=SESSION)
-    assert "s1.1" in quiet.recall_tools[1]("s1")
-
-
-def test_read_in_code_has_the_tokens_it_asks_for(ours: ContextCompressor) -> None:
-    """`read` returns as many tokens as asked for."""
-    page = "\n".join(f"{n}: a line of a long page, {n * n}" for n in range(2_000))
-    messages = [{"role": "user", "content": "Look."}, *step("c1", page), *work(6)[1:]]
-    ours.compress_sync(messages, session_id=SESSION, force=True)
-    reference = next(
-        f"s1.{n}" for n in range(1, 9) if page[:40] in ours.read(f"s1.{n}", session_id=SESSION)
-    )
-    assert "1999: a line" in ours.read(reference, session_id=SESSION, tokens=100_000)
 
 
 def test_read_gives_every_message_word_for_word(ours: ContextCompressor) -> None:
@@ -203,19 +178,6 @@ def test_memory_is_limited_and_databases_are_not() -> None:
 
 
 # ---------------------------------------------------------------- references
-
-
-@pytest.mark.parametrize(("share", "least"), [(0.1, 5), (0.25, 15)])
-def test_every_reference_leads_to_its_words(share: float, least: int) -> None:
-    """After three compressions of a growing session; another message would not do."""
-    ours, views = grown(session(24), 3, share)
-    found = cited(views[-1])
-    assert len(found) >= least
-    assert [pair for pair in found if not leads_back(ours, *pair)] == []
-    assert (
-        sum(leads_back(ours, away(ours, named), beside) for named, beside in found)
-        < len(found) / 10
-    )
 
 
 def test_a_reference_stays_through_folds_forks_and_restarts(store: Store) -> None:

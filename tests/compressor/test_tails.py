@@ -191,39 +191,3 @@ def test_the_same_view_comes_again():
     # Recorded nowhere it has no references, and the tail what they would take.
     best = ours.best_view(messages, target_tokens=target, session_id="other")
     assert 0.95 * target < TOKENS.messages(best) <= target
-
-
-def bookkeeping(turns: int) -> list[dict[str, str]]:
-    """Much that may not be dropped, and little room beside it."""
-    messages = [
-        {"role": "system", "content": "You keep the books of a shop. " * 30},
-        {"role": "user", "content": "Look after every module. " * 20},
-    ]
-    for t in range(turns):
-        asked = f"Now module {t}, its port stays V-{t:04d}."
-        told = f"Module {t} is read (src/mod_{t}/part_0.py); its port stays V-{t:04d}. "
-        messages.append({"role": "user", "content": asked})
-        messages.append({"role": "assistant", "content": told + "All parts are in order. " * 12})
-    return [*messages, {"role": "user", "content": "And what next?"}]
-
-
-def test_quotes_give_way_to_a_text_that_was_paid_for():
-    """A text longer than asked stays whole; quotes give way."""
-    told = " ".join(
-        f"Module {n} was read in three of its parts by now (src/mod_{n}/part_0.py and on) and its "
-        f"port stays V-{n:04d}, as the user said."
-        for n in range(11)
-    )
-
-    async def model(messages):
-        return f"## Done\n{told}"
-
-    ours = ContextCompressor(CompressorConfig(model="gpt-4o"), summarizer=model, tokens=TOKENS)
-    messages = bookkeeping(14)
-    result = ours.compress_sync(messages, target_tokens=1_100)
-    assert result.summary_method == "model"
-    assert told in text_of(result.messages[2])
-    assert result.tokens_after <= 1_100
-    assert check(result.messages) == []
-    assert result.messages[-1] == messages[-1]
-    assert ours.verbatim(result.messages) == messages

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, Store
 from praison_compressor.ledger.sql.store import SqlStore, open_store
-from praison_compressor.testing import LocalProvider
 from tests.helpers.compressing import SMALL, Model
-from tests.helpers.hosting import OPENAI, agent, chat, context, of_agent, turn
 from tests.helpers.talks import archived, verify
 from tests.helpers.transcripts import session, step
 
@@ -114,20 +111,6 @@ def test_each_epoch_and_its_forks_stay_as_they_were(sql_store: SqlStore) -> None
         assert view.segments == second.segments[:stand]
     assert archived(sql_store, "s", "default") == before
     assert sql_store.verify() == []
-
-
-def test_an_agent_that_resumes_has_its_messages_back(host: LocalProvider, tmp_path: Path) -> None:
-    """An agent that resumes after another's undo has the originals."""
-    options = {"store_url": f"sqlite:///{tmp_path / 'ledger.db'}"}
-    first = agent(host, OPENAI, context(host, **options))
-    told = chat(first, [*map(turn, range(8)), "/compact", "/undo"])
-    assert told[-1].startswith("Taken back: ")
-    second = agent(host, OPENAI, context(host, **options))
-    chat(second, [f"/resume {first.context_compressor.session_id}", turn(8), turn(9)])
-    sent_last = of_agent(host)[-1].text
-    assert [number for number in range(10) if turn(number) in sent_last] == [*range(10)]
-    assert (second.context_compressor.context_status, len(host.for_model("aux"))) == ("full", 1)
-    assert first.context_compressor.ledger.verify() == []
 
 
 UNDOES = """

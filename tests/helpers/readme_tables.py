@@ -91,12 +91,13 @@ def reference() -> str:
     ]
     shared = [(each.opts, each.help) for each in _shared()]
     for name, command in commands().items():
-        lines += ["", f"## {name}", ""]
-        lines += [f"`praison-compressor {' '.join([name, '[OPTIONS]', *_arguments(command)])}`", ""]
-        lines += [inspect.cleandoc(command.help or ""), "", "```sh", example(command), "```", ""]
-        lines += _rows(p for p in command.params if (p.opts, p.help) not in shared)
-        also = [f"`{p.opts[0]}`" for p in command.params if (p.opts, p.help) in shared]
-        lines += ["", f"And {', '.join(also)}."]
+        # The table above has the usage and the first sentence.
+        rest = inspect.cleandoc(command.help or "").partition("\n\n")[2]
+        lines += ["", f"## {name}", "", *([rest, ""] if rest else [])]
+        lines += ["```sh", example(command), "```", ""]
+        rows = _rows(p for p in command.params if (p.opts, p.help) not in shared)
+        also = ", ".join(f"`{p.opts[0]}`" for p in command.params if (p.opts, p.help) in shared)
+        lines += [*rows, "", f"And {also}."] if rows else [f"Options: {also}."]
     return "\n".join(lines) + "\n"
 
 

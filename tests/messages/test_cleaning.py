@@ -66,7 +66,8 @@ HumanMessage.__module__ = "langchain_core.messages.human"
 def test_a_message_of_langchain_is_named(kind: str) -> None:
     """The error names the class or type, and LangChain's own converter."""
     dumped = {"type": kind, "content": "x"}
-    for given, name in ((HumanMessage(**dumped), "HumanMessage"), (dumped, kind)):
+    nested = {"type": kind, "data": {"content": "x"}}
+    for given, name in ((HumanMessage(**dumped), "HumanMessage"), (dumped, kind), (nested, kind)):
         with pytest.raises(InvalidMessages, match=rf"LangChain message \({name}\)") as caught:
             read([USER, given])
         assert caught.value.index == 1

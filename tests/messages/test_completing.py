@@ -41,7 +41,7 @@ def step(name: str, id: str = "") -> list[Message]:
 
 
 class Host:
-    """A host that keeps questions and answers, and what its conversation has carried."""
+    """A host that keeps questions and answers."""
 
     def __init__(self, most: int = 0) -> None:
         self.history: list[Message] = []

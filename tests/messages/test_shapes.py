@@ -41,7 +41,7 @@ def test_a_call_is_read_in_every_shape_it_comes_in(given: Any) -> None:
         ("words", "words"),
         (["one", {"type": "text", "text": "two"}, 3, {"type": "image_url"}], "one\ntwo"),
         ([{"type": "tool_result", "content": [{"type": "text", "text": "inner"}]}], "inner"),
-        ([{"type": "other", "content": "inner"}], ""),
+        ([{"type": "other", "content": "inner"}], "inner"),
         (5, "5"),
         (b"ab", "b'ab'"),
     ],

@@ -107,7 +107,7 @@ def test_interleaved_people_keep_their_own_archives(
 
 
 LONG = 73
-"""Words of a message of which five outgrow the window."""
+"""Words of a message; five such messages outgrow the window."""
 
 
 def outgrowing(first: int, whose: str = "") -> list[str]:

@@ -13,10 +13,12 @@ import litellm
 import pytest
 from praisonaiagents.context.models import OptimizerStrategy
 
+from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.praisonai import CompressorContext
 from praison_compressor.testing import Call, LocalProvider, Reply, Summarizer
 from tests.helpers.hosting import (
     EVERY_PATH,
+    LITELLM,
     MODES,
     OPENAI,
     OUTGROWING,
@@ -157,9 +159,25 @@ def test_the_agents_own_model_at_its_own_endpoint(host: LocalProvider, path: str
     assert {key.removeprefix("Bearer ") for key in keys} == {KEYS.get(path, "sk-litellm")}
 
 
+def test_the_hosts_variable_names_the_auxiliary_model(
+    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where no `auxiliary_model` is given, in the agent and in the library; a given one wins."""
+    monkeypatch.setenv("PRAISONAI_AUXILIARY_MODEL", "gpt-4.1-nano")
+    made = agent(host, LITELLM, context(host, auxiliary_model=None))
+    chat(made, OUTGROWING)
+    assert {record.model for record in host.requests} == {"gpt-local", "gpt-4.1-nano"}
+    assert ContextCompressor().config.auxiliary_model == "gpt-4.1-nano"
+    given = ContextCompressor(CompressorConfig(auxiliary_model="aux"))
+    assert given.config.auxiliary_model == "aux"
+
+
 @pytest.mark.parametrize("spelling", [CompressorContext, dict])
-def test_no_model_where_the_user_wrote_so(host: LocalProvider, spelling: Any) -> None:
+def test_no_model_where_the_user_wrote_so(
+    host: LocalProvider, spelling: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`llm_summarize=False`, written down, means a static summary."""
+    monkeypatch.setenv("PRAISONAI_AUXILIARY_MODEL", "aux")
     asked = spelling(
         strategy=OptimizerStrategy.SUMMARIZE, context_window=6_000, llm_summarize=False
     )

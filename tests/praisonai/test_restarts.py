@@ -126,10 +126,10 @@ def test_the_recipe_remembers_after_a_kill(host: LocalProvider) -> None:
     code, also = map(recipe, PAGES)
     assert code == also
     assert len([line for line in code.splitlines() if line]) == 6
-    told = ["The fiscal year starts in April.", "Order ORD-4123 is for pier 3."]
-    assert all("Noted." in said for said in run(code, told))
+    facts = ["The fiscal year starts in April.", "Order ORD-4123 is for pier 3."]
+    assert all("Noted." in said for said in run(code, facts))
     run(code, ["When does the fiscal year start?"])
-    assert {*told} <= {message["content"] for message in host.requests[-1].messages}
+    assert {*facts} <= {message["content"] for message in host.requests[-1].messages}
 
 
 def test_the_name_is_one_agents(host: LocalProvider, tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ ANSWER = "Noted. " * 3
 def working(
     host: LocalProvider, path: str, mode: str = "chat", rounds: int = 3, **options: Any
 ) -> Agent:
-    """An agent whose model makes so many rounds of two calls in a turn."""
+    """An agent whose model makes `rounds` of two calls in a turn."""
     one_round = path == OPENAI and mode in ("stream", "iter_stream")
     host.answer_with(
         Worker(1 if one_round else rounds, parallel=2, arguments=numbered, answer=ANSWER)
@@ -165,7 +165,7 @@ def test_a_turn_that_was_stopped_in_a_call_keeps_what_was_answered(
 
 
 def test_status_context_and_preview_count_them(host: LocalProvider) -> None:
-    """What earlier turns did is counted as what it is."""
+    """Each command counts the steps of earlier turns."""
     made = working(host, OPENAI)
     made.chat("Question 0?")
     assert "earlier turns" not in made.chat("/status")

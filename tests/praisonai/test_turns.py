@@ -84,7 +84,7 @@ def check_only_these_are_compressed(host: LocalProvider, **asked: bool) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_threads_do_not_meet(host: LocalProvider, path: str) -> None:
-    """Four agents in four threads, two of which asked: only theirs are compressed."""
+    """Of four agents in four threads two asked: only theirs are compressed."""
     host.set_window(100_000)
     asked = {"Ann": True, "Ben": False, "Cleo": True, "Dan": False}
     small = {"context_window": 3_000}
@@ -286,7 +286,7 @@ def test_a_teams_context_reaches_who_says_nothing(host: LocalProvider) -> None:
         host,
         context(host, compact_threshold=0.7),
         Ann={},
-        Ben={"tools": [look_up]},  # of which the host makes `context=True`
+        Ben={"tools": [look_up]},  # the host makes `context=True` of it
         Cid={"context": context(host, compact_threshold=0.6)},
         Dot={"context": "sliding_window"},
         Eve={"context": False},

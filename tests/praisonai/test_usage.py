@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from praisonaiagents import MemoryConfig
 
 from praison_compressor import TokenCounter, uninstall
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Worker
@@ -33,6 +34,8 @@ from tests.helpers.hosting import (
 )
 from tests.helpers.provider import strict_provider
 
+pytest_plugins = ["tests.helpers.stores"]
+
 BOTH = pytest.mark.parametrize("mode", [chat, achat], ids=lambda mode: mode.__name__)
 
 
@@ -55,7 +58,7 @@ class Twice(TokenCounter):
 
 @pytest.fixture
 def twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[LocalProvider]:
-    """The host's provider, which counts twice as many tokens as we do."""
+    """The host's provider, which counts each of our tokens twice."""
     worker = Worker(answer="In order.")
     with (
         strict_provider(worker, counter=lambda model: Twice("gpt-4o")) as running,
@@ -163,17 +166,6 @@ def test_what_summaries_cost_is_in_the_agents_cost_summary(host: LocalProvider, 
     assert sums["cost"] == pytest.approx(dollars, rel=0.001)  # the host rounds its own
 
 
-@pytest.mark.parametrize("llm", ["claude-local", "openai/claude-local", "team-anthropic-eval"])
-def test_an_endpoint_of_openais_protocol_gets_no_marks_whatever_its_model_is_called(
-    host: LocalProvider, llm: str
-) -> None:
-    """It would refuse the key, and the agent would have no answer from its first turn on."""
-    made = agent(host, OPENAI, context(host), llm=llm)
-    assert None not in chat(made, OUTGROWING)
-    assert made.context_compressor.context_status == "summarized"
-    assert not host.refused
-
-
 def reported(provider: LocalProvider) -> tuple[int, int, int]:
     """Return prompt, cached and completion tokens of the agent's own requests."""
     sent = of_agent(provider)
@@ -241,3 +233,24 @@ def test_a_route_that_refuses_the_ttl_gets_marks_without_it(host: LocalProvider)
     assert chat(made, [turn(0), turn(1)]) == ["Noted."] * 2
     assert [record.status for record in host.requests] == [400, 200, 200]
     assert marks_in(host.requests[-1].body)
+
+
+@pytest.mark.parametrize("mode", ["chat", "achat", "stream"])
+def test_an_agent_of_another_process_has_the_bill(
+    host: LocalProvider, store_url: str, mode: str
+) -> None:
+    """`status()` and `/status` show what the conversation cost before a restart, and add to it."""
+    options = {"store_url": store_url}
+    remembering = MemoryConfig(session_id="books", history=True)
+    made = agent(host, OPENAI, context(host, **options), memory=remembering)
+    MODES[mode](made, OUTGROWING)
+    paid = made.context_compressor.status().bill
+    assert paid.requests == len(OUTGROWING)
+    assert paid.usage.cached > 0
+    assert paid.summaries.prompt_tokens > 0
+    again = agent(host, OPENAI, context(host, **options), memory=remembering)
+    assert again.context_compressor.session_id == made.context_compressor.session_id
+    assert again.context_compressor.status().bill == paid
+    assert str(paid) in again.chat("/status")
+    chat(again, ["And now?"])
+    assert again.context_compressor.status().bill.requests == len(OUTGROWING) + 1

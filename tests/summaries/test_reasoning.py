@@ -14,7 +14,14 @@ TOKENS = {
         for name in (
             *("think", "thinking", "thought", "Thought", "thoughts", "reasoning", "reason"),
             *("reflection", "analysis", "scratchpad", "REASONING_SCRATCHPAD", "antThinking"),
-            *("inner_monologue", "chain_of_thought", "rationale", "mm:think", "seed:think"),
+            *(
+                "inner_monologue",
+                "chain_of_thought",
+                "rationale",
+                "planning",
+                "mm:think",
+                "seed:think",
+            ),
             *("thought_process", "self-reflection", "antml:thinking", "think:opensource"),
             *("longcat_think", "think_never_used_51bce0c785ca2f68081bfa7d91973934"),
         )
@@ -46,7 +53,9 @@ PHRASES = {
     "<|channel|>analysis<|message|>": "<|end|><|start|>assistant<|channel|>final<|message|>",
     "analysis": "assistantfinal",
     '<details type="reasoning" done="true">\n<summary>T</summary>': "</details>",
+    "<details>\n<summary>Thought for 3 seconds</summary>": "</details>",
     "Here is my thought process: ": "Here is my response:",
+    "Here's my thinking process:": "Here's my response:",
     "Here’s my thought process:\n": "\nHere’s my response:\n",
     "Thinking...\n": "\n...done thinking.\n",
     ":::thinking\n": "\n:::\n",

@@ -43,6 +43,14 @@ def test_what_a_smaller_request_does_not_mend(said: Wording) -> None:
     assert overflow_of(said.error(said.words), SENT) is None
 
 
+@pytest.mark.parametrize("words", ["Too long. Allowed: 6k tokens", "context is 6.0k, got 6.4k"])
+def test_a_window_in_thousands(words: str) -> None:
+    """Some servers round."""
+    found = overflow_of(Wording("any", 400, None, words).error(words), SENT)
+    assert found is not None
+    assert found.window == WINDOW
+
+
 @pytest.mark.parametrize(
     ("words", "status"),
     [
