@@ -91,7 +91,7 @@ def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path: Path) -> None:
     ours.compress_sync(messages, session_id="s")
     ours.close()
     chance = random.Random(5)
-    values: tuple[Any, ...] = (None, "", "x", -1, 10**9, b"", b"\x00\xff", "sha256:" + "0" * 64)
+    values: tuple[Any, ...] = ("x", -1, b"\x00\xff", "sha256:" + "0" * 64)
     with contextlib.closing(sqlite3.connect(sound)) as db:
         cells = cells_of(db)
     assert len(cells) > 30
@@ -107,6 +107,10 @@ def test_a_store_whose_rows_were_changed_ends_no_turn(tmp_path: Path) -> None:
         with contextlib.suppress(LedgerError):
             ours.compress_sync(messages, session_id="s")
         view = ours.best_view(messages, session_id="s")
+        with contextlib.suppress(LedgerError):
+            ours.store.verify()
+        with contextlib.suppress(LedgerError):
+            ours.store.lineage("default", "s")
         ours.close()
         assert (check(view), view[-1]) == ([], messages[-1]), f"{table}.{column}"
 

@@ -29,7 +29,7 @@ from sqlalchemy import (
 )
 
 from ...config import STORE_KINDS
-from ...errors import LedgerCorrupt, StoreUnavailable
+from ...errors import CompressorError, LedgerCorrupt, StoreUnavailable
 from ...messages.forks import renewed, undivided
 from .archive import Codec, MessageArchive, Packer, new_pepper, packer_of
 from .faults import is_transient, translated
@@ -132,8 +132,18 @@ class Database:
         self._engine = None
 
     def read(self, work: Callable[[MessageArchive], T]) -> T:
-        """Run work that only reads; return its result."""
-        return self._run(work, _READ)
+        """Run work that only reads; return its result.
+
+        Raises:
+            LedgerCorrupt: a value in a row has not the form in which it was written.
+        """
+        try:
+            return self._run(work, _READ)
+        except CompressorError:
+            raise
+        except (AttributeError, LookupError, StopIteration, TypeError, ValueError) as error:
+            said = f"{self.place}: a row was changed, and cannot be read ({error!r:.80})"
+            raise LedgerCorrupt(f"{said}; restore a copy, or move it away") from error
 
     def write(self, work: Callable[[MessageArchive], T]) -> T:
         """Run work that writes, all of it or nothing; return its result."""

@@ -105,11 +105,11 @@ def tree(archive: MessageArchive, namespace: str, session_id: str) -> list[Epoch
 
 def _epochs(archive: MessageArchive, row: Row[Any], head: str) -> list[Epoch]:
     """Return a session's own epochs up to an entry."""
-    found = [Epoch(row.id, row.parent_id, row.id, row.created)]
+    found = [Epoch(row.id, row.parent_id, row.id, float(row.created))]
     for entry in chain(archive, row.namespace, head, row.base_head):
         if entry.epoch != found[-1].id:
             undoes = entry.kind == "undo"
-            found.append(Epoch(entry.epoch, found[-1].id, row.id, entry.created, undoes))
+            found.append(Epoch(entry.epoch, found[-1].id, row.id, float(entry.created), undoes))
     return found
 
 
@@ -178,7 +178,10 @@ def sessions_of(archive: MessageArchive, namespace: str) -> list[SessionInfo]:
         .where(sessions.c.namespace == namespace, ~_FORGOTTEN)
         .order_by(*_LAST_USED_FIRST)
     )
-    return [SessionInfo(*row) for row in archive.execute(query)]
+    return [
+        SessionInfo(*row[:-2], float(row.created), float(row.updated))
+        for row in archive.execute(query)
+    ]
 
 
 # ---------------------------------------------------------------- the chain of entries
