@@ -8,7 +8,8 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 
 - `shapes`: one message's text, calls and plain copy
 - `digests`: canonical and content digests; the cache of messages
-- `parsing`: messages repaired, calls paired with results: a list as a `Transcript`
+- `cleaning`: one message, checked and repaired
+- `parsing`: calls paired with results: a list as a `Transcript`
 - `responses`: items of OpenAI's Responses API as messages, and back
 - `calls`: what a call asks: arguments, command line, files; and its result
 - `excerpts`: texts and call arguments made shorter

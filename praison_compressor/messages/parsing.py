@@ -1,4 +1,4 @@
-"""Read a list of messages as a valid transcript of steps: repair messages, pair calls with results.
+"""Read a list of messages as a valid transcript of steps; pair calls with results.
 
 A result is a message, or a `tool_result` block of a user message (Anthropic's API). Such blocks
 stand first in their message, and the message directly follows the one with the `tool_use` blocks.
@@ -6,36 +6,28 @@ stand first in their message, and the message directly follows the one with the 
 
 from __future__ import annotations
 
-import json
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
-from typing import Any, TypeGuard
+from typing import Any
 
 from ..errors import InvalidMessages
-from .digests import is_bare, sha256_of
+from .cleaning import AGAIN, cleaned
 from .forks import lazy
 from .shapes import (
     ORPHAN_OPENS,
     Message,
     ToolCall,
-    call_blocks,
     calls_beside,
-    calls_in,
-    encodable,
     is_answer_block,
     is_result,
     is_spoken,
     is_system,
-    json_text,
     makes_calls,
     part_text,
-    plain_value,
-    read_call,
     result_blocks,
     text_of,
-    to_plain,
     tool_calls_of,
 )
 
@@ -271,208 +263,3 @@ def _as_text(block: Mapping[str, Any]) -> list[Any]:
         p for p in parts if isinstance(p, dict) and p.get("type") in kinds and not part_text(p)
     ]
     return [{"type": "text", "text": f"{ORPHAN_OPENS}\n{text_of(block)}"}, *media]
-
-
-# -------------------------------------------------------------- one message
-
-EMPTY = "(empty)"
-
-AGAIN = "--again"
-"""Marks the second of two calls with one id in one message."""
-
-CONVERTED = (
-    "praison_compressor.messages.responses: to_messages(instructions, items), to_items(view)"
-)
-"""Named in the error for items of OpenAI's Responses API."""
-
-LANGCHAIN = "langchain_core.messages.convert_to_openai_messages(messages)"
-
-_LANGCHAIN_TYPES = frozenset("human ai system tool function chat AIMessageChunk".split())
-
-ROLES = ("assistant", "developer", "function", "system", "tool", "user")
-
-
-def cleaned(index: int, message: Any) -> Message:
-    """Return the message if it can be sent, else a repaired copy.
-
-    Raises:
-        InvalidMessages: it is no mapping, has an unknown role, or is nested too deep.
-    """
-    if _only_says(message) or _only_calls(message):
-        return message
-    if _is_langchain(message):
-        named = message.get("type") if isinstance(message, Mapping) else type(message).__name__
-        wrong = f"a LangChain message ({named})"
-        raise InvalidMessages(index, wrong, f"chat messages; see {LANGCHAIN}")
-    if not isinstance(message, Mapping) and not hasattr(message, "model_dump"):
-        raise InvalidMessages(index, f"a {type(message).__name__}", "a mapping with a role")
-    try:
-        plain = to_plain(message)
-    except InvalidMessages as error:
-        raise InvalidMessages(index, error.wrong, error.expected) from error
-    role = plain.get("role")
-    if role is None and isinstance(plain.get("type"), str):
-        wrong = f"an item of OpenAI's Responses API (type {plain['type']!r})"
-        raise InvalidMessages(index, wrong, f"chat messages; see {CONVERTED}")
-    if role not in ROLES:
-        raise InvalidMessages(index, f"role {role!r}", "one of " + ", ".join(ROLES))
-    mended = _mended(plain)
-    return message if isinstance(message, dict) and mended == message else mended
-
-
-def _is_langchain(message: Any) -> bool:
-    """Return whether a message is an object or a dump of LangChain."""
-    if type(message).__module__.startswith(("langchain", "langgraph")):
-        return True
-    if not isinstance(message, Mapping) or "role" in message:
-        return False
-    is_dump = "content" in message or "data" in message
-    return "lc" in message or (is_dump and str(message.get("type")) in _LANGCHAIN_TYPES)
-
-
-def _only_says(message: Any) -> TypeGuard[Message]:
-    """Return whether a message is plain text, which needs no other check."""
-    if not is_bare(message):
-        return False
-    role, content = message.get("role"), message.get("content", "")
-    is_placed = role == "tool" or "tool_call_id" not in message
-    says = role in ROLES and role != "function" and bool(content.strip())
-    if not (is_placed and says):
-        return False
-    return all(map(str.isascii, message.values())) or encodable(message) == message
-
-
-_CALLING = frozenset({"role", "content", "tool_calls"})
-
-
-def _only_calls(message: Any) -> TypeGuard[Message]:
-    """Return whether a message only makes sound calls in OpenAI's shape: no other check is due."""
-    if type(message) is not dict or message.keys() != _CALLING or message["role"] != "assistant":
-        return False
-    said, calls = message["content"], message["tool_calls"]
-    if said is not None and (type(said) is not str or not said.isascii()):
-        return False
-    if type(calls) is not list:
-        return False
-    return all(map(_is_sound, calls)) and 0 < len({call["id"] for call in calls}) == len(calls)
-
-
-def _is_sound(call: Any) -> bool:
-    if type(call) is not dict or call.keys() != {"id", "type", "function"}:
-        return False
-    function = call["function"]
-    if type(function) is not dict or function.keys() != {"name", "arguments"}:
-        return False
-    texts = (call["id"], call["type"], *function.values())
-    if any(type(text) is not str or not text or not text.isascii() for text in texts):
-        return False
-    arguments = function["arguments"]
-    return call["type"] == "function" and _arguments(arguments) is arguments
-
-
-def _mended(plain: Message) -> Message:
-    """Return a plain message as a provider accepts it.
-
-    The older shape of a call (`function_call`, role `function`) becomes the newer one.
-    """
-    mended = {key: value for key, value in plain.items() if not key.startswith("_")}
-    calls, older = mended.pop("tool_calls", None), mended.pop("function_call", None)
-    if is_result(mended):
-        mended["role"] = "tool"
-    else:
-        mended.pop("tool_call_id", None)
-    if mended["role"] == "assistant":
-        given = [*calls_in(calls), *([{"function": older}] if older else ())]
-        calls = list(map(_mended_call, given))
-        if calls:
-            mended["tool_calls"] = calls
-        for block in call_blocks(mended):
-            block.update(_mended_block(block))
-        _make_distinct(calls)
-        _make_distinct(call_blocks(mended))
-    content = mended.get("content")
-    if content is not None and not isinstance(content, str):
-        mended["content"] = _mended_content(content)
-    if _is_empty(mended):
-        mended["content"] = EMPTY
-    return encodable(mended)
-
-
-def _mended_call(call: Any) -> Message:
-    kept = call if isinstance(call, dict) else {}
-    if kept.get("type") == "custom" and kept.get("id") and isinstance(kept.get("custom"), dict):
-        return kept
-    found = read_call(call)
-    arguments = _arguments(found.arguments)
-    name = found.name or "unnamed"
-    function = kept.get("function")
-    return {
-        **kept,
-        "id": found.id or _made_id(name, arguments),
-        "type": "function",
-        "function": {
-            **(function if isinstance(function, dict) else {}),
-            "name": name,
-            "arguments": arguments,
-        },
-    }
-
-
-def _mended_block(block: Message) -> Message:
-    """Return an Anthropic call's id, name and input as its API accepts."""
-    found, given = read_call(block), block.get("input")
-    if not isinstance(given, dict):
-        given = json.loads(_arguments(found.arguments))
-    name = found.name or "unnamed"
-    return {"id": found.id or _made_id(name, given), "name": name, "input": given}
-
-
-def _make_distinct(calls: Sequence[Message]) -> None:
-    """Make the ids of a message's calls distinct."""
-    seen: Counter[str] = Counter()
-    for call in calls:
-        id = call["id"]
-        seen[id] += 1
-        if seen[id] > 1:
-            call["id"] = f"{id}{AGAIN}{seen[id]}"
-
-
-def _made_id(name: str, arguments: Any) -> str:
-    return "call_" + sha256_of([name, arguments])[7:23]
-
-
-def _arguments(text: str) -> str:
-    """Return arguments as a JSON object, broken JSON as a string."""
-    try:
-        if isinstance(plain_value(json.loads(text)), dict):
-            return text
-    except (ValueError, RecursionError):
-        pass
-    return json.dumps({"arguments": text} if text.strip() else {}, ensure_ascii=False)
-
-
-def _mended_content(content: Any) -> Any:
-    if not isinstance(content, (list, dict)):
-        return str(content)
-    parts = map(_mended_part, content if isinstance(content, list) else [content])
-    return [part for part in parts if part is not None] or None
-
-
-def _mended_part(part: Any) -> Message | None:
-    """Return a part, an invalid one as text, None if empty."""
-    kind = part.get("type") if isinstance(part, dict) else None
-    if kind == "text" and not part.get("text"):
-        return None
-    if isinstance(kind, str) and kind and (kind != "text" or isinstance(part["text"], str)):
-        return dict(part)
-    text = part_text(part) or ("" if part in (None, [], {}) else json_text(part))
-    return {"type": "text", "text": text} if text else None
-
-
-def _is_empty(message: Message) -> bool:
-    """Return whether a message has no call, no text and no picture."""
-    content = message.get("content")
-    if makes_calls(message) or (content == "" and is_result(message)):
-        return False  # every provider accepts an empty result
-    others = content if isinstance(content, list) else ()
-    return not text_of(message).strip() and all(part["type"] == "text" for part in others)
