@@ -154,7 +154,7 @@ def _number(given: Any, otherwise: int) -> int:
 
 
 def _room(tokens: Any) -> int:
-    return min(_number(tokens, ANSWER_TOKENS), ANSWER_TOKENS)
+    return min(_number(tokens, ANSWER_TOKENS), TURN_TOKENS)
 
 
 def _answered(ask: Callable[[], str]) -> str:
