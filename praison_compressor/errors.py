@@ -112,8 +112,8 @@ class SummarizerUnavailable(SummaryError):
 class SummaryRejected(SummaryError):
     """The model answered with a text that is no usable summary.
 
-    `reason` is one of "empty", "refusal", "echo", "cut off", "error text", "tool call",
-    "not smaller", "unrelated", "repetition".
+    `reason` is one of "no text", "empty", "too long", "refusal", "echo", "cut off", "error text",
+    "tool call", "unfinished JSON", "no order", "not smaller", "unrelated", "repetition".
     """
 
     def __init__(self, reason: str, detail: str = "") -> None:

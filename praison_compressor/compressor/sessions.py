@@ -219,7 +219,7 @@ class LastTurn:
     sent: tuple[Tile, ...]
     """Runs of the transcript with their segments."""
     watched: frozenset[str]
-    """Digests with which a segment of the ledger begins: a new message must have none of them."""
+    """Digests that would change the view: a new message may have none of them."""
     result: CompressResult
     """The result; the next one has other messages and tokens."""
 
@@ -229,8 +229,7 @@ def last_turn_of(
 ) -> LastTurn | None:
     """Return the last turn of a recorded view, or None.
 
-    None if the next turn may have to do more than add messages, or if `==` with a copy misses some
-    edits.
+    None if the next turn may do more than add messages, or if `==` may miss an edit.
     """
     own, given = view.own, request.messages
     if len(view.segments) > len(view.session.entries):
@@ -298,7 +297,7 @@ def added_to(
 
 
 def _beside(last: LastTurn, tokens: TokenCounter) -> int:
-    """Return the tokens of a view that no trigger counts."""
+    """Return the view's tokens outside the trigger."""
     pinned = last.pinned if last.pinned is not None and last.sent else None
     return tokens.messages([]) + (pinned.tokens if pinned else 0)
 
@@ -306,8 +305,8 @@ def _beside(last: LastTurn, tokens: TokenCounter) -> int:
 def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
     """Return the digests of messages that would change the view.
 
-    None if any new message may change the view: a segment that the newest messages hide becomes
-    visible behind them, or the newest messages are the beginning of a segment.
+    None if any new message may change the view: it may uncover a segment that the newest messages
+    hide, or complete one that they begin.
     """
     segments, users = view.segments, view.transcript.users
     if not users:

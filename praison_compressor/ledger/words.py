@@ -118,11 +118,13 @@ def goes_on(word: str) -> bool:
 
 
 def missing(query: str, texts: Sequence[str]) -> list[str]:
-    """Return the chunks of a query that no text has."""
-    ordered = [_in_order(text) for text in texts]
+    """Return the chunks of a query that no text has, not even inside a word."""
+    ordered = [form(text) for text in texts for form in (_in_order, str.casefold)]
     named = {chunk: names(chunk) for chunk in query.split()[:ASKED]}
     return [
-        chunk for chunk, name in named.items() if name and not any(name[0] in t for t in ordered)
+        chunk
+        for chunk, name in named.items()
+        if name and not any(name[0] in text or chunk.casefold() in text for text in ordered)
     ]
 
 

@@ -11,7 +11,7 @@ work and its answer. Exchanges of both lists match by question and answer, so th
 or edited exchange stays away.
 
 Exchanges that are missing at the front were deleted by the user, or cut by a host that bounds its
-list. A host bounds its list where it says so, or where it cut the list to one length in CUTS turns.
+list. A host's list is bounded if the host says so, or cut it to one length in CUTS turns.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from .shapes import (
 LONG = 20
 """Messages of the shortest list that a host is assumed to bound."""
 CUTS = 3
-"""Turns that cut a list to one length before the host is assumed to bound the list.
+"""After this many turns cut to one length, the list counts as bounded.
 
 A user may delete the first exchange twice."""
 
@@ -235,7 +235,7 @@ def _with_last(carried: Carried, exchange: Exchange) -> Carried:
 
 
 def _with_running(theirs: list[Exchange], carried: Carried) -> list[Exchange]:
-    """Return the exchanges; all after the running question is its work.
+    """Return the exchanges; what follows the running question is work.
 
     Hosts put notes, pictures and requests to end into a running turn, in the user's role.
     """
@@ -335,7 +335,7 @@ class _Front(NamedTuple):
     doubtful: tuple[Exchange, ...] = ()
     cuts: int = 0
     fragment: int = 0
-    """First given messages, which the newest of `exchanges` ends with."""
+    """Number of given messages that end the newest exchange."""
 
 
 def _front(
@@ -379,6 +379,6 @@ def _ends_with(exchanges: Sequence[Exchange], end: Sequence[Seen]) -> bool:
 def _without_cut_end(
     exchanges: tuple[Exchange, ...], before: Sequence[Exchange]
 ) -> tuple[Exchange, ...]:
-    """Drop the first exchange if it only ends the one before."""
+    """Drop the first exchange if it repeats `before`'s end."""
     is_end = exchanges[:1] and exchanges[0].asked is None
     return exchanges[1:] if is_end and _ends_with(before, exchanges[0].seen) else exchanges

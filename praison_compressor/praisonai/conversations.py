@@ -1,4 +1,4 @@
-"""What one conversation leaves to its next request, and the turn that is running here."""
+"""The state that a conversation keeps between requests, and the running turn."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Choices:
     since: Place | None = None
     """The first message to compress."""
     until: Place | None = None
-    """The first message behind them."""
+    """The first one after the range."""
     focus: str | None = None
     """What the summary must keep."""
 
@@ -76,13 +76,13 @@ class Conversation:
     overhead_tokens: int = 0
     """Sent beside the messages of the last request."""
     tool_tokens: int = 0
-    """Of the last request that had tools: the host ends some turns with one without tools."""
+    """Tokens of the last tools sent: the host ends some turns without tools."""
     progress: tuple[int, int] = (0, 0)
-    """Changes when a turn may read of the archive again."""
+    """A change lets a turn read the archive again."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
     choices: Choices = field(default_factory=Choices)
-    """Of the user for the next compression."""
+    """For the next compression."""
     shown: Preview | None = None
     """The preview that the user saw last: its references name messages."""
     notice: str | None = None
@@ -90,15 +90,15 @@ class Conversation:
     history: list[Any] | None = field(default=None, repr=False)
     """The host's own list of its messages, while no other conversation uses that list."""
     left: tuple[str, ...] = ()
-    """Digests of the host's history after the last turn, with a front that the host dropped."""
+    """Digests of the history after the last turn, including a front the host dropped."""
     own: set[str] = field(default_factory=set)
     """Digests of long messages that its own turns added: they identify it."""
     carried: dict[str, int] = field(default_factory=dict)
-    """Digest -> length of `left` when the turn that first carried the message began."""
+    """Digest -> length of `left` at the start of the turn that first carried it."""
     journal: Journal = field(init=False, repr=False)
-    """What its requests have carried, the tool steps that the host drops among it."""
+    """What its requests carried, including tool steps the host drops."""
     kept: KeptSteps = field(default_factory=KeptSteps)
-    """What of earlier turns' steps stood in its last request."""
+    """Earlier turns' steps that its last request had."""
     before: tuple[str, ...] = ()
     """Digests of the last request's messages as the host made it."""
     taken_back: set[str] = field(default_factory=set)
@@ -228,7 +228,7 @@ class Status:
     earlier: KeptSteps = field(default_factory=KeptSteps)
     """Steps of earlier turns among the kept tokens, which the host had dropped."""
     is_sent: bool = True
-    """False: a command changed what the next request carries, and the numbers are of that."""
+    """False: a command changed the next request, which the numbers describe."""
     bill: Bill = NOTHING
     """What the conversation has cost."""
 

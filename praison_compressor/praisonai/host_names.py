@@ -1,8 +1,8 @@
 """List the host's names that we replace and those that we read.
 
-`probe` looks at each in the installed host, by its shape and not by the host's version. If a name
-has moved that we cannot do without, `probe` raises `HostMoved`; else only the part that needs the
-name is left out.
+`probe` looks at each in the installed host, by its shape and not by the host's version. If an
+essential name moved, `probe` raises `HostMoved`; for another name only the part that needs it is
+left out.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ class Replaced(NamedTuple):
     """A name of the host that we replace; `docs/host.md` says why."""
 
     owner: str
-    """A class as `module:name`, below `praisonaiagents`, or with a leading slash of another package
-    of the host; the name may be one of its bases'."""
+    """A class as `module:name` in `praisonaiagents`; a leading slash means another package. A base
+    class may define the name."""
     name: str
     by: Callable[..., Any]
     """Makes the replacement of what was there before and of our `Agents`."""
     kind: str = METHOD
     takes: str = ""
-    """A parameter that it must have, wherever that stands; "**" for any by name."""
+    """A parameter it must have, at any position; "**": any keyword."""
     without: str = ""
-    """What is left out where the name has moved; "" where we cannot do without."""
+    """What is left out if the name moved; "" if it is essential."""
 
 
 class Read(NamedTuple):
@@ -75,7 +75,7 @@ REPLACED = (
     Replaced(_AGENT, "achat", turns.achat, COROUTINE, "prompt"),
     Replaced(_AGENT, "_start_stream", turns.start_stream, takes="prompt"),
     Replaced(_AGENT, "_init_session_store", turns.init_session_store, without=RESTARTS),
-    # What it sends. Below the host's own recovery from a refusal, which would drop messages.
+    # Requests: hooked below the host's recovery from refusals, which drops messages.
     Replaced(_CLIENT, "sync_client", wire.client, PROPERTY),
     Replaced(_CLIENT, "async_client", wire.async_client, PROPERTY),
     Replaced(_LLM, "_call_with_retry", wire.call_with_retry, METHOD, "**"),
@@ -102,7 +102,7 @@ SURFACES = (
     Replaced(_BOTS, "_compaction_enabled", surfaces.compaction_enabled, NEW, without=SAVED),
 )
 """Of the host's other packages. Each is replaced once the host has imported its module: a plugin
-must not import a terminal. The bots' is imported (5 ms), for their first turn has an id too."""
+must not import a terminal. We import the bots' module (5 ms): their first turn has an id."""
 
 READ = (
     Read(_AGENT, "_context_param _context_manager _context_manager_initialized chat_history"),
@@ -122,8 +122,8 @@ READ = (
     Read(_AGENT, "_hook_runner", HOOKS),
     Read("hooks.types", "HookEvent HookInput", HOOKS),
 )
-"""Where one that we cannot do without had moved, nothing would fail: requests would leave an agent
-as if it had not asked. So `install()` refuses."""
+"""If an essential one moved, nothing would fail: an agent's requests would go out uncompressed. So
+`install()` refuses."""
 
 ABSENT = object()
 
@@ -133,7 +133,7 @@ class Target(NamedTuple):
 
     row: Replaced
     holder: Any
-    """The class whose own dictionary has the name, or is to have it."""
+    """The class whose own dictionary has or will have the name."""
     before: Any
     """What it holds there; `ABSENT` if nothing."""
 

@@ -26,9 +26,8 @@ log = logging.getLogger(__name__)
 class Installation:
     """One `install()`: the agents that asked, and every replaced name.
 
-    `close` puts back the very object that the owner's own dictionary held, or takes away a name
-    that it did not have. Where somebody wrapped ours since, theirs stays with ours inside, which
-    then does nothing.
+    `close` restores the object that the owner's own dictionary held, or deletes a name that it
+    lacked. If somebody wrapped ours since, the wrapper stays and ours inside does nothing.
     """
 
     def __init__(self) -> None:
@@ -38,7 +37,7 @@ class Installation:
             HostMoved: a place that we build on is gone; nothing was replaced.
         """
         targets, self.lacking = host_names.probe()
-        """Parts that this host does not let us have, with the reason."""
+        """Parts that this host cannot support, with the reason."""
         _warn(self.lacking)
         self.agents = Agents()
         self.patches: list[tuple[Any, str, Any, Any]] = []
@@ -100,8 +99,8 @@ _installation: Installation | None = None
 def install(defaults: Mapping[str, Any] | None = None) -> Installation:
     """Make `Agent(context="summarize")`, in every spelling, compress as this package does.
 
-    `defaults` are options of `CompressorConfig` for agents that do not say otherwise. Calling it
-    again changes nothing but the defaults, where they are given. Agents that did not ask for the
+    `defaults` are options of `CompressorConfig` for agents that do not say otherwise. A second call
+    changes only the defaults, if they are given. Agents that did not ask for the
     SUMMARIZE strategy behave as before.
 
     Raises:
@@ -159,10 +158,10 @@ else:
 class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
     """Hold the host's context configuration and our options: `Agent(context=CompressorContext())`.
 
-    Every field of the host keeps its meaning; `compact_threshold` is our `trigger_ratio` and wins
-    over it, and `output_reserve` and `keep_recent_turns` count only where they differ from the
-    host's default. The other options are those of `CompressorConfig`, which describes them, but for
-    `model`: the agent has one. Constructing a `CompressorContext` installs the compressor.
+    The host's fields keep their meaning. `compact_threshold` overrides our `trigger_ratio`.
+    `output_reserve` and `keep_recent_turns` count only if they differ from the host's default. The
+    other options are those of `CompressorConfig`, without `model`: the agent has one. Constructing
+    a `CompressorContext` installs the compressor.
 
     Raises:
         ConfigError: there is no option of that name, or its value cannot work.

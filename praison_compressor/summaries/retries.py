@@ -120,8 +120,12 @@ class Asker:
 
         async def ask() -> SummaryReply:
             return _checked(
+                # A copy: a user's summarizer may edit the list, and the answer is compared with it.
                 await self.summarizer.summarize(
-                    messages, max_tokens=most, model=self.model, timeout_seconds=seconds
+                    [dict(message) for message in messages],
+                    max_tokens=most,
+                    model=self.model,
+                    timeout_seconds=seconds,
                 )
             )
 

@@ -9,8 +9,8 @@ from ..errors import BudgetTooSmall
 from .price import Costs
 
 LEAST_QUOTES = 3_000
-"""Tokens of quotes where an eighth of the target allows it: how many files and wishes a session has
-does not shrink with the window. Below half of `fold_ratio`, so that not every summary is a fold."""
+"""Least tokens of quotes, up to an eighth of the target: a session's files and wishes do not shrink
+with the window. Below half of `fold_ratio`, so that not every summary is a fold."""
 
 LARGE_SHARE = 0.25
 """Share of the window less the reserve that one tool's result may take; a larger result goes to the
@@ -21,15 +21,14 @@ LEAST_SAID = 50
 (tests/compressor/test_tails.py)."""
 
 TAIL_SHARE = 0.5
-"""Of the target less the head: the tail gets at least that where it asks for it
+"""Share of the target less the head that the tail gets if it asks
 (tests/compressor/test_tails.py)."""
 
 EXACT_TAIL_SHARE = 0.25
-"""The same of a size that was asked for, for a reader without recall: what the tail leaves buys the
-summary depth."""
+"""The same for `target_tokens` without recall: a shorter tail makes room for a deeper summary."""
 
 TINY_TAIL_SHARE = 0.6
-"""The same in a tiny room: the rest takes a frame and twice the prose that is asked for
+"""The same in a tiny room; the rest holds a frame and twice the requested prose
 (tests/benchmarks/exam). With recall the frame is longer, and the tail has `TAIL_SHARE`."""
 
 CROWDED = 0.75
@@ -37,11 +36,11 @@ CROWDED = 0.75
 every few turns would be a compression that frees little (tests/view/test_plan.py)."""
 
 CROWDED_TARGET = 0.3
-"""Share of the room between what cannot be dropped and a trigger that moved up: a compression
-leaves that much. A summary needs some of it, the turns to come the rest."""
+"""A compression fills this share of the room between the fixed messages and a raised trigger. A
+summary needs some of it, the turns to come the rest."""
 
 FORCED_SHARE = 0.6
-"""A compression asked for below the trigger leaves that share of the view: `target_ratio`'s."""
+"""A compression forced below the trigger leaves this share of the view."""
 
 
 @dataclass(frozen=True)
@@ -59,25 +58,25 @@ class Budget:
     quotes: int
     """Set aside for quotes."""
     most_quotes: int
-    """Of quotes where the tail has all that it asks for."""
+    """Quotes, once the tail has all it asks for."""
     fold: int
-    """All summaries but one new one; above it they are folded into one that takes no more."""
+    """Most for old summaries; above it they are folded into one of this size."""
     said: int = 0
-    """Of quotes for each message of the user, at least; 0: `quotes` are all that are wanted."""
+    """Least quotes per user message; 0: `quotes` is the whole budget."""
     min_gain: float = 0.05
     recent_turns: int = 0
     mask_recent: int = 0
     """Newest tokens whose tool outputs are not masked."""
     large: int | None = None
-    """Of one tool's result; a larger one goes to the archive at once. None: however large."""
+    """Most for one tool result; a larger one is archived at once. None: no bound."""
     tail_share: float = TAIL_SHARE
     costs: Costs | None = None
     """Prices and pace by which masks are decided; None: unknown, `MASK_WORTH` decides."""
     tiny_tail_share: float | None = None
     """The tail's share of an exact size where head and newest step leave little room."""
     mask_reach: float = 0.5
-    """Masks alone are enough at this share of the way from the target up to the trigger. Higher up
-    the prefix is given up for them again and again (tests/benchmarks/economy.py)."""
+    """Masks alone suffice up to this share of the way from target to trigger. Above it, masks would
+    break the prefix cache repeatedly (tests/benchmarks/economy.py)."""
 
     @classmethod
     def of(cls, config: CompressorConfig, window: int, overhead: int = 0) -> Budget:
@@ -97,7 +96,7 @@ class Budget:
         floor = min(config.token_floor, usable)
         trigger = max(int(usable * config.trigger_ratio), floor)
         target = int(trigger * config.target_ratio)
-        # Without the overhead, which changes: what was whole once stays so in the next request.
+        # The overhead varies and is left out: a result sent whole must stay whole.
         room = window - reserve
         large = max(int(room * LARGE_SHARE), min(floor, room // 2))
         return replace(cls._with_target(config, usable, trigger, target), large=large)
@@ -168,7 +167,7 @@ class Budget:
     def forced(self, size: int) -> Budget:
         """Return the budget by which a view of `size` tokens is compressed in any case.
 
-        Masks then have to come down to the target themselves.
+        Masks alone must then reach the target.
         """
         if size > self.trigger:
             return replace(self, mask_reach=0.0)

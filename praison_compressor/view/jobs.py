@@ -22,11 +22,11 @@ SMALLEST_SUMMARY = 80
 """Tokens of a framed summary with one line of text: below it a summary says nothing."""
 
 MAJOR_SHARE = 0.5
-"""Share of the largest run below which another run stays as it is while there is room
+"""Runs below this share of the largest stay unchanged while there is room
 (tests/view/test_keeping.py)."""
 
 PROSE_SHARE = 1 / 3
-"""Of a summary's room, asked of the model at most. A weak model writes twice what it is asked for:
+"""Most of a summary's room to ask of the model. A weak model writes twice what it is asked for:
 a third is left for quotes then (tests/benchmarks/oracle.py)."""
 
 
@@ -96,9 +96,9 @@ class Way(NamedTuple):
     """Which runs a compression replaces."""
 
     folds: bool
-    """Runs that older summaries replace already, too."""
+    """Include runs that summaries already replace."""
     small: bool
-    """Runs that are small beside another, too, and a run that is one summary alone."""
+    """Include runs much smaller than another, and a run of only one summary."""
 
 
 BESIDE, EVERY, FOLD, ALL = Way(False, False), Way(False, True), Way(True, False), Way(True, True)
@@ -137,8 +137,8 @@ def jobs_for(
 ) -> tuple[Job, ...]:
     """Return a job for each run, which share `room` tokens by what their quotes need.
 
-    `prose` goes to the largest run, of equal ones to the newest, where the agent goes on: one
-    compression is one call of the model. Beside it stand `quotes` at most. Prose that is longer
+    Only the largest run gets `prose`, the newest of equal ones: one compression makes one model
+    call. Beside it stand `quotes` at most. Prose that is longer
     than asked may take `spare` tokens more.
     """
     sizes = [view.source(*run) for run in runs]
@@ -156,7 +156,7 @@ def jobs_for(
 def _shares(
     proses: Sequence[int], needs: Sequence[int], sizes: Sequence[int], room: int
 ) -> list[int]:
-    """Share the room: what says something at all, the prose, what quotes need, the rest by size."""
+    """Share the room: the minimum first, then prose, then quotes, the rest by size."""
     given = [SMALLEST_SUMMARY for _ in sizes]
     for wanted in (proses, needs, sizes):
         left, whole = max(0, room - sum(given)), max(1, sum(wanted))
@@ -234,9 +234,9 @@ class Summaries:
         return found and if_it_pays(self._measured(*found), self.view.size(), self.budget)
 
     def split(self) -> tuple[Split, int] | None:
-        """Return the cut for the target, else for half the way to the limit, else for the limit.
+        """Return cut and goal: the target, else halfway to the limit, else the limit.
 
-        With it comes the goal; None where a view that the limit takes comes no further down.
+        None if the view is within the limit and no cut makes it smaller.
 
         Raises:
             BudgetTooSmall: no cut comes down to the limit.
@@ -263,8 +263,8 @@ class Summaries:
         If no way comes down to the goal, return the one that comes nearest.
         """
         enough = self.view.oldest(min(self._asked, self._share(goal)))
-        # A fold may fill its share, and its prose twice what was asked: the next summary must still
-        # stand beside it, or each is a fold.
+        # A fold may fill its share, with prose of twice the request. The next summary must still
+        # fit, or each one folds.
         more = max(self._prose + self.budget.quotes, 2 * self._prose)
         is_full = self._old > self.budget.fold + more
         ways = (FOLD, ALL) if self._old == 0 or is_full else (BESIDE, EVERY, FOLD, ALL)
@@ -335,7 +335,7 @@ class Summaries:
     def _due(self, goal: int, way: Way, quotes: int) -> int:
         """Return the tokens of a text, if only head and tail stand beside it.
 
-        Where summaries are, little enough that a fold and two more can stand beside each other
+        If summaries exist, few enough that a fold and two more fit together
         (tests/view/test_folds.py).
         """
         beside = self._beside_head(goal)
@@ -343,13 +343,13 @@ class Summaries:
         return min(self._prose + self._quotes(way, quotes), most)
 
     def _besides_tail(self, room: int, goal: int) -> int:
-        """Return a room without the tail's share, even if one huge step inflates the share."""
+        """Return the room less the tail's share, which one huge step cannot inflate."""
         return max(room - self._share(goal), int(room * (1 - self.budget.tail_share)))
 
     def _quotes(self, way: Way, quotes: int) -> int:
-        """Return the tokens of quotes, where that many are set aside.
+        """Return the tokens for quotes, at least `quotes`.
 
-        Each message of the user gets room for its beginning; a fold takes what summaries may.
+        Each user message gets room for its beginning; a fold may fill `budget.fold`.
         """
         folded = self.budget.fold - self._prose if way.folds and self._old else 0
         return max(quotes, self.budget.said * self._said, folded if self.budget.said else 0)
@@ -374,7 +374,7 @@ class Summaries:
         return not self.view.starts or 2 * self._reserve(goal, way) >= least
 
     def _measured(self, split: Split, goal: int) -> Plan:
-        """Return the plan with the cut fixed: what the quotes do not need goes to the tail."""
+        """Fix the cut; give the room that quotes leave to the tail; return the plan."""
         # Cap the texts, or they are folded soon.
         quotes = self._quotes(split.way, self.budget.most_quotes)
         most = self._prose + quotes

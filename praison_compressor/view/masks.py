@@ -123,7 +123,7 @@ def maskable(
 def masked_by_policy(
     messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
 ) -> tuple[Message, ...]:
-    """Return the messages with the large outputs that a policy names for masking as lines.
+    """Return the messages; large outputs that a policy masks become lines.
 
     Outputs of tools that no policy names stay: the summarizer reads them.
     """
@@ -213,8 +213,8 @@ def large_results(
     """Return the results and calls that are too large, by their message's index.
 
     `spans` are the steps. One result may take `most` tokens; the results of one step together, or
-    the calls of one message, twice that. Those of tools with the policy "keep" stay, and so do
-    pictures and files: the archive is read in words.
+    the calls of one message, twice that. Results of "keep" tools, pictures and files stay: the
+    archive is read as text.
     """
     found: dict[int, TooLarge] = {}
     for span in spans:
@@ -240,7 +240,7 @@ def large_results(
 
 
 def _large_calls(message: Message, config: CompressorConfig) -> Calls:
-    """Return the calls of a message, if they are what is large in it, without those to keep."""
+    """Return a message's calls, less those to keep, if they outweigh its text."""
     calls = [call for call in tool_calls_of(message) if policy_of(call.name, config) != KEEP]
     is_large = sum(len(call.arguments) for call in calls) > len(text_of(message))
     return {call.id: call for call in calls} if is_large else {}
@@ -251,10 +251,10 @@ def excerpt(
 ) -> Message:
     """Return the message with each result as its first and last lines, word for word.
 
-    Of a call's arguments the long strings are cut in their middle; they stay a JSON object.
+    A call's long argument strings are cut in the middle; the arguments stay JSON.
 
-    Between them stands the size of what is left out and, where the agent `reads` the archive by
-    tools, the `reference` to it. `tokens` are the message's.
+    The gap states its size and, if the agent `reads` the archive by tools, its `reference`.
+    `tokens` are the message's.
     """
     whole = in_words(message)
     density = len(whole) / max(1, tokens)

@@ -2,12 +2,12 @@
 
     view = head + summaries + tail
 
-Pure: from a view and a budget to a `Plan`, or None; no model, no clock, no write. `plan` decides in
+Pure: a view and a budget give a `Plan` or None; no model, clock or write. `plan` decides in
 this order. Tool results that are too large are shortened to their ends. A view that fits then needs
 nothing more. Where one line each for old tool outputs is enough, the outputs are masked. Otherwise
-the middle is summarized: texts get room for prose and quotes, the tail gets the newest messages
-that are asked for and fit beside the texts; the quotes are measured, and what they do not need goes
-to the tail. Messages that a policy keeps yield where the window would burst, the oldest first.
+the middle is summarized. Texts get room for prose and quotes; the tail gets the newest messages
+asked for that still fit. Room that the measured quotes leave goes to the tail. Above the limit,
+messages that a policy keeps are summarized too, oldest first.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from .jobs import (
 from .view import View, largest_fixed
 
 TINY_ROOM = 500
-"""Tokens of an exact size beside what cannot be dropped, below which the newest messages go before
-the first step and the quotes (tests/benchmarks/exam, sessions 6 and 7)."""
+"""If an exact size leaves fewer tokens than this, the newest messages have priority over first step
+and quotes (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
 def plan(
@@ -78,7 +78,7 @@ def plan_range(
 ) -> Plan | None:
     """Return the plan to summarize every message that is not kept, or None if nothing is gained.
 
-    The caller keeps the messages outside the range: the tail has no share then.
+    Messages outside the range stay, so the tail gets no share.
     """
     runs = runs_of(view, len(view.tokens), ALL)
     shown = sum(view.shown(*run) for run in runs)
@@ -130,19 +130,19 @@ def _marks(view: View, budget: Budget, force: bool) -> Budget:
 
 
 BOUND_MARK = 0.75
-"""Place between trigger and limit of the mark in a loop with signed thinking; the rest is for
-providers that count more than we do."""
+"""In a loop with signed thinking the trigger rises by this share of the way to the limit; providers
+may count more than we do."""
 
 
 LEAST_GROWTH = 0.2
-"""Place between target and trigger of the lowest such mark: a compression must last a while."""
+"""Least such trigger, as a share of the way from target to trigger: so each lasts."""
 
 
 def _mark(view: View, budget: Budget) -> Budget:
-    """Return the budget, whose trigger differs where there is signed thinking.
+    """Return the budget, with the trigger moved for signed thinking.
 
     A compression in a running loop makes the loop's thinking invalid: the trigger is higher there.
-    At a turn's start, where none has to be kept, another turn as long as the last one must fit.
+    At a turn's start no thinking must stay, but a turn as long as the last one must fit.
     """
     if not view.signed or budget.limit <= budget.trigger:
         return budget
@@ -163,15 +163,15 @@ def is_due(view: View, budget: Budget) -> bool:
 
 
 MASK_WORTH = 0.75
-"""Tokens that masks must free for each that the provider reads again because of them, where prices
-or pace are unknown (tests/benchmarks/economy.py)."""
+"""Tokens that masks must free per token the provider reads again; used if prices or pace are
+unknown (tests/benchmarks/economy.py)."""
 
 
 def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | None:
-    """Return the plan to mask every old output that may be, or None if that is not enough.
+    """Return the plan to mask every maskable old output, or None if that is too little.
 
-    Masks down to the target are always enough. Above it they are enough where they free so much
-    that the provider may read again what follows the first of them: its prefix cache ends there.
+    Masks down to the target are always enough. Above it, they must free enough to pay for rereading
+    all after the first mask, where the provider's prefix cache ends.
     Otherwise a summary frees more for the same price, and lasts longer.
     """
     recent = cut(view, budget.mask_recent, 0)
@@ -203,8 +203,8 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
 def _yielding(whole: Summaries) -> Plan | None:
     """Return the plan for which the fewest of the kept messages yield, the oldest first.
 
-    As many yield as bring the view down to its target: down to the limit alone, each of the next
-    turns would be a compression of its own. The more yield, the lower it comes.
+    Enough yield to reach the target: if they only reached the limit, each of the next turns would
+    compress again. The more yield, the lower it comes.
     """
     view, target = whole.view, whole.budget.target
     if not view.kept:

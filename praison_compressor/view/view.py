@@ -1,12 +1,13 @@
-"""`View`: a transcript with its counts, laid along the segments of a ledger; messages are read off.
+"""`View`: a transcript with its counts and the segments of a ledger that replace its runs.
 
     view = head + summaries + tail
 
-Pure: from the same transcript and segments comes the same view, byte for byte.
+Pure: the same transcript and segments give the same view, byte for byte.
 """
 
 from __future__ import annotations
 
+import copy
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -71,8 +72,8 @@ def lay_masks(
 ) -> dict[int, Segment]:
     """Lay recorded masks and excerpts along a transcript by position; use each once.
 
-    A later result of the same words and id (ids are reused) is another one: the agent asked for it
-    again and must see it. An excerpt stays in the newest step too, until its result is masked.
+    A later result with equal words and id (ids recur) is a new one: the agent asked again and must
+    see it. An excerpt stays in the newest step too, until its result is masked.
     """
     waiting: dict[tuple[str, str], list[Segment]] = {}
     for segment in segments:
@@ -105,13 +106,13 @@ class View:
     head_tokens: int
     """Room for the first exchange."""
     kept: frozenset[int] = frozenset()
-    """Messages that a tool policy, or a range asked for, keeps out of new summaries."""
+    """Messages kept out of new summaries by a tool policy or a range."""
     chosen: frozenset[int] = frozenset()
     """Messages of the steps that the user keeps: no segment replaces them."""
     pinned: Segment | None = None
     """The framed message of the pinned texts, sent once anything is replaced."""
     bridge: Segment | None = None
-    """The line of an assistant between a tool's result and a summary, which is a user message."""
+    """The assistant's line between a tool's result and a summary (a user message)."""
     own: Sequence[Message] = ()
     """The caller's own messages, sent in place of the transcript's private copies."""
     given: Originals = NOTHING
@@ -125,7 +126,7 @@ class View:
     signed: Mapping[int, int] = field(default_factory=dict)
     """Messages with signed thinking, and their tokens without it."""
     binds: bool = False
-    """Whether the model binds thinking to its prefix; others want that of the running loop back."""
+    """Whether thinking is bound to its prefix; other models want the running loop's back."""
 
     # ---------------------------------------------------------- what may be replaced
 
@@ -216,7 +217,7 @@ class View:
         """Yield the tiles; Mistral's API refuses a user message right after a result."""
         end = -1
         for tile in tiles:
-            # Behind another tile stands a summary, unless that tile is a mask or an excerpt.
+            # The tile before is a summary, unless it is a mask or an excerpt.
             is_behind_result = tile.start != end and self.needs_bridge(tile.start)
             if self.bridge is not None and is_behind_result and _is_user(tile.segment):
                 yield Tile(tile.start, tile.start, self.bridge)
@@ -234,7 +235,7 @@ class View:
 
     @property
     def is_bound(self) -> bool:
-        """Return whether the running tool loop has signed thinking, which no change may precede."""
+        """Return whether the running loop has signed thinking: nothing before it may change."""
         return bool(self.signed) and max(self.signed) > self._running
 
     @property
@@ -245,8 +246,8 @@ class View:
     def unbound(self) -> frozenset[int]:
         """Return the messages whose signed thinking was written before the newest compression.
 
-        Where the model wants the running loop's thinking back, a loop in which a compression fell
-        keeps it, and loses it with the next turn.
+        If the model wants the running loop's thinking back, a loop keeps its thinking through a
+        compression, until the next turn.
         """
         if not self.signed or not self.standing:
             return frozenset()
@@ -259,7 +260,7 @@ class View:
         return frozenset(index for index in self.signed if index < end)
 
     def behind_a_segment(self) -> View:
-        """Return the view with the tokens that its messages have behind a new segment."""
+        """Return the view with its messages' tokens as counted after a new segment."""
         end = len(self.tokens) if self.binds else self._running
         past = {index: tokens for index, tokens in self.signed.items() if index < end}
         if not past:
@@ -353,7 +354,7 @@ class View:
         return sum(self.tokens[start:end])
 
     def shown(self, start: int, end: int) -> int:
-        """Return the tokens that a run takes in the view; of a summary cut in two, nothing."""
+        """Return a run's tokens in the view; a summary partly inside counts nothing."""
         total = self.span(start, end)
         for first, last, segment in self.tiles:
             total -= self.span(max(start, first), max(start, min(end, last)))
@@ -398,7 +399,7 @@ def shown(
     """Return the messages with each tile's rendering in place of its run."""
     found: list[Message] = []
     for begin, end, segment in tiles:
-        found += [*messages[start:begin], dict(segment.rendered)]
+        found += [*messages[start:begin], copy.deepcopy(dict(segment.rendered))]
         start = end
     found += messages[start:stop]
     return found
@@ -409,7 +410,7 @@ def _is_user(segment: Segment) -> bool:
 
 
 def _step_of(index: int, transcript: Transcript) -> range:
-    """Return the step of a message: what a user says beside a result belongs to its call."""
+    """Return a message's step; a user's words beside a result belong to the call's."""
     at = bisect_right(transcript.steps, index, key=lambda step: step.start) - 1
     return transcript.steps[at]
 

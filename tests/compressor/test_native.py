@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
+from praison_compressor.ledger.segments import chain_faults
 from praison_compressor.messages import text_of
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.quotes import read_quotes
@@ -163,6 +164,20 @@ def test_old_results_are_masked_within_their_blocks() -> None:
     assert refusal_of(found.messages) is None
     assert ours.compress_sync(found.messages).messages == found.messages
     assert ours.verbatim(found.messages) == messages
+
+
+def test_a_host_may_edit_every_block_of_a_view() -> None:
+    """An edit of what is sent, as a cache mark, reaches neither the ledger nor the next view."""
+    messages, ours = outputs(16), masking()
+    sent = ours.compress_sync(messages, session_id="s").messages
+    before = copy.deepcopy(sent)
+    masked = [m["content"][0] for m in sent if "[masked]" in text_of(m)]
+    for block in masked:
+        block["cache_control"] = {"type": "ephemeral"}
+    assert masked
+    assert ours.compress_sync([*messages], session_id="s").messages == before
+    entries = ours.store.open("default", "s").entries
+    assert [fault for entry in entries for fault in chain_faults(entry, None)] == []
 
 
 def test_a_large_result_is_cut_to_its_ends_within_its_block() -> None:

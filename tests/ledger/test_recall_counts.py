@@ -49,6 +49,8 @@ def test_an_answer_says_how_many_match_and_lists_them() -> None:
     assert "Nothing archived of this conversation matches 'barge'" in search("barge")
     answer = search("sealed barge")
     assert "No archived message has all of it (none has barge); 40 have a part:" in answer
+    search, _ = holding([{"role": "user", "content": "FetchBranch: context.WithTimeout(ctx, 2)"}])
+    assert "none has sealed)" in search("FetchBranch timeout sealed")
 
 
 def test_call_and_result_are_one_document(store: Store) -> None:

@@ -331,11 +331,11 @@ def test_an_old_excerpt_becomes_a_line_and_then_a_part_of_a_summary():
     ours = ContextCompressor(config(), summarizer=(model := Model()))
     messages = [*asked(lines(800)), *outputs(22)[1:]]
     kinds = set()
-    for end in range(3, len(messages) + 1):
-        if messages[end - 1]["role"] in ("user", "tool"):
-            view = ours.compress_sync(messages[:end]).messages
-            kinds.add(text_of(view[2])[:8])
-            assert check(view) == []
+    ends = (n for n, m in enumerate(messages, 1) if n > 2 and m["role"] in ("user", "tool"))
+    for end in ends:
+        view = ours.compress_sync(messages[:end]).messages
+        kinds.add(text_of(view[2])[:8])
+        assert check(view) == []
     assert {"line 1 o", "[masked]"} <= kinds
     talk = [
         {"role": "assistant", "content": "so it goes " * 2_000},
@@ -347,18 +347,21 @@ def test_an_old_excerpt_becomes_a_line_and_then_a_part_of_a_summary():
     assert ours.verbatim(result.messages)[: len(messages)] == messages
 
 
-@pytest.mark.parametrize("options", [{"background": True}, {"extends": False}, {"preview": True}])
+def test_a_large_result_is_no_burden_in_a_preview():
+    """A preview shows it small, and records nothing."""
+    ours = ContextCompressor(config(recall=True), summarizer=Model())
+    seen = ours.preview([*outputs(14), *asked(lines(4_000))])
+    assert seen.would_compress
+    assert sum(part.tokens_after for part in seen.parts) < 8_000
+    assert ours.store.open("default", ours.session_id).entries == ()
+
+
+@pytest.mark.parametrize("options", [{"background": True}, {"extends": False}])
 def test_a_large_result_is_no_burden_whichever_way_it_is_asked(options):
     """In the background it is archived at once; what is not recorded names no archive."""
     background = options.pop("background", False)
     ours = ContextCompressor(config(recall=True, background=background), summarizer=Model())
     messages = [*outputs(14), *asked(lines(4_000))]
-    if options.pop("preview", False):
-        seen = ours.preview(messages)
-        assert seen.would_compress
-        assert sum(part.tokens_after for part in seen.parts) < 8_000
-        assert ours.store.open("default", ours.session_id).entries == ()
-        return
     result = ours.compress_sync(messages, **options)
     assert result.tokens_after < 6_000
     assert ("archive(" in left_out(text_of(result.messages[-1]))) is background
