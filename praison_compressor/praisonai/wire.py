@@ -27,7 +27,7 @@ ATTEMPTS = 8
 by which the window is halved where it says no numbers."""
 
 
-class Exchange:
+class RoundTrip:
     """One request of the host: its views, and what its answer says."""
 
     def __init__(self, sender: Sender, shape: Shape, params: Mapping[str, Any]) -> None:
@@ -119,38 +119,38 @@ class Exchange:
 
 def send(sender: Sender, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]) -> Any:
     """Send a request as its view; send another after a refusal."""
-    exchange = Exchange(sender, shape, params)
-    sent = run(exchange.begin())
+    trip = RoundTrip(sender, shape, params)
+    sent = run(trip.begin())
     while True:
         try:
             answer = go(sent)
             break
         except (Exception, _TooLong) as error:
-            sent = run(exchange.again(error))
-    return run(exchange.answered(answer, _Pieces))
+            sent = run(trip.again(error))
+    return run(trip.answered(answer, _Pieces))
 
 
 async def asend(
     sender: Sender, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]
 ) -> Any:
     """Send as `send` does, without blocking the event loop."""
-    exchange = Exchange(sender, shape, params)
-    sent = await exchange.begin()
+    trip = RoundTrip(sender, shape, params)
+    sent = await trip.begin()
     while True:
         try:
             answer = await go(sent)
             break
         except (Exception, _TooLong) as error:
-            sent = await exchange.again(error)
-    return await exchange.answered(answer, _AsyncPieces)
+            sent = await trip.again(error)
+    return await trip.answered(answer, _AsyncPieces)
 
 
 class _Stream:
     """A stream of the host whose pieces are read on their way."""
 
-    def __init__(self, stream: Any, exchange: Exchange) -> None:
+    def __init__(self, stream: Any, trip: RoundTrip) -> None:
         self._stream = stream
-        self._exchange = exchange
+        self._trip = trip
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -160,8 +160,8 @@ class _Pieces(_Stream):
     NEXT = "__next__"
 
     def __iter__(self) -> Iterator[Any]:
-        yield from filter(self._exchange.passes, self._stream)
-        run(self._exchange.ended(self._stream))
+        yield from filter(self._trip.passes, self._stream)
+        run(self._trip.ended(self._stream))
 
 
 class _AsyncPieces(_Stream):
@@ -169,9 +169,9 @@ class _AsyncPieces(_Stream):
 
     async def __aiter__(self) -> AsyncIterator[Any]:
         async for piece in self._stream:
-            if self._exchange.passes(piece):
+            if self._trip.passes(piece):
                 yield piece
-        await self._exchange.ended(self._stream)
+        await self._trip.ended(self._stream)
 
 
 # ------------------------------------------------------------ the calls of an answer

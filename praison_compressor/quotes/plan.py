@@ -9,7 +9,7 @@ from typing import Any
 
 from ..messages.calls import AnsweredCall, key_of, loaded, named_arguments
 from ..messages.excerpts import cut
-from .rendering import TITLES, Entry, Section
+from .rendering import TITLES, Quoted, Section
 from .telling import is_bad, telling_line
 
 WHOLE, ONE, SHOWN, GONE = "whole", "one", "shown", "gone"
@@ -65,7 +65,7 @@ class TodoList:
         own = [line for line in self.text.splitlines() if line.strip()]
         own += [f"result of the newest call: {self.failed}"] if self.failed else []
         found += [(self.at, self.at, line) for line in own]
-        lines = [Entry(at, (n,), text, also=also) for n, (at, also, text) in enumerate(found)]
+        lines = [Quoted(at, (n,), text, also=also) for n, (at, also, text) in enumerate(found)]
         return Section(TITLES["plan"], lines, 0.1, noun="items of the plan")
 
     def see(self, one: AnsweredCall) -> None:

@@ -26,7 +26,7 @@ TITLES = {
 }
 
 
-class Entry(NamedTuple):
+class Quoted(NamedTuple):
     """One entry of a section."""
 
     at: int
@@ -45,7 +45,7 @@ class Section:
     """A heading and its entries, in the order of the transcript."""
 
     title: str
-    lines: Sequence[Entry]
+    lines: Sequence[Quoted]
     share: float
     """Guaranteed share of the budget."""
     least: int = 24
@@ -69,7 +69,7 @@ class _Part:
     """A section with the estimate of its tokens, and as it is printed so far."""
 
     section: Section
-    lines: Sequence[Entry]
+    lines: Sequence[Quoted]
     """Its entries, lowest rank first."""
     sizes: Sequence[int]
     """Bytes of each."""
@@ -77,7 +77,7 @@ class _Part:
     """Tokens a byte: names take more than prose."""
     text: str = ""
     tokens: int = 0
-    left: Sequence[Entry] = ()
+    left: Sequence[Quoted] = ()
     """Entries left out."""
 
     def costs(self) -> list[int]:
@@ -141,7 +141,7 @@ class Renderer:
         if not part.text:
             part.tokens = self.count(self._note([part])) + 1
 
-    def _printed(self, part: _Part, room: int) -> tuple[str, Sequence[Entry]]:
+    def _printed(self, part: _Part, room: int) -> tuple[str, Sequence[Quoted]]:
         """Return a section's text of about `room` tokens, and the entries left out."""
         section, chosen, costs = part.section, part.lines, part.costs()
         if sum(costs) > room or section.unlisted:
@@ -172,14 +172,14 @@ class Renderer:
         where = " to ".join(dict.fromkeys(filter(None, ends_of)))
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
 
-    def _cut(self, line: Entry, cost: int, most: int) -> str:
+    def _cut(self, line: Quoted, cost: int, most: int) -> str:
         """Return an entry of about `most` tokens."""
         if cost <= most:
             return self._entry(line, line.body)
         chars = len(line.lead + line.body) * most // cost - len(line.lead) - CUT_CHARS
         return self._entry(line, ends(line.body, max(LEAST_CHARS, chars)))
 
-    def _entry(self, line: Entry, body: str) -> str:
+    def _entry(self, line: Quoted, body: str) -> str:
         """Return an entry as printed, its further lines indented."""
         references = dict.fromkeys(map(self._reference, (line.at, line.also)))
         marks = "".join(f"[{reference}] " for reference in references if reference)

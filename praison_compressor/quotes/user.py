@@ -9,7 +9,7 @@ from itertools import chain
 
 from ..messages.excerpts import cut
 from .passages import TYPED
-from .rendering import TITLES, Entry, Section
+from .rendering import TITLES, Quoted, Section
 
 FIRST, STATES, ASKS, GOES_ON = range(4)
 """Ranks: the first, the newest and words in results; statements; questions; "go on"."""
@@ -59,7 +59,7 @@ def section(said: Sequence[Said], budget: int) -> Section:
     least = min(WHOLE_TOKENS, max(50, budget // 27))
     own = [one for one in said if one.by_user]
     lines = [
-        Entry(one.at, rank, one.text.strip(), one.how and f"{one.how}: ", one.question_at)
+        Quoted(one.at, rank, one.text.strip(), one.how and f"{one.how}: ", one.question_at)
         for one, rank in zip(own, _ranks(own), strict=True)
     ]
     return Section(TITLES["user"], lines, SHARE, least, noun="messages of the user")
@@ -69,7 +69,7 @@ def others(said: Sequence[Said]) -> Section:
     """Return the section of other speakers in the user's role, by their beginning and end."""
     newest = {one.text: one for one in said if not one.by_user}
     lines = [
-        Entry(one.at, (-one.at,), cut(one.text, OTHERS_CHARS), f"{one.how}: ")
+        Quoted(one.at, (-one.at,), cut(one.text, OTHERS_CHARS), f"{one.how}: ")
         for one in sorted(newest.values(), key=lambda one: one.at)
     ]
     return Section(TITLES["others"], lines, 0.08, noun="texts in the user's role")
@@ -108,13 +108,13 @@ def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
 
 def reports(found: Sequence[tuple[int, str]], others: Sequence[int]) -> Section:
     """Return what the agent said at the ends of turns; the agent's other texts are counted."""
-    lines = [Entry(at, (-at,), text.strip()) for at, text in found]
+    lines = [Quoted(at, (-at,), text.strip()) for at, text in found]
     return Section(TITLES["reports"], lines, 0.2, 60, "texts of the assistant", others)
 
 
 def outlined(outline: Sequence[str]) -> Section:
     """Return the outline's section; its newest lines rank first."""
-    lines = [Entry(-1, (-n,), line) for n, line in enumerate(outline)]
+    lines = [Quoted(-1, (-n,), line) for n, line in enumerate(outline)]
     return Section(TITLES["outline"], lines, 0.08, least=60, noun="lines of the outline")
 
 
@@ -124,5 +124,5 @@ def counted(roles: Mapping[str, int], tools: Counter[str]) -> Section:
     used = ", ".join(f"{name} {n:,}" for name, n in tools.most_common(TOOLS_NAMED))
     more = f", {len(tools) - TOOLS_NAMED} more tools" if len(tools) > TOOLS_NAMED else ""
     text = f"{sum(roles.values()):,} messages: {said}" + (f"; calls: {used}{more}" if used else "")
-    lines = [Entry(-1, (0,), text)] if roles else []
+    lines = [Quoted(-1, (0,), text)] if roles else []
     return Section(TITLES["counts"], lines, 0.04, least=100, noun="")

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from ..messages import ToolCall, calls
 from ..messages.excerpts import cut
 from .passages import ROLE, without_notes
-from .rendering import TITLES, Entry, Section
+from .rendering import TITLES, Quoted, Section
 from .telling import telling_line
 
 NO_RESULT = "no result was recorded"
@@ -25,7 +25,7 @@ class Newest(NamedTuple):
     exchange: calls.AnsweredCall
     times: int
 
-    def entry(self, rank: tuple[int, ...], what: str, path: str = "") -> Entry:
+    def entry(self, rank: tuple[int, ...], what: str, path: str = "") -> Quoted:
         """Return its entry; the words name the path, if given, only as "…".
 
         What no cut tears are the call, a size, an exit code.
@@ -42,7 +42,7 @@ class Newest(NamedTuple):
             code = calls.exit_code(calls.opened(output)) if kind == calls.ACTS else ""
             about += ["exit code 0:"] if code == "0" and "exit" not in said else []
         lead = " ".join(about) + (" " if said else "")
-        return Entry(self.exchange.where, rank, said.replace(path, "…") if path else said, lead)
+        return Quoted(self.exchange.where, rank, said.replace(path, "…") if path else said, lead)
 
 
 def size(output: str) -> str:
@@ -140,7 +140,7 @@ def _fits(path: str, name: str, pattern: str) -> bool:
 def instructions(found: Mapping[str, tuple[int, str]]) -> Section:
     """Return the newest content of each file of instructions, with its path."""
     lines = [
-        Entry(at, (-at,), _content(text), f"{source}:\n  ")
+        Quoted(at, (-at,), _content(text), f"{source}:\n  ")
         for source, (at, text) in sorted(found.items(), key=lambda item: item[1][0])
     ]
     return Section(TITLES["instructions"], lines, 0.12, least=60, noun="files of instructions")

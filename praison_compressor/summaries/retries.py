@@ -49,7 +49,7 @@ class Asker:
     config: CompressorConfig
     summarizer: Any
     emit: Callable[[Event], None]
-    windows: LearnedWindows
+    windows: AuxiliaryWindows
     session_id: str
     calls: int = MOST_CALLS
     """Requests that may still be made."""
@@ -284,7 +284,7 @@ LEAST_WINDOW = 2_000
 """Tokens: a smaller window has no room for a part worth its call."""
 
 
-class LearnedWindows:
+class AuxiliaryWindows:
     """Remember the windows that refusals named, by model."""
 
     def __init__(self) -> None:

@@ -24,7 +24,7 @@ from .drafting import Drafter
 from .litellm_client import LiteLLMSummarizer
 from .prompts import LEAST_WORDS, tokens_for
 from .protocol import Brief, Summarizer, Written
-from .retries import LASTING, MOST_CALLS, Asker, Breaker, LearnedWindows
+from .retries import LASTING, MOST_CALLS, Asker, AuxiliaryWindows, Breaker
 
 logger = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class SummaryWriter:
         self.tokens = tokens
         self.emit = emit
         self.breaker = Breaker()
-        self._windows = LearnedWindows()
+        self._windows = AuxiliaryWindows()
         self._on_disk = on_disk
 
     async def write(

@@ -211,7 +211,9 @@ def test_bad_input_is_refused_with_index_or_numbers():
 
 
 @pytest.mark.parametrize("usage", [None, {"prompt_tokens": 3}], ids=repr)
-def test_a_bill_that_is_none_costs_the_answer_not_the_turn(usage, caplog):
+def test_a_usage_of_a_wrong_type_costs_the_answer_not_the_turn(usage, caplog):
+    """The text becomes static, and the log names the type."""
+
     class Careless:
         async def summarize(self, messages, **given):
             return SummaryReply("The modules are in order.", usage=usage)

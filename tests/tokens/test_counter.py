@@ -234,7 +234,7 @@ def test_an_unbelievable_report_is_not_learned(reported: int) -> None:
     assert counter.ratio == 1
 
 
-def test_a_report_of_five_times_the_count_is_believed_when_the_next_one_says_it_again() -> None:
+def test_a_report_of_five_times_the_count_needs_a_second_one() -> None:
     """A report of five times the count is accepted after a second one."""
     counter = TokenCounter("some-model")
     counted = counter.messages(EXAMPLE)
