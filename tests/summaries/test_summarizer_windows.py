@@ -14,7 +14,7 @@ from praison_compressor import (
     SummarizerUnavailable,
     TokenCounter,
 )
-from praison_compressor.summaries.retries import LearnedWindows
+from praison_compressor.summaries.retries import AuxiliaryWindows
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from tests.helpers.compressing import at
 from tests.helpers.transcripts import session
@@ -131,7 +131,7 @@ def test_a_huge_message_is_shown_in_one_request_of_bounded_size() -> None:
 )
 def test_a_refusal_is_a_lesson_about_the_window(refusals: list[str], window: int) -> None:
     """The window that a refusal names is learned; without a useful number, half of the request."""
-    windows = LearnedWindows()
+    windows = AuxiliaryWindows()
     for error in (SummarizerUnavailable(words, kind="context") for words in refusals):
         windows.learn("aux", error, sent=9_000, most=1_000)
     assert windows.of("aux", 128_000) == window
