@@ -15,6 +15,7 @@ from praison_compressor.messages.completing import (
     answered,
     carried_in,
     completed,
+    failed,
 )
 from praison_compressor.messages.digests import MessageCache
 
@@ -342,3 +343,12 @@ def _edit(history: list[Message], chosen: random.Random) -> None:
         del history[start : start + 2]
     elif kind == 3:
         del history[: 2 * chosen.randrange(2)]
+
+
+def test_the_steps_of_a_failed_turn_stay_away() -> None:
+    """A host keeps the question of a turn that failed; the turn's half-done work is not sent."""
+    cache = MessageCache()
+    sent = completed(Carried(), [SYSTEM, user("q0"), *step("a")], cache, turn=1)
+    given = [SYSTEM, user("q0"), user("q1")]
+    assert completed(sent.carried, given, cache, turn=2).messages != given
+    assert completed(failed(sent.carried), given, cache, turn=2).messages == given
