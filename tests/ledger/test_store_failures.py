@@ -25,7 +25,7 @@ from praison_compressor import (
     LedgerError,
     StoreUnavailable,
 )
-from praison_compressor.ledger.sql import database, open_store
+from praison_compressor.ledger.sql import database, open_store, sqlite_file
 from praison_compressor.messages import check
 from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
@@ -97,8 +97,9 @@ def test_a_locked_store_is_waited_for_once(
     store_url: str, statements: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A write waits two seconds at most, once per cooldown; reads and openings go on."""
-    assert (database._LOCK_SECONDS, database._CONNECT_SECONDS) == (2, 2)
-    monkeypatch.setattr(database, "_LOCK_SECONDS", 1)
+    assert (sqlite_file.LOCK_SECONDS, database._CONNECT_SECONDS) == (2, 2)
+    for module in (database, sqlite_file):
+        monkeypatch.setattr(module, "LOCK_SECONDS", 1)
     monkeypatch.setattr(database, "_REST", 1_000)
     store = open_store(store_url)
     session = committed(store, "s", talk(3, "a"))

@@ -3,6 +3,7 @@
 - `store`: `SqlStore`, the methods that others call
 - `schema`: the tables, and valid names
 - `faults`: a database's errors as errors of the ledger, with the remedy
+- `sqlite_file`: a SQLite ledger's file, opened for several processes and checked
 - `database`: URLs, connections, transactions
 - `archive`: payloads (compressed, checksummed, encrypted), original messages, their index
 - `reading`: sessions, lineages, chains of entries, recorded transcripts, search

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-import sqlite3
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,7 +18,6 @@ from sqlalchemy import (
     Connection,
     Engine,
     create_engine,
-    event,
     exc,
     insert,
     inspect,
@@ -34,6 +32,7 @@ from ...messages.forks import renewed, undivided
 from .archive import Codec, MessageArchive, Packer, new_pepper, packer_of
 from .faults import is_transient, translated
 from .schema import LAYOUT, make_tables, meta
+from .sqlite_file import LOCK_SECONDS, File, engine_of, file_of, is_truncated
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +40,6 @@ T = TypeVar("T")
 
 _MAKING = 0x70726169_736F6E63  # "praisonc", an advisory lock: one process makes the tables
 _READ, _WRITE = "BEGIN", "BEGIN IMMEDIATE"
-_LOCKED_PAUSE = 0.01  # seconds between two tries
-_LOCK_SECONDS = 2
 _CONNECT_SECONDS = 2
 _TRIES = 3
 # A slow failure is repeated without a try for this many times its duration: an agent's turns must
@@ -116,8 +113,7 @@ class Database:
         self._writing = renewed(threading.Lock())
         self._engine: Engine | None = None
         self._packer = Packer()  # replaced at the first opening
-        self._file: tuple[int, int] | None = None
-        self._size = 0  # of the file, at the last write
+        self._file: File | None = None  # SQLite's, at the last write
         # Kind of transaction -> until when it is refused, and the error's text.
         self._rests: dict[str, tuple[float, str]] = {}
         renewed(self)
@@ -148,21 +144,26 @@ class Database:
     def write(self, work: Callable[[MessageArchive], T]) -> T:
         """Run work that writes, all of it or nothing; return its result."""
         with self._writing if self.is_sqlite else nullcontext():
-            if self.is_sqlite and self._engine is not None and self._file != _identity(self.url):
-                # A commit to the open, deleted file would be lost.
-                logger.warning(
-                    "%s: its file was deleted or replaced, and its content is gone; the file at "
-                    "its path is used from now on, and created if missing",
-                    self.place,
-                )
-                self.close()
             if self.is_sqlite and self._engine is not None:
-                # This process might go on from its pages in memory: no other could read them.
-                size = _size(self.url)
-                if size < self._size:
-                    self._check_size()
-                self._size = size
+                self._check_file()
             return self._run(work, _WRITE)
+
+    def _check_file(self) -> None:
+        """Close a file that was deleted or replaced; refuse one that was cut off."""
+        before, now = self._file, file_of(self.url)
+        if before is None or now is None or before[:2] != now[:2]:
+            # A commit to the open, deleted file would be lost.
+            logger.warning(
+                "%s: its file was deleted or replaced, and its content is gone; the file at its "
+                "path is used from now on, and created if missing",
+                self.place,
+            )
+            self.close()
+            return
+        if now.size < before.size:
+            # This process might go on from its pages in memory: no other could read them.
+            self._check_size()
+        self._file = now
 
     def maintain(self, statement: str) -> list[Any]:
         """Run a statement outside a transaction; return its rows."""
@@ -255,7 +256,7 @@ class Database:
             raise
 
     def _check_size(self, cause: Exception | None = None) -> None:
-        if self.is_sqlite and _is_truncated(self.url):
+        if self.is_sqlite and is_truncated(self.url):
             raise LedgerCorrupt(
                 f"{self.place} was truncated: its file has fewer bytes than it says; restore a "
                 "copy, or move it away"
@@ -268,11 +269,11 @@ class Database:
             raise StoreUnavailable(
                 f"{self.place}: it is read-only; make the file and its directory writable"
             )
-        engine = _sqlite(self.url) if self.is_sqlite else _postgresql(self.url)
+        engine = engine_of(self.url) if self.is_sqlite else _postgresql(self.url)
         try:
             with engine.connect() as connection:
                 self._packer = self._packer_of(connection)
-            self._file, self._size = _identity(self.url), _size(self.url)
+            self._file = file_of(self.url) if self.is_sqlite else None
         except BaseException:
             engine.dispose()
             raise
@@ -313,118 +314,6 @@ def _about(connection: Connection) -> dict[str, bytes]:
     return {"layout": b"", **{name: value for name, value in found if isinstance(value, bytes)}}
 
 
-# ---------------------------------------------------------------- SQLite
-def _sqlite(url: URL) -> Engine:
-    _private(Path(str(url.database)))
-    engine = create_engine(
-        url, hide_parameters=True, connect_args={"timeout": _LOCK_SECONDS}, pool_timeout=60
-    )
-    event.listen(engine, "connect", _pragmas)
-    event.listen(engine, "begin", _begin)
-    return engine
-
-
-_SIZES = ("PRAGMA page_count", "PRAGMA page_size")
-
-
-def _is_truncated(url: URL) -> bool:
-    """Return whether a SQLite file is shorter than its header says.
-
-    SQLite itself reads the header. A close of the file by this process would end all locks of
-    its connections: then the next process that closes the store deletes the log under them.
-    """
-    path = Path(str(url.database)).absolute()
-    # Another process may be writing a longer file: its first page comes first.
-    for seconds in (0.0, 0.05, 0.3):
-        time.sleep(seconds)
-        try:
-            size = path.stat().st_size
-            with closing(sqlite3.connect(f"{path.as_uri()}?immutable=1", uri=True)) as file:
-                ((pages,),), ((page,),) = map(file.execute, _SIZES)
-                if size and size >= pages * page:
-                    return False
-        except sqlite3.DatabaseError as error:
-            if "malformed" not in str(error):
-                return False
-        except OSError:
-            return False
-    return True
-
-
-def _identity(url: URL) -> tuple[int, int] | None:
-    """Return device and inode of a SQLite store's file, or None."""
-    try:
-        found = os.stat(str(url.database))
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
-def _size(url: URL) -> int:
-    """Return the bytes of a SQLite store's file; 0 without one."""
-    path = str(url.database)
-    return os.path.getsize(path) if os.path.isfile(path) else 0
-
-
-def _private(path: Path) -> None:
-    """Create missing file and directories, for this user only."""
-    for directory in reversed(path.parents):
-        if not directory.exists():
-            directory.mkdir(mode=0o700, exist_ok=True)
-    # SQLite gives its -wal and -shm files the same rights.
-    if not path.exists():
-        # A close of a file that a thread has opened since would end that thread's locks.
-        with suppress(FileExistsError):
-            os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    # A file that another process creates at this moment is empty too.
-    elif path.is_file() and not path.stat().st_size and time.time() - path.stat().st_mtime > 1:
-        logger.warning(
-            "store sqlite:%s: its file has 0 bytes, and a new ledger begins in it; if it had one, "
-            "restore a copy",
-            path,
-        )
-
-
-def _pragmas(connection: Any, _record: object) -> None:
-    # With the driver's late BEGIN two writers would both read first, and both fail.
-    connection.isolation_level = None
-    cursor = connection.cursor()
-    for pragma in (
-        "journal_mode = WAL",
-        # A commit is rare and holds a paid summary: worth one fsync.
-        "synchronous = FULL",
-        "foreign_keys = ON",
-        # `forget` overwrites in place.
-        "secure_delete = ON",
-    ):
-        _patiently(cursor, "PRAGMA " + pragma)
-    cursor.close()
-
-
-def _patiently(cursor: Any, statement: str) -> None:
-    """Run a statement, waiting for a locked file.
-
-    SQLite itself does not wait while a journal changes its mode: of several processes that open a
-    new store all but one would fail.
-    """
-    until = time.monotonic() + _LOCK_SECONDS
-    while True:
-        try:
-            cursor.execute(statement)
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error) or time.monotonic() > until:
-                raise
-            time.sleep(_LOCKED_PAUSE)
-        else:
-            return
-
-
-def _begin(connection: Connection) -> None:
-    statement = connection.get_execution_options().get("begin", "BEGIN")
-    if statement:
-        connection.exec_driver_sql(statement)
-
-
 # ---------------------------------------------------------------- PostgreSQL
 def _postgresql(url: URL) -> Engine:
     try:
@@ -437,7 +326,7 @@ def _postgresql(url: URL) -> Engine:
         # A pooler (PgBouncer) gives each transaction another connection.
         "prepare_threshold": None,
         # A bound in the URL comes later, and the later one counts.
-        "options": f"-c lock_timeout={_LOCK_SECONDS}s {url.query.get('options', '')}",
+        "options": f"-c lock_timeout={LOCK_SECONDS}s {url.query.get('options', '')}",
     }
     if "connect_timeout" not in url.query:
         arguments["connect_timeout"] = _CONNECT_SECONDS
