@@ -15,7 +15,7 @@ from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import Any
 
 from ..errors import LedgerCorrupt, LedgerError
-from ..ledger.segments import Session, Store, Usage, noting
+from ..ledger.segments import Noting, Session, Store, Usage, noting
 from ..messages.forks import renewed
 from ..tokens.models import prices_of
 from .request import Key
@@ -188,20 +188,22 @@ class Account:
         self.requested = 0.0
         """Seconds since 1970 of the session's last known request; 0: none."""
         self._lock = renewed(threading.Lock())
-        self._stored = self._due = Bill()
+        self._at_store = renewed(threading.Lock())  # one thread reads or writes the store
+        self._stored = self._written = self._due = Bill()
+        """What the store has, what is on its way there, and what it lacks."""
         self._noted = 0.0
         """The last request that the store knows; before the first one, when it was looked for."""
         self._read_at = 0.0
         renewed(self)
 
     def _at_fork_reinit(self) -> None:
-        self._due = Bill()  # the parent writes it
+        self._written = self._due = Bill()  # the parent writes it
 
     @property
     def bill(self) -> Bill:
         """Return the bill as this process knows it."""
         with self._lock:
-            return self._stored + self._due
+            return self._stored + self._written + self._due
 
     def add(self, bill: Bill) -> None:
         """Add to the bill what the store does not have."""
@@ -213,8 +215,10 @@ class Account:
     ) -> None:
         """Read what other processes wrote, at the first request and then at `PACE_SECONDS`."""
         notes = noting(store)
-        if notes is not None and (always or now - self._read_at >= PACE_SECONDS):
-            with _logged():
+        if notes is None or not (always or now - self._read_at >= PACE_SECONDS):
+            return
+        with self._alone(always) as is_alone, _logged():
+            if is_alone:
                 self._session = opened()
                 self._take(notes.note(self._session))
                 self._read_at, self._noted = now, self._noted or now
@@ -224,8 +228,14 @@ class Account:
         notes = noting(store)
         if notes is None or not (always or self._is_much()):
             return
+        with self._alone(always) as is_alone:
+            if is_alone:
+                self._write(notes)
+
+    def _write(self, notes: Noting) -> None:
         with self._lock:
-            (due, self._due), requested = (self._due, Bill()), self.requested
+            self._written, self._due = self._due, Bill()
+            due, requested = self._written, self.requested
         if due == Bill() and requested <= self._noted:
             return
 
@@ -234,8 +244,23 @@ class Account:
             found = {"requested": max(before, requested), "bill": asdict(bill + due)}
             return json.dumps(found, separators=(",", ":"))
 
-        with _logged(lambda: self.add(due)):
+        with _logged(self._keep):
             self._take(notes.note(self._session, change))
+
+    @contextmanager
+    def _alone(self, waits: bool) -> Iterator[bool]:
+        """Yield whether no other thread is at the store; wait for that if asked to."""
+        is_alone = self._at_store.acquire(blocking=waits)
+        try:
+            yield is_alone
+        finally:
+            if is_alone:
+                self._at_store.release()
+
+    def _keep(self) -> None:
+        """Keep for later what could not be written."""
+        with self._lock:
+            self._written, self._due = Bill(), self._written + self._due
 
     def _is_much(self) -> bool:
         is_late = self.requested - self._noted >= PACE_SECONDS
@@ -244,7 +269,7 @@ class Account:
     def _take(self, note: str) -> None:
         requested, stored = _read(note)
         with self._lock:
-            self._stored = stored
+            self._stored, self._written = stored, Bill()
         self.requested = max(self.requested, requested)
         self._noted = requested or self._noted
 

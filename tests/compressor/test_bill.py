@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ from praison_compressor import (
     Usage,
 )
 from praison_compressor.compressor.bills import Bill, RequestUsage, reported, uncompressed
+from praison_compressor.ledger.segments import Session
 from praison_compressor.ledger.sql.store import open_store
 from tests.helpers.compressing import SMALL
 from tests.helpers.transcripts import session
@@ -34,6 +36,29 @@ def usage(prompt: int, cached: int = 0, output: int = 100) -> dict[str, Any]:
     details = {"cached_tokens": cached}
     return {"usage": {"prompt_tokens": prompt, "completion_tokens": output,
                       "prompt_tokens_details": details}}  # fmt: skip
+
+
+class Observed(MemoryStore):
+    """A store that calls `seen` before it writes a note."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: Callable[[], object] = lambda: None
+
+    def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
+        self.seen()
+        return super().note(session, change)
+
+
+def test_a_bill_is_whole_while_it_is_written() -> None:
+    """What is on its way to the store stays in the bill: a bill never runs backwards."""
+    store, bills = Observed(), list[Bill]()
+    ours = ContextCompressor(SMALL, store=store)
+    store.seen = lambda: bills.append(ours.account("s").bill)
+    for number in range(1, 4):
+        assert ours.record_usage(usage(1_000), session_id="s").requests == number
+    assert [bill.requests for bill in bills] == sorted(bill.requests for bill in bills)
+    assert bills[-1].requests == ours.account("s").bill.requests == 3
 
 
 def test_a_sessions_bill_has_requests_summaries_and_the_sum_without_compression() -> None:
