@@ -234,17 +234,17 @@ def test_who_has_no_recall_tool_is_not_told_of_it_by_older_summaries(
     store = MemoryStore()
     having = ContextCompressor(replace(config, recall=True), summarizer=model, store=store)
     messages = shape(outputs(60))
-    told = having.compress_sync(messages, session_id="s", force=True)
-    assert "read_conversation_archive" in str(told.messages)
+    result = having.compress_sync(messages, session_id="s", force=True)
+    assert "read_conversation_archive" in str(result.messages)
     without = ContextCompressor(config, store=store)
     view = without.compress_sync(messages, session_id="s")
-    assert (view.context_status, view.written) == (told.context_status, ())
+    assert (view.context_status, view.written) == (result.context_status, ())
     assert view.context_status == "summarized"
-    assert len(view.messages) == len(told.messages)
+    assert len(view.messages) == len(result.messages)
     assert "read_conversation_archive" not in str(view.messages)
     assert without.compress_sync(messages, session_id="s").messages == view.messages
-    for sent in (told.messages, view.messages):
-        assert having.compress_sync(sent, session_id="s").messages == told.messages
+    for sent in (result.messages, view.messages):
+        assert having.compress_sync(sent, session_id="s").messages == result.messages
         assert without.compress_sync(sent, session_id="s").messages == view.messages
         assert without.verbatim(sent, session_id="s") == messages
 
