@@ -12,7 +12,7 @@ from itertools import accumulate, pairwise
 
 from ..quotes.telling import is_bad
 
-__all__ = ["condensed", "endings", "lines_of", "paths_of", "says_nothing", "within"]
+__all__ = ["NUMBERED", "condensed", "endings", "lines_of", "paths_of", "says_nothing", "within"]
 
 LONG_LINE, WRAPPED = 400, 200
 """Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
@@ -235,12 +235,13 @@ def _without_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) ->
     return found
 
 
-_NUMBERED = re.compile(r"\s*\d+(?:[→|:\t]|\s{2,})")
+NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
+"""The number before a line of a file that a tool shows."""
 
 
 def _is_listing(lines: Sequence[str]) -> bool:
     """Return whether most lines are numbered, as those of a file that a tool shows."""
-    return 2 * sum(_NUMBERED.match(line) is not None for line in lines) > len(lines)
+    return 2 * sum(NUMBERED.match(line) is not None for line in lines) > len(lines)
 
 
 def _loud(lines: Sequence[str], seen: Collection[str]) -> Iterator[int]:

@@ -5,7 +5,6 @@ A call and its results are one document: they are counted and shown together.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -14,7 +13,7 @@ from ..messages.calls import AnsweredCall, argument_values, arguments_of, is_pat
 from ..messages.display import call_in_words, excerpt, in_words, one_line
 from ..messages.forks import lazy
 from ..quotes import read_calls
-from .layout import lines_of, paths_of, without_ending
+from .layout import NUMBERED, lines_of, paths_of, without_ending
 from .passages import CONTEXT, WORTH, Passage, Term, held_in, passages, terms, wanted_in, weights
 from .references import Reference, in_runs
 from .words import missing, words
@@ -234,16 +233,13 @@ class _Match:
     @property
     def line(self) -> str:
         """The best line, without spaces and the number of a listing."""
-        return _NUMBER.sub("", self.lines[self.passage.best - 1]).strip()
+        return NUMBERED.sub("", self.lines[self.passage.best - 1]).strip()
 
     @property
     def path(self) -> str:
         """The keys that lead to a passage of JSON, in words; "" elsewhere."""
         path = paths_of(in_words(self.message))[self.passage.first - 1]
         return f", in {path}" if path else ""
-
-
-_NUMBER = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
 
 
 def _ranked(

@@ -7,7 +7,6 @@ Pure: the same transcript and segments give the same view, byte for byte.
 
 from __future__ import annotations
 
-import copy
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -19,6 +18,7 @@ from ..ledger.segments import Segment, Session
 from ..messages import Message, Transcript, is_result
 from ..messages.digests import Originals
 from ..messages.forks import lazy
+from ..messages.shapes import to_plain
 from ..messages.thinking import without_thinking
 from .masks import answered
 
@@ -399,7 +399,7 @@ def shown(
     """Return the messages with each tile's rendering in place of its run."""
     found: list[Message] = []
     for begin, end, segment in tiles:
-        found += [*messages[start:begin], copy.deepcopy(dict(segment.rendered))]
+        found += [*messages[start:begin], to_plain(segment.rendered)]
         start = end
     found += messages[start:stop]
     return found
