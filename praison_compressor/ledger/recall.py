@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from ..errors import LedgerError
 from ..messages import Message, text_of
 from ..messages.display import call_in_words, excerpt, in_words
+from ..messages.shapes import MASK_OPENS
 from .fitting import LEAST_CHARS, OPENS, Fitting
 from .layout import endings
 from .matches import COUNTED, Around, Found, Near, answer_of, ends_of, few_words
@@ -361,7 +362,7 @@ def _masks(run: Sequence[tuple[int, Entry]]) -> str:
     first, last = run[0][0], run[-1][0]
     named = f"s{first}" if first == last else f"s{first} to s{last}"
     lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MASKS:])]
-    shown = [excerpt(line.removeprefix("[masked] "), 70) for line in lines]
+    shown = [excerpt(line.removeprefix(f"{MASK_OPENS} "), 70) for line in lines]
     return "\n  ".join([f"{named}: {len(run)} masked outputs, whole at s{last}.1 …", *shown])
 
 

@@ -21,6 +21,9 @@ TOO_DEEP = (f"nested deeper than {DEEPEST} levels", "content that a provider can
 
 ORPHAN_OPENS = "[tool result whose call is not in this conversation]"
 
+MASK_OPENS = "[masked]"
+"""Begins the line that replaces a tool's output."""
+
 
 class ToolCall(NamedTuple):
     """A call of an assistant message; `arguments` is always a JSON string."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..messages import Message, is_result, is_system, responses, text_of, tool_calls_of
 from ..messages.display import in_words
-from ..messages.shapes import ITEMS
+from ..messages.shapes import ITEMS, MASK_OPENS
 from ..messages.thinking import is_thinking
 from ..view.frame import is_framed
 
@@ -52,7 +52,6 @@ _INVALID_THINKING = re.compile(
 # ------------------------------------------------------------ cache marks
 
 
-MASKED = "[masked]"
 LARGEST = 4
 """Marks that a request may carry, those on its tools included."""
 
@@ -107,7 +106,11 @@ def _places(messages: Sequence[Message]) -> list[int]:
         carries,
         [index for index in carries if index < leading],
         [index for index in carries if is_framed(messages[index])],
-        [i for i in carries if is_result(messages[i]) and text_of(messages[i]).startswith(MASKED)],
+        [
+            i
+            for i in carries
+            if is_result(messages[i]) and text_of(messages[i]).startswith(MASK_OPENS)
+        ],
     )
     return list(dict.fromkeys(found[-1] for found in kinds if found))
 

@@ -29,7 +29,7 @@ from ..messages import (
 )
 from ..messages.display import in_words
 from ..messages.excerpts import cut, with_shorter_calls
-from ..messages.shapes import encodable, makes_calls
+from ..messages.shapes import MASK_OPENS, encodable, makes_calls
 from ..quotes import call_line, telling_line
 from ..quotes.passages import said_by, without_notes
 from .frame import LEFT_OUT, READ_ON
@@ -55,7 +55,7 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
     lines = text.count("\n") + 1 if text else 0
     size = f"{lines:,} line{'s' if lines != 1 else ''}, {len(text):,} characters"
     line = " ".join(telling_line(call, own).split())
-    parts = [f"[masked] {call_line(call, CALL_CHARS)}: {size}"]
+    parts = [f"{MASK_OPENS} {call_line(call, CALL_CHARS)}: {size}"]
     if line and len(line) < len(text):
         parts.append(f'"{cut(line, TELLING_CHARS)}"')
     return "; ".join([*parts, reference] if reference else parts)
