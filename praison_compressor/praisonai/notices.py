@@ -75,7 +75,7 @@ class Notices:
     def __call__(self, event: Event) -> None:
         """Take an event of the compressor."""
         for listener in list(self._listeners):
-            _guarded(lambda to=listener: to(event))  # type: ignore[misc]
+            _guarded(functools.partial(listener, event))
         found, words = self._named(event.session_id), _words(event)
         known = () if found is None else found.transcript
         messages, hooks = _reporting.get() or (known, None)
