@@ -13,6 +13,7 @@ import marshal
 import threading
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import chain
+from json.encoder import encode_basestring_ascii
 from operator import length_hint
 from typing import Any, overload
 
@@ -78,12 +79,12 @@ def unmarked(value: Any) -> Any:
 
 def digest(message: Mapping[str, Any]) -> str:
     """Return the canonical digest, which matches messages: `sha256:` and 64 hex digits."""
-    return sha256_of(message if is_bare(message) else canonical(message))
+    return _bare_digest(message) if is_bare(message) else sha256_of(canonical(message))
 
 
 def content_digest(message: Mapping[str, Any]) -> str:
     """Return the digest of the whole dictionary, which names the archived original."""
-    return sha256_of(message if is_bare(message) else plain_value(message))
+    return _bare_digest(message) if is_bare(message) else sha256_of(plain_value(message))
 
 
 def is_bare(message: Any) -> bool:
@@ -95,7 +96,17 @@ def is_bare(message: Any) -> bool:
 
 def sha256_of(value: Any) -> str:
     """Return the digest of a plain JSON value."""
-    return "sha256:" + hashlib.sha256(_json(value).encode("ascii")).hexdigest()
+    return _sha256(_json(value))
+
+
+def _bare_digest(message: Mapping[str, str]) -> str:
+    # The same JSON in two thirds of the time.
+    members = [f'"{key}":{encode_basestring_ascii(message[key])}' for key in sorted(message)]
+    return _sha256(f"{{{','.join(members)}}}")
+
+
+def _sha256(text: str) -> str:
+    return "sha256:" + hashlib.sha256(text.encode("ascii")).hexdigest()
 
 
 _json = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True).encode
@@ -130,7 +141,7 @@ class Seen:
         """Canonical digest, which matches messages."""
         if not self._digest:
             if is_bare(self.plain):
-                self._digest = self._content_digest = sha256_of(self.plain)
+                self._digest = self._content_digest = _bare_digest(self.plain)
             else:
                 self._digest = sha256_of(_canonical(self.plain))
         return self._digest
@@ -192,6 +203,7 @@ class MessageCache:
         self._chars = 0
         self._young: dict[Hashable, Seen] = {}
         self._old: dict[Hashable, Seen] = {}
+        self._most_known = SPARE
         # The message is held, so that no other object gets its id.
         self._by_id: dict[int, tuple[Seen, Any]] = {}
 
@@ -226,7 +238,8 @@ class MessageCache:
             pairs = tuple(message.items())
             seen = self._young.get(pairs)
             if seen is None:
-                seen = self._keep(pairs, Seen(dict(message), True, sum(map(len, chain(*pairs)))))
+                size = sum(map(len, chain(message, message.values())))
+                seen = self._keep(pairs, Seen(dict(message), True, size))
             self._know(message, seen)
             return seen
         given, is_own = dict(message), True
@@ -246,21 +259,22 @@ class MessageCache:
         return known
 
     def _keep(self, key: Hashable, new: Seen) -> Seen:
-        seen = self._old.get(key) or new
+        seen = self._old.get(key, new)
         with self._lock:
             if len(self._young) >= self._max_messages or self._chars + new.size > self._max_chars:
                 self._old, self._young, self._chars = self._young, {}, 0
                 self._by_id = {}
             self._chars += new.size
             seen = self._young.setdefault(key, seen)
+            self._most_known = min(self._max_messages, 3 * self.size + SPARE)
         # The next steps of a compression look its copy up.
-        self._know(seen.plain, seen)
+        self._by_id[id(seen.plain)] = (seen, seen.plain)
         return seen
 
     def _know(self, message: Mapping[str, Any], seen: Seen) -> None:
         # No lock: each step is atomic, and an entry lost to a race is only read again. The bound
         # is for hosts that make new objects of old contents for each request.
-        if len(self._by_id) >= min(self._max_messages, 3 * self.size + SPARE):
+        if len(self._by_id) >= self._most_known:
             self._by_id = {}
         self._by_id[id(message)] = (seen, message)
 
