@@ -12,7 +12,6 @@ import json
 import marshal
 import threading
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from itertools import chain
 from json.encoder import encode_basestring_ascii
 from operator import length_hint
 from typing import Any, overload
@@ -203,7 +202,6 @@ class MessageCache:
         self._chars = 0
         self._young: dict[Hashable, Seen] = {}
         self._old: dict[Hashable, Seen] = {}
-        self._most_known = SPARE
         # The message is held, so that no other object gets its id.
         self._by_id: dict[int, tuple[Seen, Any]] = {}
 
@@ -234,12 +232,11 @@ class MessageCache:
 
     def _find(self, message: Mapping[str, Any]) -> Seen:
         if is_flat(message):
-            # The pairs are the key, and their strings are shared.
-            pairs = tuple(message.items())
-            seen = self._young.get(pairs)
+            # Keys and values are the key, and their strings are shared.
+            texts = (*message, *message.values())
+            seen = self._young.get(texts)
             if seen is None:
-                size = sum(map(len, chain(message, message.values())))
-                seen = self._keep(pairs, Seen(dict(message), True, size))
+                seen = self._keep(texts, Seen(message.copy(), True, sum(map(len, texts))))
             self._know(message, seen)
             return seen
         given, is_own = dict(message), True
@@ -266,7 +263,6 @@ class MessageCache:
                 self._by_id = {}
             self._chars += new.size
             seen = self._young.setdefault(key, seen)
-            self._most_known = min(self._max_messages, 3 * self.size + SPARE)
         # The next steps of a compression look its copy up.
         self._by_id[id(seen.plain)] = (seen, seen.plain)
         return seen
@@ -274,7 +270,7 @@ class MessageCache:
     def _know(self, message: Mapping[str, Any], seen: Seen) -> None:
         # No lock: each step is atomic, and an entry lost to a race is only read again. The bound
         # is for hosts that make new objects of old contents for each request.
-        if len(self._by_id) >= self._most_known:
+        if len(self._by_id) > 3 * len(self._young) + SPARE:
             self._by_id = {}
         self._by_id[id(message)] = (seen, message)
 

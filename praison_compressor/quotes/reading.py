@@ -121,10 +121,10 @@ class Quotes:
             return
         words, most, how = text, 160, "answering"
         if calls.key_of(one.call.name) not in passages.ASKING_TOOLS:
+            words, most, how = passages.words_in_result(text), 80, "in the result of"
             # What a fetched page or a file opens with is nobody's decision about a call.
-            can_refuse = is_error or calls.kind_of(one.call) == calls.ACTS
-            words = passages.words_in_result(text) if can_refuse else ""
-            most, how = 80, "in the result of"
+            if words and not is_error and calls.kind_of(one.call) != calls.ACTS:
+                return
         if words.strip():
             self.said.append(Said(at, words, f"{how} {passages.call_line(one.call, most)}"))
 

@@ -132,7 +132,7 @@ class Renderer:
             text, left = self._printed(part, room - HEADING_TOKENS)
             if not text or text == part.text:
                 break
-            tokens = self.count(text) + 1
+            tokens = self.count(f"{text}\n")
             # Cut entries take less than they are given; the next try gives them more, or less.
             part.ratio *= min(2.0, 1.02 * tokens / max(1, room))
             if tokens <= room:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import pairwise
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -91,6 +92,7 @@ class TokenCounter:
         self._tool_tokens = 7 if self.vocabulary.source.endswith("o200k_base") else 10
         # Roles and names repeat in every message.
         self._word = lru_cache(REMEMBERED_WORDS)(self.vocabulary.count)
+        self._section = lru_cache(REMEMBERED_SECTIONS)(self.vocabulary.count)
         self._tool = lru_cache(REMEMBERED_TOOLS)(self._count_tool)
         self._observed = (0.0, 0.0)
         self._doubted = False
@@ -119,7 +121,7 @@ class TokenCounter:
 
     def text(self, text: str) -> int:
         """Return the tokens of a text alone."""
-        return self._scaled(self.vocabulary.count(text))
+        return self._scaled(self._text(text))
 
     def texts(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text."""
@@ -147,9 +149,12 @@ class TokenCounter:
         sizes = self.vocabulary.counting([text for _, texts in parts for text in texts])
 
         def counted() -> list[int]:
-            left = iter(sizes())
-            for entry, (beside, texts) in zip(new, parts, strict=True):
-                entry.tokens[rules] = beside + sum(islice(left, len(texts)))
+            totals = [beside for beside, _ in parts]
+            owners = (n for n, (_, texts) in enumerate(parts) for _ in texts)
+            for owner, size in zip(owners, sizes(), strict=True):
+                totals[owner] += size
+            for entry, total in zip(new, totals, strict=True):
+                entry.tokens[rules] = total
             counts = [entry.tokens.get(rules) or self._raw(entry) for entry in entries]
             return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
 
@@ -218,7 +223,14 @@ class TokenCounter:
     def count(self, message: Message) -> int:
         """Return the tokens of a plain message, uncorrected and not cached."""
         tokens, texts = self._parts(message)
-        return tokens + sum(map(self.vocabulary.count, texts))
+        return tokens + sum(map(self._text, texts))
+
+    def _text(self, text: str) -> int:
+        """Return the tokens of a text; sections that were counted lately are not counted again."""
+        if not SECTIONED_CHARS[0] <= len(text) <= SECTIONED_CHARS[1]:
+            return self.vocabulary.count(text)
+        cuts = [0, *(found.end() for found in _SECTION.finditer(text)), len(text)]
+        return sum(self._section(text[start:end]) for start, end in pairwise(cuts))
 
     def _parts(self, message: Message) -> tuple[int, list[str]]:
         """Return the tokens of all but the texts, and the texts: the content and the arguments."""
@@ -339,7 +351,14 @@ COUNTED_TOGETHER = 64
 """New messages from which threads are worth their start (tests/benchmarks/latency.py)."""
 
 
-REMEMBERED_WORDS, REMEMBERED_TOOLS = 1_024, 256
+REMEMBERED_WORDS, REMEMBERED_TOOLS, REMEMBERED_SECTIONS = 1_024, 256, 16
+
+SECTIONED_CHARS = 4_096, 524_288
+"""Least and most characters of a text that is counted by sections: a writer counts a summary's
+quotes while it fits them, then the framed message."""
+
+# No vocabulary has a token across these places: the cut changes no count.
+_SECTION = re.compile(r"\n(?=## |</)")
 
 _PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
 """Other keys may send thinking back."""
