@@ -248,9 +248,11 @@ class MessageCache:
         key = hashlib.blake2b(data).digest()
         known = self._young.get(key)
         if known is None:
-            is_simple = _is_simple(given)
-            copy = marshal.loads(data) if is_simple else to_plain(given)
-            known = self._keep(key, Seen(copy, is_simple, len(data)))
+            try:
+                new = Seen(_shared(given), True, len(data))
+            except TypeError:
+                new = Seen(to_plain(given), False, len(data))
+            known = self._keep(key, new)
         if is_own and known.comparable:
             self._know(message, known)
         return known
@@ -275,10 +277,17 @@ class MessageCache:
         self._by_id[id(message)] = (seen, message)
 
 
-def _is_simple(value: Any) -> bool:
-    """Return whether a value has only texts, lists and mappings with texts as keys."""
-    if type(value) is dict:
-        return set(map(type, value)) <= {str} and all(map(_is_simple, value.values()))
-    if type(value) is list:
-        return all(map(_is_simple, value))
-    return value is None or type(value) is str
+def _shared(value: Any) -> Any:
+    """Return a copy of texts, lists and mappings from texts that shares the texts.
+
+    Raises:
+        TypeError: another type, in which `==` may miss an edit.
+    """
+    kind = type(value)
+    if kind is str or value is None:
+        return value
+    if kind is dict and set(map(type, value)) <= {str}:
+        return {key: _shared(item) for key, item in value.items()}
+    if kind is list:
+        return list(map(_shared, value))
+    raise TypeError(f"a {kind.__name__}")
