@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -54,8 +55,11 @@ class Section:
     """What entries left out are counted as; with "" they are not."""
     unlisted: Sequence[int] = ()
     """Positions of entries that are not among the lines."""
+    tools: Mapping[int, str] = field(default_factory=dict)
+    """Position -> tool: entries left out are counted by tool."""
 
 
+TOOLS_NAMED = 4  # of the calls that are left out
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 TRIES = 4
 HEADING_TOKENS = 14
@@ -161,13 +165,13 @@ class Renderer:
 
     def _note(self, parts: Sequence[_Part]) -> str:
         """Return the line that counts the entries left out, with their references, or ""."""
-        places, counts = set(), []
+        places, counts = list[int](), list[str]()
         for part in parts:
-            unlisted, noun = part.section.unlisted, part.section.noun
-            number = len(part.left) + len(unlisted)
-            if number and noun:
-                counts.append(f"{number:,} more {noun} not shown")
-                places |= {*unlisted, *(line.at for line in part.left)}
+            section = part.section
+            own = [*section.unlisted, *(line.at for line in part.left)] if section.noun else []
+            if own:
+                counts.append(f"{len(own):,} more {section.noun} not shown{_by_tool(part, own)}")
+                places += own
         ends_of = map(self._reference, (min(places), max(places))) if places else ()
         where = " to ".join(dict.fromkeys(filter(None, ends_of)))
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
@@ -187,6 +191,15 @@ class Renderer:
 
     def _reference(self, at: int) -> str:
         return self.references[at] if 0 <= at < len(self.references) else ""
+
+
+def _by_tool(part: _Part, left: Sequence[int]) -> str:
+    """Return the tools of the calls left out, unless none of the calls is printed."""
+    if len(part.left) == len(part.lines):
+        return ""
+    tools = Counter(part.section.tools[at] for at in left if at in part.section.tools)
+    named = ", ".join(f"{name} {n:,}" for name, n in tools.most_common(TOOLS_NAMED))
+    return f" ({named})" if named else ""
 
 
 def shares(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:

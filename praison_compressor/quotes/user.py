@@ -115,7 +115,7 @@ def reports(found: Sequence[tuple[int, str]], others: Sequence[int]) -> Section:
 def outlined(outline: Sequence[str]) -> Section:
     """Return the outline's section; its newest lines rank first."""
     lines = [Quoted(-1, (-n,), line) for n, line in enumerate(outline)]
-    return Section(TITLES["outline"], lines, 0.08, least=60, noun="lines of the outline")
+    return Section(TITLES["outline"], lines, 0.08, least=60, noun="")
 
 
 def counted(roles: Mapping[str, int], tools: Counter[str]) -> Section:

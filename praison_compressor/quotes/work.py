@@ -66,7 +66,9 @@ def commands(found: Mapping[str, Newest], budget: int) -> Section:
         for line, one in sorted(best, key=lambda item: item[1].exchange.at)
     ]
     left = [one.exchange.where for _, one in others]
-    return Section(TITLES["commands"], lines, 0.15, least=80, noun="calls", unlisted=left)
+    calls_of = (one.exchange for one in found.values() if one.exchange.call.id)
+    tools = {exchange.where: cut(exchange.call.name, 40) for exchange in calls_of}
+    return Section(TITLES["commands"], lines, 0.15, 80, "calls", left, tools)
 
 
 def parted(entries: Sequence[Any], budget: int) -> tuple[Sequence[Any], Sequence[Any]]:
