@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from ..messages.excerpts import cut
-from .passages import TYPED
 from .rendering import TITLES, Quoted, Section
+from .speakers import TYPED
 
 FIRST, STATES, ASKS, GOES_ON = range(4)
 """Ranks: the first, the newest and words in results; statements; questions; "go on"."""

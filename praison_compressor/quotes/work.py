@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from ..messages import ToolCall, calls
 from ..messages.excerpts import cut
-from .passages import ROLE, without_notes
 from .rendering import TITLES, Quoted, Section
+from .speakers import ROLE, without_notes
 from .telling import telling_line
 
 NO_RESULT = "no result was recorded"

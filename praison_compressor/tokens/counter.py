@@ -16,7 +16,7 @@ from math import ceil
 from typing import Any, NamedTuple
 
 from ..errors import ConfigError
-from ..messages import Message, ToolCall, calls_beside
+from ..messages import Message, calls_beside
 from ..messages.digests import MessageCache, Seen
 from ..messages.shapes import items_of, part_text, text_beside, without_bodies
 from .encodings import Vocabulary, vocabulary_for

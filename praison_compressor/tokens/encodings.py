@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import accumulate, zip_longest
+from itertools import accumulate
 from typing import Any
 
 from ..messages.forks import renewed, undivided
@@ -96,7 +96,9 @@ class _Counting(threading.Thread):
             for at in range(0, len(self._texts), AT_ONCE):
                 some = self._texts[at : at + AT_ONCE]
                 apart = {n: x for n, x in enumerate(some) if len(x) > PIECE_CHARS or END in x}
-                found = count([x if n not in apart else "" for n, x in enumerate(some)] if apart else some)
+                found = count(
+                    [x if n not in apart else "" for n, x in enumerate(some)] if apart else some
+                )
                 for n, text in apart.items():
                     found[n] = self._vocabulary.count(text)
                 self._sizes += found

@@ -31,7 +31,7 @@ from ..messages.display import in_words
 from ..messages.excerpts import cut, with_shorter_calls
 from ..messages.shapes import MASK_OPENS, encodable, makes_calls
 from ..quotes import call_line, telling_line
-from ..quotes.passages import said_by, without_notes
+from ..quotes.speakers import said_by, without_notes
 from .frame import LEFT_OUT, READ_ON
 
 # -------------------------------------------------------------- the line
