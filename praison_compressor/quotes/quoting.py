@@ -15,6 +15,7 @@ from .todos import TOOLS, TodoList
 from .user import Said
 from .work import Newest
 
+LEAST_REPEATED = 24  # shorter texts are quoted although they stand in the view anyway
 MOST_CHARS = 6
 """Characters of a token at most, in prose of any language."""
 _TAGS = re.compile(r"<[^>]*>")
@@ -55,10 +56,12 @@ class Quotes:
 
         `references` are those of the messages; `visible` is text that stands in the view anyway.
         """
-        known = {*visible.split()}
+        words = {*visible.split()}
 
         def is_new(text: str) -> bool:
-            return not user.is_visible(text, visible, known)
+            # A look for some words takes a tenth of a search; a cut text may end in its last word.
+            own, some = text.strip(), text.split(None, 9)[1:-1]
+            return len(own) < LEAST_REPEATED or not words.issuperset(some) or own not in visible
 
         said = [one for one in self.said if is_new(one.text)]
         wanted = sum(len(one.text) for one in said) // MOST_CHARS
@@ -101,7 +104,9 @@ class Quotes:
         if one.block is not None:
             key = str(one.block.get("tool_use_id") or "")
             self._answered(key, one.text, at, one.block.get("is_error") is True)
-        elif self._last and (one.source == "result" or speakers.ends_in_prompt(one.text)):
+        elif self._last and (
+            one.source == "result" or speakers.SHELL_PROMPT.search(one.text[-60:])
+        ):
             # An agent without native calls: its text is the call.
             call = ToolCall("", work.AGENT, self._last[1])
             self.pairs.made.append(calls.AnsweredCall(self._last[0], call, one.text, at))

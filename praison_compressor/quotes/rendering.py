@@ -169,8 +169,13 @@ class Renderer:
         for part in parts:
             section = part.section
             own = [*section.unlisted, *(line.at for line in part.left)] if section.noun else []
+            # Tools are named beside calls that are printed; less room has better uses.
+            known = section.tools if len(part.left) < len(part.lines) else {}
+            tools = Counter(known[at] for at in own if at in known).most_common(TOOLS_NAMED)
+            named = ", ".join(f"{name} {n:,}" for name, n in tools)
             if own:
-                counts.append(f"{len(own):,} more {section.noun} not shown{_by_tool(part, own)}")
+                by_tool = f" ({named})" if named else ""
+                counts.append(f"{len(own):,} more {section.noun} not shown{by_tool}")
                 places += own
         ends_of = map(self._reference, (min(places), max(places))) if places else ()
         where = " to ".join(dict.fromkeys(filter(None, ends_of)))
@@ -187,19 +192,12 @@ class Renderer:
         """Return an entry as printed, its further lines indented."""
         references = dict.fromkeys(map(self._reference, (line.at, line.also)))
         marks = "".join(f"[{reference}] " for reference in references if reference)
-        return f"- {marks}{line.lead}" + "\n  ".join(_defused(body).split("\n"))
+        # In a quoted text no line may read as a heading of ours.
+        body = _OUR_HEADING.sub(r"\1\\", body) if HEADING in body else body
+        return f"- {marks}{line.lead}" + "\n  ".join(body.split("\n"))
 
     def _reference(self, at: int) -> str:
         return self.references[at] if 0 <= at < len(self.references) else ""
-
-
-def _by_tool(part: _Part, left: Sequence[int]) -> str:
-    """Return the tools of the calls left out, unless none of the calls is printed."""
-    if len(part.left) == len(part.lines):
-        return ""
-    tools = Counter(part.section.tools[at] for at in left if at in part.section.tools)
-    named = ", ".join(f"{name} {n:,}" for name, n in tools.most_common(TOOLS_NAMED))
-    return f" ({named})" if named else ""
 
 
 def shares(needs: Sequence[int], weights: Sequence[float], budget: int) -> list[int]:
@@ -227,8 +225,3 @@ def _bytes(text: str) -> int:
 _OUR_HEADING = re.compile(
     rf"^(\s*)(?={HEADING}(?:{'|'.join(map(re.escape, TITLES.values()))}))", re.M
 )
-
-
-def _defused(body: str) -> str:
-    """Return a quoted text in which no line reads as a heading of ours."""
-    return _OUR_HEADING.sub(r"\1\\", body) if HEADING in body else body

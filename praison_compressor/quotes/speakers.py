@@ -149,11 +149,8 @@ def is_machine_text(text: str) -> bool:
     return len(lines) >= MACHINE_LINES and all(map(MACHINE_LINE.match, (*lines[:40], lines[-1])))
 
 
-def ends_in_prompt(text: str) -> bool:
-    """Return whether a text ends in a shell's prompt, as an environment's output does."""
-    return re.search(r"\n\S{0,40}[$#]\s*\Z", text[-60:]) is not None
-
-
+SHELL_PROMPT = re.compile(r"\n\S{0,40}[$#]\s*\Z")
+"""How an environment's output ends."""
 ASKING_TOOLS = frozenset(
     "ask askclarification askfollowupquestion askhuman askquestion askquestions asktheuser askuser "
     "askuserquestion askuserquestions clarify getuserinput humanassistance humaninput question "

@@ -20,7 +20,6 @@ OTHERS_CHARS = 400
 WHOLE_TOKENS = 90  # up to which a message is not cut
 RARE = 2  # texts that hold a word at most, so that it counts as rare
 WORDS_CHARS = 240  # characters of a text whose words are compared
-LEAST_REPEATED = 24  # shorter texts are quoted although they stand in the view anyway
 ANSWER_CHARS = 16  # an answer of at most this many characters needs its question
 QUESTION_CHARS = 100
 TOOLS_NAMED = 12
@@ -73,14 +72,6 @@ def others(said: Sequence[Said]) -> Section:
         for one in sorted(newest.values(), key=lambda one: one.at)
     ]
     return Section(TITLES["others"], lines, 0.08, noun="texts in the user's role")
-
-
-def is_visible(text: str, visible: str, words: set[str]) -> bool:
-    """Return whether a text of some length stands in the view, which has these words."""
-    said = text.strip()
-    # A look for some words takes a tenth of a search; a cut text may end inside its last word.
-    inner = said.split(None, 9)[1:-1]
-    return len(said) >= LEAST_REPEATED and words.issuperset(inner) and said in visible
 
 
 def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:

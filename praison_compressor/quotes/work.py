@@ -38,18 +38,13 @@ class Newest(NamedTuple):
             said, kind = telling_line(call, output), calls.kind_of(call)
             about += [f"{ROLE}:"] if call.name == AGENT and not call.id else []
             if not said or (kind == calls.LISTS and "\n" in output.strip()):
-                about.append(size(output))
+                lines = output.strip().count("\n") + 1
+                size = f"({lines:,} line{'s' * (lines > 1)}, {len(output):,} characters)"
+                about.append(size if output.strip() else "(no output)")
             code = calls.exit_code(calls.opened(output)) if kind == calls.ACTS else ""
             about += ["exit code 0:"] if code == "0" and "exit" not in said else []
         lead = " ".join(about) + (" " if said else "")
         return Quoted(self.exchange.where, rank, said.replace(path, "…") if path else said, lead)
-
-
-def size(output: str) -> str:
-    """Return an output's size in words."""
-    lines = output.strip().count("\n") + 1
-    found = f"({lines:,} line{'s' * (lines > 1)}, {len(output):,} characters)"
-    return found if output.strip() else "(no output)"
 
 
 def note(found: dict[str, Newest], name: str, one: calls.AnsweredCall) -> None:
@@ -66,8 +61,7 @@ def commands(found: Mapping[str, Newest], budget: int) -> Section:
         for line, one in sorted(best, key=lambda item: item[1].exchange.at)
     ]
     left = [one.exchange.where for _, one in others]
-    calls_of = (one.exchange for one in found.values() if one.exchange.call.id)
-    tools = {exchange.where: cut(exchange.call.name, 40) for exchange in calls_of}
+    tools = {x.where: cut(x.call.name, 40) for x, _ in found.values() if x.call.id}
     return Section(TITLES["commands"], lines, 0.15, 80, "calls", left, tools)
 
 
