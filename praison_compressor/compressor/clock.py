@@ -11,8 +11,8 @@ from typing import Any
 
 from ..config import CompressorConfig
 from ..tokens.models import Prices, bare_names, prices_of
+from ..view.budget import Balance, Costs
 from ..view.jobs import Plan
-from ..view.price import Balance, Costs
 from ..view.view import View
 from .request import Request
 

@@ -11,10 +11,9 @@ from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import counted
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
-from ..view.budget import Budget
+from ..view.budget import Balance, Budget
 from ..view.jobs import Plan
 from ..view.masks import answered
-from ..view.price import Balance
 from ..view.view import View
 from .choices import known_references
 from .clock import balance_of, costs_of

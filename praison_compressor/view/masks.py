@@ -322,7 +322,8 @@ def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Messa
             return shortened
         shortened = _level(messages, targets, limit, count, _cut)
     fits = count(shortened) <= limit or not any(map(makes_calls, messages))
-    return shortened if fits else _level(shortened, every, limit, count, _cut_calls)
+    shorter = functools.partial(with_shorter_calls, shorten=_middle_out)
+    return shortened if fits else _level(shortened, every, limit, count, shorter)
 
 
 def _level(
@@ -361,10 +362,6 @@ def _cut(message: Message, chars: int) -> Message:
     if isinstance(content, list):
         return {**message, "content": [_cut_part(part, chars) for part in content]}
     return message
-
-
-def _cut_calls(message: Message, chars: int) -> Message:
-    return with_shorter_calls(message, chars, _middle_out) if makes_calls(message) else message
 
 
 def _cut_part(part: Any, chars: int) -> Any:

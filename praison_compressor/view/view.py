@@ -51,7 +51,12 @@ def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[b
     position = 0
     while starting and position < len(digests):
         candidates = starting.get(digests[position], ())
-        fits = (s for s in candidates if _is_at(s, digests, position, allowed))
+        ends = ((s, position + len(s.run)) for s in candidates)
+        fits = (
+            segment
+            for segment, end in ends
+            if tuple(digests[position:end]) == segment.run and all(allowed[position:end])
+        )
         found = next(fits, None)
         if found is None:
             position += 1
@@ -60,11 +65,6 @@ def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[b
         position += len(found.run)
         starting[found.run[0]].remove(found)
     return tiles
-
-
-def _is_at(segment: Segment, digests: Sequence[str], at: int, allowed: Sequence[bool]) -> bool:
-    end = at + len(segment.run)
-    return tuple(digests[at:end]) == segment.run and all(allowed[at:end])
 
 
 def lay_masks(
@@ -219,7 +219,8 @@ class View:
         for tile in tiles:
             # The tile before is a summary, unless it is a mask or an excerpt.
             is_behind_result = tile.start != end and self.needs_bridge(tile.start)
-            if self.bridge is not None and is_behind_result and _is_user(tile.segment):
+            is_user = tile.segment.rendered.get("role") == "user"
+            if self.bridge is not None and is_behind_result and is_user:
                 yield Tile(tile.start, tile.start, self.bridge)
             yield tile
             end = -1 if is_result(tile.segment.rendered) else tile.end
@@ -403,10 +404,6 @@ def shown(
         start = end
     found += messages[start:stop]
     return found
-
-
-def _is_user(segment: Segment) -> bool:
-    return segment.rendered.get("role") == "user"
 
 
 def _step_of(index: int, transcript: Transcript) -> range:
