@@ -327,8 +327,8 @@ def _auxiliary(config: CompressorConfig) -> Check:
     if model is None:
         usual = "static outside an agent; in one its own model writes them"
         return Check(OK, f"{usual} (--auxiliary-model tries one)")
+    from ..concurrency import run
     from ..summaries.litellm_client import LiteLLMSummarizer
-    from ..summaries.threads import run
 
     summarizer = LiteLLMSummarizer(
         model, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key

@@ -8,16 +8,15 @@ Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`),
 
 - `shapes`: one message's text, calls and plain copy
 - `digests`: canonical and content digests; the cache of messages
-- `cleaning`: one message, checked and repaired
+- `repair`: one message, checked and repaired
 - `parsing`: calls paired with results: a list as a `Transcript`
 - `responses`: items of OpenAI's Responses API as messages, and back
 - `calls`: what a call asks: arguments, command line, files; and its result
-- `excerpts`: texts and call arguments made shorter
+- `shortening`: texts and call arguments made shorter
 - `thinking`: signed thinking of Anthropic's models, and messages without it
-- `completing`: what a host left out of a request, restored
+- `dropped_steps`: tool steps that a host left out of a request, put back
 - `secrets`: keys and passwords masked
 - `display`: a message as text for a person
-- `forks`: locks and lazy values that work in a forked process
 """
 
 from __future__ import annotations
@@ -33,6 +32,7 @@ from .shapes import (
     is_result,
     is_system,
     is_tools_text,
+    leading_in,
     media_in,
     result_blocks,
     result_text,
@@ -55,6 +55,7 @@ __all__ = [
     "is_result",
     "is_system",
     "is_tools_text",
+    "leading_in",
     "media_in",
     "read",
     "result_blocks",

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any
 
+from ..concurrency import lazy
 from ..errors import InvalidMessages
-from .cleaning import AGAIN, cleaned
-from .forks import lazy
+from .repair import AGAIN, cleaned
 from .shapes import (
     ORPHAN_OPENS,
     Message,
@@ -23,7 +22,7 @@ from .shapes import (
     is_answer_block,
     is_result,
     is_spoken,
-    is_system,
+    leading_in,
     makes_calls,
     part_text,
     result_blocks,
@@ -45,7 +44,7 @@ class Transcript:
     @lazy
     def leading(self) -> int:
         """Return the number of system and developer messages at the front."""
-        return len([*takewhile(is_system, self.messages)])
+        return leading_in(self.messages)
 
     @lazy
     def users(self) -> tuple[int, ...]:

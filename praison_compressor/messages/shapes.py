@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, takewhile
 from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
 from ..errors import InvalidMessages
@@ -51,6 +51,11 @@ def encodable(value: T) -> T:
 def is_system(message: Mapping[str, Any]) -> bool:
     """Return whether the role is system or developer."""
     return message.get("role") in ("system", "developer")
+
+
+def leading_in(messages: Iterable[Message]) -> int:
+    """Return the number of system and developer messages at the front."""
+    return len([*takewhile(is_system, messages)])
 
 
 def is_result(message: Mapping[str, Any]) -> bool:

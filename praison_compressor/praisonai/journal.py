@@ -13,11 +13,14 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from ..compressor.context_compressor import ContextCompressor
+from ..concurrency import renewed
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
 from ..ledger.sql.store import SqlStore
-from ..messages import Message, digest
-from ..messages.completing import (
+from ..messages import Message, digest, leading_in
+from ..messages.digests import Seen
+from ..messages.display import counted
+from ..messages.dropped_steps import (
     Carried,
     Completed,
     answered,
@@ -25,11 +28,7 @@ from ..messages.completing import (
     carried_in,
     completed,
     failed,
-    leading_in,
 )
-from ..messages.digests import Seen
-from ..messages.display import counted
-from ..messages.forks import renewed
 from ..messages.secrets import Redactor, masks_secrets
 from ..messages.shapes import makes_calls
 

@@ -18,14 +18,13 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+from ..concurrency import begin, undivided
 from ..errors import SummarizerUnavailable
 from ..ledger.segments import Usage
 from ..messages import Message
-from ..messages.forks import undivided
 from ..tokens.models import bare_names, model_limits
 from ..tokens.refusals import overflow_of
 from .protocol import SummaryReply
-from .threads import begin
 
 T = TypeVar("T")
 

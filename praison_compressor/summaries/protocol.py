@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ..concurrency import begin
 from ..errors import ConfigError
 from ..ledger.segments import Usage
 from ..messages import Message
-from .threads import begin
 
 
 @dataclass(frozen=True)

@@ -12,17 +12,16 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
+from ..concurrency import in_time, renewed
 from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message
-from ..messages.forks import renewed
 from ..tokens.counter import TokenCounter
 from ..tokens.refusals import overflow_of
 from .litellm_client import REFUSED, kind_of, retry_after, words_of
 from .protocol import SummaryReply
-from .threads import in_time
 from .validation import accept
 
 logger = logging.getLogger(__name__)

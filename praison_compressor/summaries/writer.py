@@ -20,11 +20,11 @@ from ..quotes.rendering import HEADING, TITLES
 from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTED, frame
 from ..view.masks import MASK, masked_by_policy
-from .drafting import Drafter
 from .litellm_client import LiteLLMSummarizer
 from .prompts import LEAST_WORDS, tokens_for
 from .protocol import Brief, Summarizer, Written
 from .retries import LASTING, MOST_CALLS, Asker, AuxiliaryWindows, Breaker
+from .splitting import Drafter
 
 logger = logging.getLogger(__name__)
 

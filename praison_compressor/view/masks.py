@@ -28,8 +28,8 @@ from ..messages import (
     tool_calls_of,
 )
 from ..messages.display import in_words
-from ..messages.excerpts import cut, with_shorter_calls
 from ..messages.shapes import MASK_OPENS, encodable, makes_calls
+from ..messages.shortening import cut, with_shorter_calls
 from ..quotes import call_line, telling_line
 from ..quotes.passages import said_by, without_notes
 from .frame import LEFT_OUT, READ_ON

@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
+from ...concurrency import renewed
 from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
-from ...messages.forks import renewed
 from ...messages.secrets import Redactor
 from ..segments import Outline, Segment, Session, plain_outline
 from . import reading, writing

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..errors import SummarizerUnavailable
 from ..events import Event
 from ..messages import Message, steps
-from ..messages.excerpts import level
+from ..messages.shortening import level
 from ..quotes import telling_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names

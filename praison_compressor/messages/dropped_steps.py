@@ -28,6 +28,7 @@ from .shapes import (
     is_result,
     is_spoken,
     is_system,
+    leading_in,
     makes_calls,
     result_blocks,
     text_of,
@@ -250,11 +251,6 @@ def _with_running(theirs: list[Exchange], carried: Carried) -> list[Exchange]:
 
 
 # -------------------------------------------------------------- exchanges
-
-
-def leading_in(messages: Sequence[Message]) -> int:
-    """Return the number of leading system messages."""
-    return len([*takewhile(is_system, messages)])
 
 
 def _seen(exchanges: Iterable[Exchange]) -> Iterator[Seen]:
