@@ -246,7 +246,7 @@ def trial() -> None:
     from praisonaiagents.config import loader
 
     from ..praisonai import CompressorContext, install
-    from ..testing import Asked, LocalProvider, Summarizer
+    from ..testing import Asked, LocalProvider, SummaryModel
     from ..view.budget import Budget
 
     model, window = json.loads(sys.argv[1])
@@ -264,7 +264,7 @@ def trial() -> None:
 
     def reply(asked: Asked) -> str:
         is_agents = ORDERS in str(asked.messages[0].get("content"))
-        return "Noted." if is_agents else Summarizer(r"Ledger \d+").summary(asked)
+        return "Noted." if is_agents else SummaryModel(r"Ledger \d+").summary(asked)
 
     with LocalProvider(reply, window=sys.maxsize) as provider:
         here = {"base_url": provider.base_url, "api_key": "local"}

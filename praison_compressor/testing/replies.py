@@ -194,7 +194,7 @@ class Worker:
 
 
 @dataclass
-class Summarizer:
+class SummaryModel:
     """A summarizer's model: repeats planted facts of the request.
 
     `facts` is a regular expression. Each distinct match is returned on its own line.
