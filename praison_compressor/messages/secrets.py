@@ -6,30 +6,31 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..config import CompressorConfig
-from .shapes import Message, is_payload
+from .shapes import is_payload
+
+T = TypeVar("T")
 
 # -------------------------------------------------------------- secret shapes
 
 
 class SecretShape(NamedTuple):
-    """A kind of secret; its group `secret` is masked, else everything."""
+    """A kind of secret."""
 
     kind: str
     pattern: str
+    """Its group `secret` is masked, without one the whole match."""
     hint: str = ""
-    """Text in every match: looking for it costs a hundredth of a search."""
+    """A part of every match; to look for it costs a hundredth of a search by the pattern."""
 
 
 def _begins(kind: str, prefix: str, rest: str) -> SecretShape:
-    """Return the shape of keys with a prefix, not inside a word.
-
-    An escaped line break may precede the prefix. The prefix comes first in the pattern: a search
-    skips other text at the speed of C.
-    """
+    """Return the shape of keys with a prefix at the beginning of a word."""
     begin = re.escape(prefix)
+    # The prefix comes first, so that a search skips other text fast. An escaped line break before
+    # the prefix is no word.
     pattern = rf"{begin}(?:(?<!\w{begin})|(?<=\\[bfnrt]{begin})){rest}"
     return SecretShape(kind, pattern, prefix)
 
@@ -96,7 +97,7 @@ _FORMATS = (
 """(prefix, the rest in its issuer's format) of keys without a kind of their own."""
 
 _LIKE_A_KEY = r"(?=[\w=-]{0,40}\d)[\w+/=-]{24,}"
-"""What follows a prefix of another length than its issuer's: no word, so a digit is required."""
+"""The rest of a key in another format than its issuer's; a digit tells it from words."""
 
 _BY_ISSUER = (
     _begins("jwt", "eyJ", r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}"),
@@ -127,7 +128,7 @@ _BY_ISSUER = (
 
 _PRIVATE_KEY = SecretShape(
     "private-key",
-    # With any headers, and also with its end cut off.
+    # With any headers, with or without its end.
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?:\s|\\{1,3}[nr]){0,4}[A-Z][\w-]{0,40}: [^\n\\]{0,200}){0,9}"
     r"(?:[A-Za-z0-9+/=]|\\{1,3}[nr]|\s){16,20000}(?:-----END [A-Z0-9 ]{0,40}-----)?",
@@ -142,7 +143,7 @@ NAMES = (
     r"|(?<=p)asswo?r?d|(?<=p)assphrase|(?<=t)oken|(?<=c)redentials?"
     rf"|(?<=e)ncryption{_KEY})"
 )
-"""The name of a secret behind its first letter."""
+"""The name of a secret after its first letter."""
 
 _QUOTE = r"(?:\\{0,3}[\"']|&quot;|%22)?"
 
@@ -186,7 +187,7 @@ _BY_NAME = (
 )
 
 SHAPES = (_PRIVATE_KEY, *_BY_ISSUER, *_BY_NAME)
-"""All shapes, the surest first: later ones skip masks of earlier ones."""
+"""All shapes, the surest first: later ones skip the masks of earlier ones."""
 
 # -------------------------------------------------------------- redact
 
@@ -195,50 +196,24 @@ _SECRET_NAME = re.compile(f"[acepst]{NAMES}$", re.IGNORECASE)
 _MASK = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
 
 
-class Redacted(NamedTuple):
-    """Messages with masked secrets, and the number of these."""
-
-    messages: tuple[Message, ...]
-    secrets: int
-
-
 class Redactor:
-    """Masks secrets as `[secret:KIND:HASH]`, equal ones equally within a namespace.
+    """Mask secrets as `[secret:KIND:HASH]`; equal ones of one namespace have equal masks.
 
-    The hash is keyed by the namespace, so masks of two tenants cannot be compared. It is too short
-    to find the secret.
+    The hash is keyed by the namespace, so that masks of two tenants cannot be compared. It is too
+    short to find the secret.
     """
 
     def __init__(self, namespace: str = "default") -> None:
         self._key = hashlib.blake2b(namespace.encode("utf-8", "replace")).digest()[:32]
 
-    def text(self, text: str) -> tuple[str, int]:
-        """Return the text with secrets masked, and their number."""
-        masked = self._masked(text)
-        return masked, masks_in(masked) - masks_in(text)
+    def masked(self, values: Sequence[T]) -> tuple[tuple[T, ...], int]:
+        """Return messages or texts with secrets masked, and the number of secrets.
 
-    def _masked(self, text: str) -> str:
-        for kind, pattern, hint in _patterns():
-            if hint in text:
-                # Existing masks are skipped.
-                parts = _MASK.split(text) if "[secret:" in text else [text]
-                mask = functools.partial(self._mask, kind)
-                parts[::2] = [pattern.sub(mask, part) for part in parts[::2]]
-                text = "".join(parts)
-        return text
-
-    def messages(self, messages: Sequence[Message]) -> Redacted:
-        """Return the messages with secrets masked; others are the same objects."""
-        done = [self._value(message) for message in messages]
-        kept = [old if new == old else new for old, new in zip(messages, done, strict=True)]
-        return Redacted(tuple(kept), masks_in(done) - masks_in(messages))
-
-    def _mask(self, kind: str, found: re.Match[str]) -> str:
-        whole = found[0]
-        secret = found["secret"] if "secret" in found.re.groupindex else whole
-        data = secret.encode("utf-8", "surrogatepass")
-        short = hashlib.blake2s(data, key=self._key, digest_size=4).hexdigest()
-        return whole.replace(secret, f"[secret:{kind}:{short}]")
+        Values without secrets stay the same objects.
+        """
+        done = list(map(self._value, values))
+        kept = tuple(old if new == old else new for old, new in zip(values, done, strict=True))
+        return kept, masks_in(done) - masks_in(values)
 
     def _value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
@@ -250,13 +225,29 @@ class Redactor:
             return value
         if _SECRET_NAME.search(key) and not value.startswith("[secret:"):
             # In `{"password": "..."}` the key names the secret.
-            return self._masked(f"{key}={value}").partition("=")[2]
-        return self._masked(value)
+            return self._text(f"{key}={value}").partition("=")[2]
+        return self._text(value)
+
+    def _text(self, text: str) -> str:
+        for kind, pattern, hint in _patterns():
+            if hint in text:
+                # Existing masks are skipped.
+                parts = _MASK.split(text) if "[secret:" in text else [text]
+                mask = functools.partial(self._mask, kind)
+                parts[::2] = [pattern.sub(mask, part) for part in parts[::2]]
+                text = "".join(parts)
+        return text
+
+    def _mask(self, kind: str, found: re.Match[str]) -> str:
+        whole = found[0]
+        secret = found["secret"] if "secret" in found.re.groupindex else whole
+        data = secret.encode("utf-8", "surrogatepass")
+        short = hashlib.blake2s(data, key=self._key, digest_size=4).hexdigest()
+        return whole.replace(secret, f"[secret:{kind}:{short}]")
 
 
-_STRUCTURE = frozenset(
-    {"role", "id", "tool_call_id", "tool_use_id", "call_id", "type", "name", "signature"}
-)
+_STRUCTURE = frozenset("role id tool_call_id tool_use_id call_id type name signature".split())
+"""Keys whose values are no secrets."""
 
 
 def masks_secrets(store: object) -> bool:
@@ -275,12 +266,12 @@ def masks_in(value: Any) -> int:
 def wants_redaction(
     config: CompressorConfig, model: str | None = None, *, on_disk: bool = False
 ) -> bool:
-    """Return whether a summary goes to another model or a disk."""
+    """Return whether a summary's messages go to another model or to a disk."""
     if config.redact_secrets is not None:
         return config.redact_secrets
-    asked = model or config.auxiliary_model
-    others = asked not in (None, config.model) or bool(config.fallback_models)
-    return others or bool(config.auxiliary_api_base) or bool(config.store_url) or on_disk
+    is_other = (model or config.auxiliary_model) not in (None, config.model)
+    others = (config.fallback_models, config.auxiliary_api_base, config.store_url)
+    return is_other or on_disk or any(others)
 
 
 @functools.lru_cache(maxsize=1)
