@@ -1,4 +1,4 @@
-"""Check one message and repair what a provider would refuse in it."""
+"""Check one message, and repair what a provider would refuse in it."""
 
 from __future__ import annotations
 
@@ -27,14 +27,15 @@ from .shapes import (
 EMPTY = "(empty)"
 
 AGAIN = "--again"
-"""Marks the second of two calls with one id in one message."""
+"""In the id of a call whose message has another call with the same id."""
 
 CONVERTED = (
     "praison_compressor.messages.responses: to_messages(instructions, items), to_items(view)"
 )
-"""Named in the error for items of OpenAI's Responses API."""
+"""The remedy in the error for items of OpenAI's Responses API."""
 
 LANGCHAIN = "langchain_core.messages.convert_to_openai_messages(messages)"
+"""The remedy in the error for LangChain's messages."""
 
 _LANGCHAIN_TYPES = frozenset("human ai system tool function chat AIMessageChunk".split())
 
@@ -80,7 +81,7 @@ def _is_langchain(message: Any) -> bool:
 
 
 def _only_says(message: Any) -> TypeGuard[Message]:
-    """Return whether a message is plain text, which needs no other check."""
+    """Return whether a message is plain text, which needs no repair."""
     if not is_bare(message):
         return False
     role, content = message.get("role"), message.get("content", "")
@@ -95,7 +96,7 @@ _CALLING = frozenset({"role", "content", "tool_calls"})
 
 
 def _only_calls(message: Any) -> TypeGuard[Message]:
-    """Return whether a message only makes sound calls in OpenAI's shape: no other check is due."""
+    """Return whether a message only makes sound calls of OpenAI's shape, which need no repair."""
     if type(message) is not dict or message.keys() != _CALLING or message["role"] != "assistant":
         return False
     said, calls = message["content"], message["tool_calls"]
@@ -168,7 +169,7 @@ def _mended_call(call: Any) -> Message:
 
 
 def _mended_block(block: Message) -> Message:
-    """Return an Anthropic call's id, name and input as its API accepts."""
+    """Return id, name and input of a `tool_use` block as the API accepts them."""
     found, given = read_call(block), block.get("input")
     if not isinstance(given, dict):
         given = json.loads(_arguments(found.arguments))
