@@ -144,8 +144,8 @@ def opened(result: str) -> str:
 
     A result with an unknown key is no wrapper, and stays unchanged.
 
-    >>> opened('{"output": "a\\\\nb\\\\n", "metadata": {"exit_code": 2}}')
-    'a\\nb\\nexit code 2'
+    >>> opened('{"output": "a\\nb\\n", "metadata": {"exit_code": 2}}')
+    'a\nb\nexit code 2'
     """
     value = loaded(result) if result.startswith("{") and result.endswith("}") else None
     if not isinstance(value, dict):

@@ -64,7 +64,7 @@ def ends(text: str, most: int) -> str:
 def thinned(text: str, keep: int = 2) -> str:
     r"""Return a text whose pasted blocks keep `keep` lines at each end.
 
-    >>> thinned("Why?\\n" + "{'a': 1}\\n" * 20 + "Please mend it.").splitlines()[3]
+    >>> thinned("Why?\n" + "{'a': 1}\n" * 20 + "Please mend it.").splitlines()[3]
     '[… 16 lines …]'
     """
     out: list[str] = []
