@@ -92,12 +92,15 @@ class SummaryWriter:
             return brief, 0
         redactor = Redactor(self.config.namespace)
         messages, found = redactor.masked(brief.messages)
-        shown, _ = redactor.masked(brief.shown)
         # Earlier summaries may have been written from messages with secrets, by another model.
         folded, in_folded = redactor.masked(brief.folded)
         earlier, in_earlier = redactor.masked(brief.earlier)
+        secrets = found + in_folded + in_earlier
+        if not secrets:
+            return brief, 0
+        shown, _ = redactor.masked(brief.shown)
         safe = replace(brief, messages=messages, shown=shown, folded=folded, earlier=earlier)
-        return safe, found + in_folded + in_earlier
+        return safe, secrets
 
     # -------------------------------------------------------------- with a model
 

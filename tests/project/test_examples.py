@@ -313,7 +313,8 @@ def test_workers_share_one_ledger_and_no_summary_is_paid_for_twice(
 ) -> None:
     """Two processes serve one session at once; each summary that was asked for is in the ledger."""
     database = postgres.empty()
-    with LocalProvider(window=SERVICE_WINDOW, windows={"aux": 128_000}) as provider:
+    with LocalProvider(window=SERVICE_WINDOW) as provider:
+        provider.set_window(128_000, "aux")
         provider.route(is_summary, SummaryModel(facts=r"FACT-\d+"))
         provider.answer_with(lambda asked: Reply("Noted."))
         with (
