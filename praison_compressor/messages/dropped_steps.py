@@ -35,10 +35,8 @@ from .shapes import (
     to_plain,
 )
 
-LONG = 20
-"""Messages of the shortest list that counts as bounded."""
-CUTS = 3
-"""Turns cut to one length before a list counts as bounded: a user may delete twice."""
+LONG = 20  # messages of the shortest list that counts as bounded
+CUTS = 3  # turns cut to one length before a list counts as bounded: a user may delete twice
 
 Key = tuple[str, str]
 

@@ -15,8 +15,7 @@ Message = dict[str, Any]
 
 T = TypeVar("T")
 
-DEEPEST = 100
-"""Levels of lists and mappings in one message; a cycle exceeds them."""
+DEEPEST = 100  # levels of lists and mappings in one message; a cycle exceeds them
 
 TOO_DEEP = (f"nested deeper than {DEEPEST} levels", "content that a provider can read")
 
@@ -244,8 +243,7 @@ def media_in(message: Mapping[str, Any]) -> int:
     )
 
 
-LEAST_PAYLOAD = 256
-"""Characters: shorter texts are not taken for base64."""
+LEAST_PAYLOAD = 256  # characters: shorter texts are not taken for base64
 
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}={0,2}\s*)+[A-Za-z0-9+/_=-]*\s*")
 

@@ -11,8 +11,7 @@ from .calls import loaded
 from .shapes import Message, call_blocks, calls_in, is_call_block, read_call
 
 _STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
-BLOCK_LINES = 8
-"""Lines of a pasted block whose middle is cut before the words around the block."""
+BLOCK_LINES = 8  # lines of a pasted block whose middle is cut before the words around the block
 KEPT_LINES = (100, 40, 20, 10, 5)
 """Lines to keep at each end of a block; the first number that fits counts."""
 MACHINE_LINE = re.compile(
@@ -83,11 +82,8 @@ def thinned(text: str, keep: int = 2) -> str:
 # -------------------------------------------------------------- arguments
 
 
-LEAST_STRING_CHARS = 200
-"""Characters of each string that always stay."""
-
-LEAST_CALL_CHARS = 1_000
-"""Shorter arguments stay unchanged."""
+LEAST_STRING_CHARS = 200  # characters of each string that always stay
+LEAST_CALL_CHARS = 1_000  # shorter arguments stay unchanged
 
 Cut = Callable[[str, int], str]
 """Returns a text within about a number of characters."""

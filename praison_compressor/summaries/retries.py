@@ -28,11 +28,8 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MOST_CALLS = 16
-"""Requests for one compression, refused and repeated ones included."""
-
-REJECTED_TRIES = 2
-"""Texts asked of one model: a second one may be good."""
+MOST_CALLS = 16  # requests for one compression, refused and repeated ones included
+REJECTED_TRIES = 2  # texts asked of one model: a second one may be good
 
 _PASSING = frozenset({"network", "quota", "provider"})
 """Kinds of failure that another try may mend. A timeout is none: its whole time was spent."""
@@ -140,8 +137,7 @@ class Asker:
 
 # -------------------------------------------------------------- a user's own summarizer
 
-STARTING_UP = 60.0
-"""Seconds in which a summarizer gets ready, outside the model's timeout."""
+STARTING_UP = 60.0  # seconds in which a summarizer gets ready, outside the model's timeout
 
 
 def _stated(given: Any, name: str, kind: type[T] | tuple[type[T], ...]) -> T | None:
@@ -230,8 +226,7 @@ FIRST = {"quota": 1, "auth": 2}
 LASTING = {"auth", REFUSED}
 """Kinds that only time ends, not a longer segment."""
 
-GROWTH = 1.5
-"""A segment longer by this factor is worth a try after other kinds."""
+GROWTH = 1.5  # a segment longer by this factor is worth a try after other kinds
 
 REMEMBERED = 1_024
 """Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
@@ -271,8 +266,7 @@ class Breaker:
 
 # -------------------------------------------------------------- windows
 
-LEAST_WINDOW = 2_000
-"""Tokens; a smaller window has no room for a part worth its call."""
+LEAST_WINDOW = 2_000  # tokens; a smaller window has no room for a part worth its call
 
 
 class AuxiliaryWindows:

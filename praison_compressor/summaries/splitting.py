@@ -26,14 +26,9 @@ from .retries import Asker
 WINDOW_MARGIN = 0.9
 """Share of the summarizer's window that is used; its provider may count more than we do."""
 
-LEAST_SPACE = 0.25
-"""Share of the window for the transcript; a smaller share makes many small parts."""
-
-LEAST_PROSE = 50
-"""Tokens; shorter prose is not worth its calls."""
-
-MOST_SHOWN = 4_000
-"""Tokens of one message that the model is shown; fewer in a small window."""
+LEAST_SPACE = 0.25  # share of the window for the transcript; a smaller share makes many small parts
+LEAST_PROSE = 50  # tokens; shorter prose is not worth its calls
+MOST_SHOWN = 4_000  # tokens of one message that the model is shown; fewer in a small window
 
 
 class Piece(NamedTuple):
@@ -168,17 +163,13 @@ def _affordable(calls: int, merged: int) -> int:
 Sizes = Callable[[Sequence[str]], "list[int]"]
 """Counts the tokens of each text."""
 
-JOINED = 2
-"""Tokens between two pieces."""
-
-LEAST_SHOWN = 40
-"""Tokens; less of a message says nothing."""
+JOINED = 2  # tokens between two pieces
+LEAST_SHOWN = 40  # tokens; less of a message says nothing
 
 FILLED = 0.9
 """Share of the parts that a shortened transcript fills, since parts end between messages."""
 
-LABEL = 8
-"""Tokens of the label with a message's speaker."""
+LABEL = 8  # tokens of the label with a message's speaker
 
 
 def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:
@@ -249,8 +240,7 @@ def _in_turn(groups: Sequence[Sequence[Piece]], space: float) -> list[list[Piece
 
 # -------------------------------------------------------------- messages that are too long
 
-SPARE = 0.95
-"""Share kept of the characters that fit at even density: a second cut costs time."""
+SPARE = 0.95  # share kept of the characters that fit at even density: a second cut costs time
 
 
 def _cut(piece: Piece, longest: int, count: Sizes) -> Piece:
@@ -262,9 +252,7 @@ def _cut(piece: Piece, longest: int, count: Sizes) -> Piece:
     return Piece(shown, piece.messages, size)
 
 
-EDGE = 0.45
-"""Share of an abridged text for its beginning; its end has an equal share."""
-
+EDGE = 0.45  # share of an abridged text for its beginning; its end has an equal share
 LEAST_BETWEEN = 100  # characters
 
 

@@ -104,8 +104,7 @@ _PAGE = re.compile(r"<!doctype|<html|<\?xml|\{\s*\"(?:error|detail|errors|fault)
 
 _JSON = re.compile(r"^(?:\{\s*(?:\"|\}|\Z)|\[\s*[\"{\[])", re.MULTILINE)
 
-_PREAMBLE = 300
-"""Characters of an announcement before JSON."""
+_PREAMBLE = 300  # characters of an announcement before JSON
 
 
 def form_of(text: str) -> str:
@@ -131,17 +130,10 @@ def _is_unfinished(text: str) -> bool:
 
 # -------------------------------------------------------------- loops
 
-REPEATED = 24
-"""Consecutive repetitions of a phrase that count as a loop."""
-
-_LEAST_LOOPED = 20
-"""Words of a shortest loop."""
-
-_GRAM = 4
-"""Words that identify a place in the text."""
-
-_DEFLATED = 20
-"""Compression ratio of a text that repeats itself; a summary's is about 4."""
+REPEATED = 24  # consecutive repetitions of a phrase that count as a loop
+_LEAST_LOOPED = 20  # words of a shortest loop
+_GRAM = 4  # words that identify a place in the text
+_DEFLATED = 20  # compression ratio of a text that repeats itself; a summary's is about 4
 
 _SHORT, _END = 400, 2_000
 """Bytes of a text too short to compress; characters of the end, which is compressed alone, too."""
@@ -172,14 +164,9 @@ def _has_period(words: Sequence[str]) -> bool:
 
 # -------------------------------------------------------------- copies
 
-_COPY = 240
-"""Characters of a copied stretch; a quotation is shorter."""
-
-_PROBES = 12
-"""Stretches of the text that are searched in the source."""
-
-_DIFFERENT = 5
-"""At most one of five stretches of a copy is different from its source."""
+_COPY = 240  # characters of a copied stretch; a quotation is shorter
+_PROBES = 12  # stretches of the text that are searched in the source
+_DIFFERENT = 5  # at most one of five stretches of a copy is different from its source
 
 
 def is_copy(text: str, source: str) -> bool:
@@ -216,19 +203,13 @@ NAMELESS = 16.0
 PHRASE, PHRASE_CHARS = 6, 20
 """Consecutive words, and their characters, that unrelated texts do not share."""
 
-FEW_WORDS = 64
-"""Different words of a short source, in which each shared word counts."""
-
-SHARED = 0.4
-"""Share of the answer's words, or of its numbers, that a short source must have."""
+FEW_WORDS = 64  # different words of a short source, in which each shared word counts
+SHARED = 0.4  # share of the answer's words, or of its numbers, that a short source must have
 
 _LETTER_BITS, _DIGIT_BITS, _SIGN_BITS, _WORD_BITS = 2.2, 3.3, 4.5, 3.0
 
-_OTHER = 0.4
-"""Share of a summary's words that are not the segment's."""
-
-SAMPLE = 60_000
-"""Characters of a long source that are read first: most summaries match there."""
+_OTHER = 0.4  # share of a summary's words that are not the segment's
+SAMPLE = 60_000  # characters of a long source that are read first: most summaries match there
 
 # To Python, vowel signs of Indian scripts are no word characters.
 _PIECE = rf"(?:[^\W{_UNSPACED}]|[\u0300-\u036f\u0900-\u0dff])+"
@@ -346,8 +327,7 @@ _OURS = frozenset(
 
 # -------------------------------------------------------------- the order of words
 
-LEAST_ORDERED = 30
-"""Words of letters alone; a shorter text has too few neighbours to measure."""
+LEAST_ORDERED = 30  # words of letters alone; a shorter text has too few neighbours to measure
 
 _KNOWN = 0.5
 """Share of the text's words in the source; with a smaller share its language is another."""

@@ -28,11 +28,8 @@ from .splitting import Drafter
 
 logger = logging.getLogger(__name__)
 
-WORD_TOKENS = 3
-"""Tokens of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries."""
-
-CARRIED_SHARE = 0.4
-"""Share of a static text's room for carried prose, if the quotes need the rest."""
+WORD_TOKENS = 3  # tokens of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries
+CARRIED_SHARE = 0.4  # share of a static text's room for carried prose, if the quotes need the rest
 
 
 class SummaryWriter:
@@ -254,8 +251,7 @@ class SummaryWriter:
         return {"role": "user", "content": content}
 
 
-SEAM_TOKENS = 4
-"""Tokens by which a framed text may exceed the sum of its parts."""
+SEAM_TOKENS = 4  # tokens by which a framed text may exceed the sum of its parts
 
 
 def _joined(prose: str, quotes: str, method: str) -> str:

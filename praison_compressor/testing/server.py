@@ -30,8 +30,7 @@ HOST = "127.0.0.1"
 LARGEST_BODY = 1 << 30
 """Bytes; aiohttp's default limit of 1 MB would refuse long transcripts."""
 
-SMALLEST_HIT = 1_024
-"""Tokens; OpenAI and Anthropic cache no shorter prefix."""
+SMALLEST_HIT = 1_024  # tokens; OpenAI and Anthropic cache no shorter prefix
 
 
 class LocalProvider:
