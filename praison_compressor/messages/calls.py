@@ -34,14 +34,14 @@ def call_text(call: ToolCall) -> str:
 
 @lru_cache(maxsize=NEAR)
 def arguments_of(call: ToolCall) -> Any:
-    """Return the decoded arguments, which nobody may change, or a text that is no JSON."""
+    """Return the decoded arguments (read-only), or a text that is no JSON."""
     value = loaded(call.arguments or "{}")
     return call.arguments if value is None else value
 
 
 @lru_cache(maxsize=NEAR)
 def named_arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments, which nobody may change, by normalized name."""
+    """Return the arguments (read-only) by normalized name."""
     given = arguments_of(call)
     return {key_of(str(k)): v for k, v in given.items()} if isinstance(given, Mapping) else {}
 
@@ -61,7 +61,7 @@ def key_of(argument: str) -> str:
 
 
 def argument_values(value: Any) -> Iterator[str]:
-    """Yield every string and number of the arguments, in order, but places and durations."""
+    """Yield the arguments' strings and numbers, places and durations excepted."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -123,7 +123,7 @@ _EXIT_WORDS = ("exit", "return", "signal")
 
 
 def exit_code(text: str) -> str:
-    """Return the exit code at the beginning or the end of an output, or ""."""
+    """Return the exit code at either end of an output, or ""."""
     for edge in (text[:400], text[-400:]):
         found = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
         if found:
@@ -236,7 +236,7 @@ def _paths(value: Any, *, whole: bool) -> Iterator[str]:
 
 
 def is_path(text: str) -> bool:
-    """Return whether a text may be a path, since it is one short line."""
+    """Return whether a text is one short line, as paths are."""
     return 0 < len(text) <= MAX_PATH_CHARS and len(text.splitlines()) == 1
 
 
@@ -291,7 +291,7 @@ _KINDS = tuple(
 
 @lru_cache(maxsize=512)
 def kind_of(call: ToolCall) -> str:
-    """Return the kind of a call by its first word; `ACTS` if no other."""
+    """Return a call's kind by its first word; `ACTS` if no other."""
     line, verb = command_of(call), verb_of(call)
     names_file = not PATH_KEYS.isdisjoint(named_arguments(call))
     for kind, commands, tools in _KINDS:

@@ -183,7 +183,7 @@ def _copied(exchange: Exchange, seen: Iterable[Seen]) -> _Placed:
 
 
 def _joined(ours: Exchange | None, theirs: Exchange, model: str | None) -> Exchange:
-    """Return the host's exchange with the carried work if that includes the host's."""
+    """Return the host's exchange, with the carried work if that is more."""
     if ours is None:
         return replace(theirs, model=model if theirs.is_open else None)
     carried = ours.work[: _end_of_work(ours.work)]
@@ -211,7 +211,7 @@ def failed(carried: Carried) -> Carried:
 
 
 def answered(carried: Carried, history: Sequence[Message], cache: MessageCache) -> Carried:
-    """Return `carried` with the open exchange as it is in the host's history.
+    """Return `carried` with the open exchange as in the host's history.
 
     There the question may have less text around it than was sent.
     """
@@ -236,7 +236,7 @@ def _with_last(carried: Carried, exchange: Exchange) -> Carried:
 
 
 def _with_running(theirs: list[Exchange], running: Exchange | None) -> list[Exchange]:
-    """Return the exchanges, with all messages after the running question as its work.
+    """Return the exchanges; the running question's work is all that follows it.
 
     Hosts put notes, pictures and requests to end into a running turn, in the user's role.
     """
@@ -255,7 +255,7 @@ def _seen(exchanges: Iterable[Exchange]) -> Iterator[Seen]:
 
 
 def _exchanges(seen: Sequence[Seen]) -> list[Exchange]:
-    """Return the exchanges of a list; the last one is open if it has no answer."""
+    """Return a list's exchanges; a last one without an answer is open."""
     starts = [i for i, each in enumerate(seen) if _is_question(each.plain)]
     bounds = [0, *(i for i in starts if i), len(seen)]
     found = [_exchange(seen[a:b]) for a, b in pairwise(bounds) if a < b]
@@ -372,6 +372,6 @@ def _ends_with(exchanges: Sequence[Exchange], end: Sequence[Seen]) -> bool:
 def _without_cut_end(
     exchanges: tuple[Exchange, ...], before: Sequence[Exchange]
 ) -> tuple[Exchange, ...]:
-    """Return the exchanges without a first one that repeats the end of `before`."""
+    """Return the exchanges without a first one that ends `before`, too."""
     is_end = exchanges[:1] and exchanges[0].asked is None
     return exchanges[1:] if is_end and _ends_with(before, exchanges[0].seen) else exchanges

@@ -107,7 +107,7 @@ _CALLING = frozenset({"role", "content", "tool_calls"})
 
 
 def _only_calls(message: Any) -> TypeGuard[Message]:
-    """Return whether a message only makes sound calls of OpenAI's shape, which need no repair."""
+    """Return whether a message only makes calls that need no repair."""
     if type(message) is not dict or message.keys() != _CALLING or message["role"] != "assistant":
         return False
     said, calls = message["content"], message["tool_calls"]
@@ -180,7 +180,7 @@ def _mended_call(call: Any) -> Message:
 
 
 def _mended_block(block: Message) -> Message:
-    """Return id, name and input of a `tool_use` block as the API accepts them."""
+    """Return a `tool_use` block's id, name and input as the API accepts them."""
     found, given = read_call(block), block.get("input")
     if not isinstance(given, dict):
         given = json.loads(_arguments(found.arguments))
@@ -254,7 +254,7 @@ Placed = tuple["int | None", Message]
 
 
 def paired(clean: Sequence[Message]) -> Iterator[Placed]:
-    """Yield messages with calls before their results, and results without a call as text."""
+    """Yield calls before their results, and results without a call as text."""
     taken: set[int] = set()
     for index, message in enumerate(clean):
         if makes_calls(message):
@@ -367,7 +367,7 @@ def _orphan(message: Message) -> Message:
 
 
 def _in_order(message: Message, ids: Mapping[int, str]) -> Message:
-    """Return the message with its results first, and results without a call as text."""
+    """Return the message with results first, those without a call as text."""
     results: list[Any] = []
     rest: list[Any] = []
     for at, part in enumerate(message["content"]):

@@ -136,7 +136,7 @@ def _chat_part(part: Any) -> Any:
 
 
 def _call(kind: str, item: Mapping[str, Any]) -> Message:
-    """Return a call; the name of an API's own tool is its kind."""
+    """Return a call; the API's own tools are named by kind."""
     id = str(item.get("call_id") or item.get("id") or "")
     if kind == "custom_tool_call":
         custom = {"name": item.get("name", ""), "input": item.get("input", "")}

@@ -27,7 +27,7 @@ class SecretShape(NamedTuple):
 
 
 def _begins(kind: str, prefix: str, rest: str) -> SecretShape:
-    """Return the shape of keys with a prefix at the beginning of a word."""
+    """Return the shape of keys that begin a word with a prefix."""
     begin = re.escape(prefix)
     # The prefix comes first, so that a search skips other text fast. An escaped line break before
     # the prefix is no word.
@@ -253,7 +253,7 @@ def masks_in(value: Any) -> int:
 def wants_redaction(
     config: CompressorConfig, model: str | None = None, *, on_disk: bool = False
 ) -> bool:
-    """Return whether a summary's messages go to another model or to a disk."""
+    """Return whether a summary's messages go to another model or a disk."""
     if config.redact_secrets is not None:
         return config.redact_secrets
     is_other = (model or config.auxiliary_model) not in (None, config.model)

@@ -194,7 +194,7 @@ def words_in(value: Any) -> Iterator[str]:
 
 
 def is_payload(text: str) -> bool:
-    """Return whether a text is a file's body: a data URL or base64."""
+    """Return whether a text is a data URL or base64."""
     if text.startswith("data:"):
         return ";base64," in text[:200]
     return len(text) >= LEAST_PAYLOAD and bool(_BASE64.fullmatch(text[: 4 * LEAST_PAYLOAD]))
@@ -277,7 +277,7 @@ _EXIT_KEYS = ("exit_code", "return_code")
 
 # ---------------------------------------------------------------- calls
 def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """Return a message's tool calls, of any shape; one in two shapes counts once."""
+    """Return a message's tool calls, each once, of both shapes."""
     beside, blocks = calls_beside(message), call_blocks(message)
     if not blocks:
         return beside
@@ -319,7 +319,7 @@ def _field(thing: Any, name: str) -> Any:
 
 
 def json_text(arguments: Any) -> str:
-    """Return a call's arguments as they are sent: a string unchanged, else JSON."""
+    """Return a call's arguments as sent: a string unchanged, else JSON."""
     if isinstance(arguments, str):
         return arguments
     return json.dumps(plain_value({} if arguments is None else arguments), ensure_ascii=False)

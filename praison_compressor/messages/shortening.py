@@ -23,7 +23,7 @@ MACHINE_LINE = re.compile(
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text on one line of at most `most` characters, its middle cut."""
+    """Return a text on one line within `most` characters, its middle cut."""
     near = text if len(text) <= 8 * most else f"{text[: 4 * most]} {text[-4 * most :]}"
     flat = " ".join(near.split())
     if len(flat) <= most:
@@ -148,7 +148,7 @@ def _strings_in(value: Any) -> Iterator[str]:
 
 
 def level(sizes: Sequence[int], room: int) -> int:
-    """Return the largest size that lets all sizes, cut to it, fit the room."""
+    """Return the limit to which sizes are cut to fit the room."""
     for place, size in enumerate(sorted(sizes)):
         each = room // (len(sizes) - place)
         if size > each:

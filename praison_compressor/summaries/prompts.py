@@ -187,7 +187,7 @@ _UNLABELLED = re.compile(r"[^\w.:@/+-]+")
 
 
 def unposed(text: str) -> str:
-    """Return the text with a backslash in each line that looks like a label of ours."""
+    """Return the text with each line escaped that imitates a label."""
     return _POSING.sub(r"\1\\[", text) if "[" in text else text
 
 

@@ -142,7 +142,7 @@ def _outside_code(tag: re.Pattern[str], text: str, start: int) -> re.Match[str] 
 
 
 def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
-    """Return where reasoning ends: at its closing, else the last closing, else the text's end."""
+    """Return the end of reasoning: its closing, the last closing, the text's."""
     depth, end = 1, len(text)
     for found in form.finditer(text, start):
         if found.lastgroup == "opens":
@@ -155,7 +155,7 @@ def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _final_channel(text: str) -> str:
-    """Return the part of a harmony answer for the reader, or another answer unchanged."""
+    """Return a harmony answer's part for the reader, another answer unchanged."""
     finals = list(_FINAL.finditer(text))
     if not finals:
         return "" if _CHANNEL.match(text) else text

@@ -202,7 +202,7 @@ async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
 
 
 def _as_ours(error: BaseException) -> SummaryError:
-    """Return an exception as a SummaryError of ours, whose attributes have sound types."""
+    """Return an exception as a SummaryError with attributes of sound types."""
     if type(error) is SummaryRejected:
         return error
     if isinstance(error, SummarizerUnavailable):

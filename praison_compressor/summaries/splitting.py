@@ -53,7 +53,7 @@ class Drafter:
     tokens: TokenCounter
 
     async def draft(self, brief: Brief) -> str:
-        """Return the model's text; ask in smaller parts after a refusal as too long.
+        """Return the model's text; after a refusal as too long, use smaller parts.
 
         Raises:
             SummaryError: the model gave no usable text.
@@ -91,7 +91,7 @@ class Drafter:
     def _in_parts(
         self, brief: Brief, tokens: TokenCounter
     ) -> tuple[Brief, SummaryRequest, list[list[Piece]]]:
-        """Return the brief with prose that fits, the maker of requests, and the parts.
+        """Return the brief with prose that fits, the request's maker, the parts.
 
         Raises:
             SummarizerUnavailable: window and calls are too small to show the messages.
@@ -153,7 +153,7 @@ def _room(window: int, make: SummaryRequest, tokens: TokenCounter) -> int:
 
 
 def _affordable(calls: int, merged: int) -> int:
-    """Return how many parts the calls can read and merge, `merged` texts a merging call."""
+    """Return the most parts for these calls; a merge takes `merged` texts."""
     merges = {n: -(-(n - 1) // (merged - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 

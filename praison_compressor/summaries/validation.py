@@ -78,14 +78,14 @@ _STOPPED = {
 
 
 def stopped_by(reason: str) -> str:
-    """Return our reason to refuse an answer with this finish reason, or ""."""
+    """Return our reason to refuse this finish reason, or ""."""
     bare = re.sub(r"[^a-z]", "", reason.casefold())
     found = (kind for kind, parts in _STOPPED.items() if any(part in bare for part in parts))
     return next(found, "")
 
 
 def _spelled(reason: Any) -> str:
-    """Return a finish reason as text, with the name and value of an enumeration."""
+    """Return a finish reason as text, an enumeration's with name and value."""
     with suppress(Exception):
         return f"{getattr(reason, 'name', '')} {getattr(reason, 'value', '')} {reason or ''}"
     return ""
@@ -108,7 +108,7 @@ _PREAMBLE = 300  # characters of an announcement before JSON
 
 
 def form_of(text: str) -> str:
-    """Return the name of a form that is no prose, or ""; complete JSON is accepted."""
+    """Return the name of a form other than prose or JSON, or ""."""
     bare = re.sub(r"\A```\w*\n", "", text).lstrip()
     if _CALL.match(bare):
         return "tool call"
@@ -119,7 +119,7 @@ def form_of(text: str) -> str:
 
 
 def _is_unfinished(text: str) -> bool:
-    """Return whether the JSON at the beginning of a text is never closed."""
+    """Return whether the JSON that begins a text is never closed."""
     try:
         json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
@@ -170,7 +170,7 @@ _DIFFERENT = 5  # at most one of five stretches of a copy is different from its 
 
 
 def is_copy(text: str, source: str) -> bool:
-    """Return whether nearly all of the text is copied, but for line breaks."""
+    """Return whether nearly all of the text is copied, line breaks aside."""
     text = " ".join(text.split())
     if len(text) < _COPY:
         return False
@@ -270,7 +270,7 @@ def _split(words: set[str]) -> tuple[set[str], set[str]]:
 
 
 def _names_in(source: str, words: set[str]) -> Iterator[str]:
-    """Yield the names with joints whose first place in a source is a word of its own."""
+    """Yield names with joints whose first place in a source is separate."""
     for name in filter(_JOINTS.search, words):
         at = source.find(name)
         around = source[max(0, at - 1) : at] + source[at + len(name) : at + len(name) + 1]
@@ -340,7 +340,7 @@ _SHUFFLES = 4
 
 
 def is_shuffled(text: str, source: str) -> bool:
-    """Return whether the text's words are neighbours in the source only by chance."""
+    """Return whether words of the text are the source's neighbours by chance."""
     words = [*_tokens(text)]
     if sum(map(str.isalpha, words)) < LEAST_ORDERED:
         return False

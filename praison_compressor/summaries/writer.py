@@ -59,7 +59,7 @@ class SummaryWriter:
     async def write(
         self, brief: Brief, *, model: str | None, session_id: str, force: bool = False
     ) -> Written:
-        """Return a summary of at most `brief.room` tokens; static if all models fail.
+        """Return a summary within `brief.room` tokens; static if all models fail.
 
         Args:
             model: asked in place of the configured auxiliary model.
@@ -164,7 +164,7 @@ class SummaryWriter:
         return replace(written, model=asker.answered_by, usage=asker.usage)
 
     def _masked(self, brief: Brief) -> Brief:
-        """Return the brief with a line for each output that a policy masks."""
+        """Return the brief with outputs masked by tool policies."""
         if MASK not in self.config.tool_policies.values():
             return brief
         # Secrets were masked before: a line may cut a secret and show half of it.
@@ -262,7 +262,7 @@ def _joined(prose: str, quotes: str, method: str) -> str:
 
 
 def own_words(prose: str) -> str:
-    """Return the prose with each line marked that looks like a heading of quotes.
+    """Return the prose with each imitated heading of quotes marked.
 
     >>> own_words("## The user said")
     'The summarizer writes: The user said'

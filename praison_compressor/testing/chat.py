@@ -32,7 +32,7 @@ class ChatCompletions:
         return body["messages"], body.get("tools") or [], cap
 
     def overflow(self, window: int, prompt: int, completion: int) -> Refusal:
-        """Return the refusal of a request over the window, in words that clients parse."""
+        """Return the refusal of a request over the window, as clients parse it."""
         said = f"your messages resulted in {prompt} tokens"
         if prompt <= window:
             parts = f"{prompt} in the messages, {completion} in the completion"

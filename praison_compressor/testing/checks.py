@@ -281,7 +281,7 @@ def filled(value: str | list[Any], path: str) -> None:
 
 
 def json_object_text(holder: Mapping[str, Any], path: str) -> None:
-    """Refuse arguments of a call that are no text of a JSON object."""
+    """Refuse a call's arguments that are no text of a JSON object."""
     param = f"{path}.arguments"
     try:
         parsed = json.loads(a_string(holder, "arguments", path))

@@ -69,7 +69,7 @@ class LocalProvider:
     # -- answers -----------------------------------------------------------------------------------
 
     def route(self, match: Match, answer: Answers) -> None:
-        """Set answers for a model, or for requests that `match` accepts; the newest route wins."""
+        """Set answers for a model or matching requests; the newest route wins."""
         self._routes.append((match, _answerer(answer)))
 
     def answer_with(self, answer: Answers) -> None:
@@ -196,7 +196,7 @@ class LocalProvider:
         record.cached_tokens = self._cached(record)
 
     def _cached(self, asked: Asked) -> int:
-        """Return the tokens of the prefix shared with earlier requests; remember the request's."""
+        """Return the tokens of the prefix shared with earlier requests; remember it."""
         prefixes = _prefixes(asked)
         shared = next((i for i, p in enumerate(prefixes) if p not in self._begun), len(prefixes))
         self._begun.update(prefixes)
@@ -257,7 +257,7 @@ class LocalProvider:
 
 
 def _answerer(answers: Answers) -> Answerer:
-    """Return answers as a callable; a list without answers left fails with 500."""
+    """Return answers as a callable; an exhausted list fails with 500."""
     if callable(answers):
         return answers
     left = iter(answers)
