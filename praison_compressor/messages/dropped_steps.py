@@ -372,6 +372,6 @@ def _ends_with(exchanges: Sequence[Exchange], end: Sequence[Seen]) -> bool:
 def _without_cut_end(
     exchanges: tuple[Exchange, ...], before: Sequence[Exchange]
 ) -> tuple[Exchange, ...]:
-    """Return the exchanges without a first one that ends `before`, too."""
+    """Return the exchanges; drop a first one that `before` ends with."""
     is_end = exchanges[:1] and exchanges[0].asked is None
     return exchanges[1:] if is_end and _ends_with(before, exchanges[0].seen) else exchanges

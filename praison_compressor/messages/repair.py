@@ -180,7 +180,7 @@ def _mended_call(call: Any) -> Message:
 
 
 def _mended_block(block: Message) -> Message:
-    """Return a `tool_use` block's id, name and input as the API accepts them."""
+    """Return a `tool_use` block's id, name and input, repaired."""
     found, given = read_call(block), block.get("input")
     if not isinstance(given, dict):
         given = json.loads(_arguments(found.arguments))

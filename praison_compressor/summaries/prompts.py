@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..messages import (
     Message,
@@ -54,50 +54,50 @@ WORDS_A_TOKEN = 0.7
 
 
 def tokens_for(words: int) -> int:
-    """Return the tokens of a wish for `words` words."""
+    """Return the tokens of a text of `words` words."""
     return math.ceil(words / WORDS_A_TOKEN)
 
 
-class Wish(NamedTuple):
-    """The length and the manner of a summary to ask for."""
-
-    target_tokens: int
-    extra: str | None = None
-    """A domain's own instructions."""
-
-
 def request(
-    texts: Sequence[str], wish: Wish, *, earlier: Sequence[str] = (), folded: Sequence[str] = ()
+    texts: Sequence[str],
+    tokens: int,
+    domain: str | None = None,
+    *,
+    earlier: Sequence[str] = (),
+    folded: Sequence[str] = (),
 ) -> list[Message]:
-    """Return the chat messages that ask for a summary of `texts`.
+    """Return the chat messages that ask for a summary of `texts` in `tokens`.
 
-    The new summary replaces the summaries in `folded`. Without these, those in `earlier` are shown
-    as context.
+    Args:
+        domain: a domain's own instructions.
+        earlier: summaries that stay before the new one: context if `folded` is empty.
+        folded: summaries that the new one replaces.
     """
     use = "These stay in the agent's context: do not repeat them."
     if folded:
         use = "Your text replaces these summaries: carry on everything in them that still matters."
     before, shown = folded or earlier, "\n\n".join(texts)
     return _chat(
-        wish,
+        tokens,
+        domain,
         f"{use}\n{_wrap(_EARLIER, chr(10).join(before))}" if before else "",
         f"Summarize this part of the conversation:\n{_wrap(_SOURCE, shown)}" if texts else "",
     )
 
 
-def merge_request(texts: Sequence[str], wish: Wish) -> list[Message]:
+def merge_request(texts: Sequence[str], tokens: int, domain: str | None = None) -> list[Message]:
     """Return the chat messages that ask to merge partial summaries."""
     joined = "\n\n".join(f"Part {number}:\n{text}" for number, text in enumerate(texts, 1))
     ask = "Merge these summaries of consecutive parts into one; drop nothing that matters:"
-    return _chat(wish, f"{ask}\n{_wrap(_PARTS, joined)}")
+    return _chat(tokens, domain, f"{ask}\n{_wrap(_PARTS, joined)}")
 
 
-def _chat(wish: Wish, *shown: str) -> list[Message]:
-    words = max(LEAST_WORDS, int(wish.target_tokens * WORDS_A_TOKEN))
+def _chat(tokens: int, domain: str | None, *shown: str) -> list[Message]:
+    words = max(LEAST_WORDS, int(tokens * WORDS_A_TOKEN))
     limit = f"Write the summary now: at most {words} words, headings and text only."
-    domain = f"\n\nFor this domain:\n{wish.extra.strip()}" if wish.extra else ""
+    more = f"\n\nFor this domain:\n{domain.strip()}" if domain else ""
     return [
-        {"role": "system", "content": INSTRUCTIONS + domain},
+        {"role": "system", "content": INSTRUCTIONS + more},
         {"role": "user", "content": "\n\n".join(filter(None, (*shown, limit)))},
     ]
 

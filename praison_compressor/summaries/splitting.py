@@ -19,7 +19,7 @@ from ..messages.shortening import level
 from ..quotes import telling_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
-from .prompts import Wish, merge_request, rendering, request
+from .prompts import merge_request, rendering, request
 from .protocol import Brief
 from .retries import Asker
 
@@ -53,7 +53,7 @@ class Drafter:
     tokens: TokenCounter
 
     async def draft(self, brief: Brief) -> str:
-        """Return the model's text; after a refusal as too long, use smaller parts.
+        """Return the model's text; use smaller parts after a refusal for size.
 
         Raises:
             SummaryError: the model gave no usable text.
@@ -123,22 +123,22 @@ class Drafter:
 
     async def _merged(self, texts: list[str], brief: Brief, tokens: TokenCounter) -> str:
         """Return partial summaries merged into one, in rounds if necessary."""
-        window, wish = self.asker.window, Wish(brief.prose, brief.instructions)
+        window, wish = self.asker.window, (brief.prose, brief.instructions)
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - _most(brief)
         while len(texts) > 1 and self.asker.calls:
             taken = len(texts)
-            asked = merge_request(texts, wish)
+            asked = merge_request(texts, *wish)
             while taken > 2 and tokens.messages(asked) > space:
                 taken -= 1
-                asked = merge_request(texts[:taken], wish)
+                asked = merge_request(texts[:taken], *wish)
             texts = [await self.asker.text(asked, tokens, _most(brief)), *texts[taken:]]
         return "\n\n".join(texts)
 
 
 def _request(brief: Brief) -> SummaryRequest:
-    wish = Wish(brief.prose, brief.instructions)
+    wish = (brief.prose, brief.instructions)
     return lambda part: request(
-        [piece.text for piece in part], wish, earlier=brief.earlier, folded=brief.folded
+        [piece.text for piece in part], *wish, earlier=brief.earlier, folded=brief.folded
     )
 
 

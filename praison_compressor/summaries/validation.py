@@ -108,7 +108,7 @@ _PREAMBLE = 300  # characters of an announcement before JSON
 
 
 def form_of(text: str) -> str:
-    """Return the name of a form other than prose or JSON, or ""."""
+    """Return a form that is no prose and no JSON, or ""."""
     bare = re.sub(r"\A```\w*\n", "", text).lstrip()
     if _CALL.match(bare):
         return "tool call"
@@ -270,7 +270,7 @@ def _split(words: set[str]) -> tuple[set[str], set[str]]:
 
 
 def _names_in(source: str, words: set[str]) -> Iterator[str]:
-    """Yield names with joints whose first place in a source is separate."""
+    """Yield the names with joints that a source has as words."""
     for name in filter(_JOINTS.search, words):
         at = source.find(name)
         around = source[max(0, at - 1) : at] + source[at + len(name) : at + len(name) + 1]
@@ -340,7 +340,7 @@ _SHUFFLES = 4
 
 
 def is_shuffled(text: str, source: str) -> bool:
-    """Return whether words of the text are the source's neighbours by chance."""
+    """Return whether the text has the source's word pairs only by chance."""
     words = [*_tokens(text)]
     if sum(map(str.isalpha, words)) < LEAST_ORDERED:
         return False

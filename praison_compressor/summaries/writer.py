@@ -215,10 +215,7 @@ class SummaryWriter:
         """Return the framed prose with the quotes that fit the room."""
         base = self._framed(brief, _joined(prose, "-", method), method)
         budget = room - self.tokens.message(base)
-        while budget > 0:
-            text = self._quoted(brief, quotes, prose, method, budget)
-            if method == "model" and HEADING not in text:
-                break  # without a heading the text only counts what is left out
+        while budget > 0 and (text := self._quoted(brief, quotes, prose, method, budget)):
             message = self._framed(brief, _joined(prose, text, method), method)
             # The tokens of texts together differ from the sum of each.
             over = self.tokens.message(message) - room
@@ -228,17 +225,19 @@ class SummaryWriter:
         return self._framed(brief, _joined(prose, "", method), method)
 
     def _quoted(self, brief: Brief, quotes: Quotes, prose: str, method: str, budget: int) -> str:
-        lines: Sequence[str] = ()
-        if method == "static" and brief.references:
+        is_static, lines = method == "static", list[str]()
+        if is_static and brief.references:
             lines = outline(brief.messages, brief.references, users=False)
-        return quotes.text(
+        text = quotes.text(
             budget,
             self.tokens.text,
             references=brief.references,
             visible=f"{brief.visible}\n{prose}",
-            beside_prose=method == "model",
+            beside_prose=not is_static,
             outline=lines,
         )
+        # Without a heading the text only counts what is left out.
+        return text if is_static or HEADING in text else ""
 
     def _framed(self, brief: Brief, text: str, method: str) -> Message:
         content = frame(

@@ -32,7 +32,7 @@ class ChatCompletions:
         return body["messages"], body.get("tools") or [], cap
 
     def overflow(self, window: int, prompt: int, completion: int) -> Refusal:
-        """Return the refusal of a request over the window, as clients parse it."""
+        """Return the refusal of a request over the window."""
         said = f"your messages resulted in {prompt} tokens"
         if prompt <= window:
             parts = f"{prompt} in the messages, {completion} in the completion"
