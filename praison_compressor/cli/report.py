@@ -25,7 +25,7 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.memory import MemoryStore
 from ..ledger.outlines import in_order
-from ..ledger.segments import FORGOTTEN, Entry, Epoch, Segment, Store, Usage, in_force
+from ..ledger.segments import Entry, Epoch, Segment, Store, Usage
 from ..messages import Message, content_digest, read, text_of
 from ..messages.display import clean, counted, when
 from ..summaries.prompts import rendering
@@ -35,7 +35,7 @@ from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
 from . import parameters as par
 from .compressing import summary_of
-from .stored import family, in_view
+from .stored import FOLDED, IN_VIEW, family, states
 from .terminal import Unusable, answer, money, number, progress, unlogged
 from .transcripts import put, read_one
 
@@ -111,10 +111,10 @@ def bill(
     $ praison-compressor bill audit --store ledger.db
     """
     with par.ledger(store) as opened:
-        found = stored_bill(opened, opened.open(namespace, session))
-        if found == Bill():
-            par.existing(opened, namespace, session)
-    answer(asdict(found), found.lines(), as_json)
+        found = stored_bill(opened, par.remembered(opened, namespace, session))
+    none = f"No request of {session} is known. An agent's requests are billed, and those that an "
+    none += "application passes to `record_usage`; `compress` sends none."
+    answer(asdict(found), found.lines() if found.requests else [none], as_json)
 
 
 def _of_session(what: str, store: str | None, namespace: str, config: CompressorConfig) -> Life:
@@ -125,7 +125,7 @@ def _of_session(what: str, store: str | None, namespace: str, config: Compressor
     """
     try:
         with par.ledger(store) as opened:
-            par.existing(opened, namespace, what)
+            par.remembered(opened, namespace, what)
             found = life_of_session(opened, namespace, what, TokenCounter(config.model))
             found = replace(found, lines=_lines(config))
             if not found.lines or not found.points:
@@ -300,12 +300,12 @@ def _collected(store: Store, namespace: str, session_id: str) -> Life:
     # A database knows the whole family; the store in memory only the chain.
     epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
     session = store.open(namespace, session_id)
-    found = zip(session.entries, in_force(session.entries), in_view(session.entries), strict=True)
+    found = enumerate(zip(session.entries, states(session.entries), strict=True), 1)
     # An undone segment counts as paid for, and is not shown.
     cards = [
-        _card(n, entry, standing, store.originals(session, entry) or [])
-        for n, (entry, segment, standing) in enumerate(found, 1)
-        if segment.kind != FORGOTTEN.kind
+        _card(n, entry, state == IN_VIEW, store.originals(session, entry) or [])
+        for n, (entry, state) in found
+        if state in (IN_VIEW, FOLDED)
     ]
     return Life(
         title=session.id,

@@ -44,6 +44,13 @@ def test_a_sessions_bill_is_shown_after_a_restart(run: Run, tmp_path: Path) -> N
     assert run("bill", "unknown").code == 4
 
 
+def test_a_bill_without_requests_says_who_fills_it(run: Run, view: Path) -> None:
+    """The command line's own sessions have no bill: they send nothing to a model."""
+    done = run("bill", SESSION)
+    assert done.code == 0
+    assert done.out.startswith(f"No request of {SESSION} is known. An agent's requests are billed")
+
+
 class Page(HTMLParser):
     """What a browser would make of the page: elements, addresses, text."""
 
@@ -190,8 +197,9 @@ def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, ru
     assert run("report", SESSION, "--out", page).code == 0
     family = page.read_text("utf-8").partition('<ol class="family">')[2]
     assert [f'"{how}"' in family for how in ("began", "compressed", "fork")] == [True] * 3
-    for session in ("the-fork", SESSION):
-        run("forget", session, "--yes")
+    run("forget", "the-fork", "--yes")
+    for hit in run("search", "FACT-3", "--json").json:
+        assert run("forget", hit["digest"], "--yes").code == 0
     assert run("report", SESSION, "--out", page).code == 0
     text = Page(page.read_text("utf-8")).text
     assert "forgotten; the chain keeps the link" in text
