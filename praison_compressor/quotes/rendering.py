@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..messages.excerpts import ends, level
+from ..messages.shortening import ends, level
 
 Count = Callable[[str], int]
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Any
 
-from ..messages.forks import renewed, undivided
+from ..concurrency import renewed, undivided
 from .models import bare_names, litellm_folder
 
 logger = logging.getLogger(__name__)
