@@ -7,13 +7,13 @@ import hashlib
 import logging
 import re
 import sys
-import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from threading import Lock, Thread
 from typing import Any
 
 from ..concurrency import renewed, undivided
@@ -64,13 +64,32 @@ class Vocabulary:
 
     def counting(self, texts: Sequence[str]) -> Callable[[], list[int]]:
         """Begin to count texts in two threads; return a function that waits for the counts."""
+        sizes: dict[int, int] = {}
         ends = [0, *accumulate(map(len, texts))]
         half = bisect_left(ends, ends[-1] // 2)
-        begun = [_Counting(self, part) for part in (texts[:half], texts[half:]) if part]
-        for each in begun:
+
+        def work(some: range, count: CountPieces) -> None:
+            with suppress(Exception):  # a missing size is counted below, which raises it
+                for at in range(0, len(some), AT_ONCE):
+                    joint = [n for n in some[at : at + AT_ONCE] if _is_joint(texts[n])]
+                    sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
+
+        halves = (range(half), range(half, len(texts))) if self.count_pieces else ()
+        threads = [
+            Thread(target=work, args=(some, self.count_pieces), daemon=True)
+            for some in halves
+            if some
+        ]
+        for thread in threads:
             with suppress(RuntimeError):  # the interpreter exits: no thread can be had
-                each.start()
-        return lambda: [size for each in begun for size in each.sizes()]
+                thread.start()
+
+        def counted() -> list[int]:
+            for thread in filter(lambda thread: thread.ident, threads):
+                thread.join()
+            return [sizes[n] if n in sizes else self.count(x) for n, x in enumerate(texts)]
+
+        return counted
 
     def _sampled(self, text: str) -> int:
         step = len(text) // SAMPLES
@@ -79,40 +98,14 @@ class Vocabulary:
         return round(tokens * len(text) / sum(map(len, samples)))
 
 
-class _Counting(threading.Thread):
-    """Counts texts, many in one call that does not hold Python's lock."""
-
-    def __init__(self, vocabulary: Vocabulary, texts: Sequence[str]) -> None:
-        super().__init__(daemon=True)
-        self._vocabulary = vocabulary
-        self._texts = texts
-        self._sizes: list[int] = []
-
-    def run(self) -> None:
-        count = self._vocabulary.count_pieces
-        if count is None:
-            return
-        with suppress(Exception):  # `sizes` meets it again, and raises it
-            for at in range(0, len(self._texts), AT_ONCE):
-                some = self._texts[at : at + AT_ONCE]
-                apart = {n: x for n, x in enumerate(some) if len(x) > PIECE_CHARS or END in x}
-                found = count(
-                    [x if n not in apart else "" for n, x in enumerate(some)] if apart else some
-                )
-                for n, text in apart.items():
-                    found[n] = self._vocabulary.count(text)
-                self._sizes += found
-
-    def sizes(self) -> list[int]:
-        """Wait; return the size of each text."""
-        if self.ident:
-            self.join()
-        return self._sizes + list(map(self._vocabulary.count, self._texts[len(self._sizes) :]))
-
-
 AT_ONCE = 1_024
 """Texts of one call: to pass Python's lock on for each takes as long as to count the text
 (tests/benchmarks/latency.py)."""
+
+
+def _is_joint(text: str) -> bool:
+    """Return whether a text can be counted among others."""
+    return len(text) <= PIECE_CHARS and END not in text
 
 
 # Places where a vocabulary's own pattern starts a new piece, so that a cut changes no count: before
@@ -144,7 +137,7 @@ _IS_CL100K = re.compile(
     r"(ft:)?(gpt-4|gpt-3\.5|gpt-35|davinci-002|babbage-002|text-embedding-)(?![.0-9a-np-z])"
 )
 
-_loading = renewed(threading.Lock())
+_loading = renewed(Lock())
 """Threads load a vocabulary once: each takes about 40 MB."""
 
 
