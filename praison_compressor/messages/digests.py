@@ -125,7 +125,7 @@ class Seen:
     __slots__ = ("_content_digest", "_digest", "comparable", "plain", "size", "tokens")
 
     def __init__(self, plain: Message, comparable: bool, size: int) -> None:
-        """Take a private plain copy, whether `==` finds every edit, and about its characters."""
+        """Take a plain copy, whether `==` finds every edit, its characters."""
         self.plain = plain
         self.size = size
         self.comparable = comparable
@@ -278,7 +278,7 @@ class MessageCache:
 
 
 def _shared(value: Any) -> Any:
-    """Return a copy of texts, lists and mappings from texts that shares the texts.
+    """Return a copy of nested texts that shares the texts.
 
     Raises:
         TypeError: another type, in which `==` may miss an edit.

@@ -52,7 +52,7 @@ class Quotes:
         beside_prose: bool = False,
         outline: Sequence[str] = (),
     ) -> str:
-        """Return the quotations of at most `budget_tokens`, in sections of a fixed order.
+        """Return quotations of at most `budget_tokens`, in a fixed order.
 
         `references` are those of the messages; `visible` is text that stands in the view anyway.
         """
@@ -180,7 +180,7 @@ def read_calls(messages: Sequence[Message]) -> list[calls.AnsweredCall]:
 
 
 def fill(messages: Sequence[Message], budget_tokens: int) -> bool:
-    """Return whether the user's words alone exceed a budget, without reading the rest."""
+    """Return whether the user's words alone exceed a budget."""
     own = (message for message in messages if message.get("role") == "user")
     said = (len(x.text) for m in own for x in speakers.spoken(m) if x.source == "user")
     return any(sofar > budget_tokens * MOST_CHARS for sofar in accumulate(said))

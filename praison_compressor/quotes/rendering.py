@@ -70,7 +70,7 @@ SLACK = 1.15  # of a section's estimate, for which few of its entries are counte
 
 @dataclass
 class _Part:
-    """A section with the estimate of its tokens, and as it is printed so far."""
+    """A section, its estimated tokens, and its printed text so far."""
 
     section: Section
     lines: Sequence[Quoted]
@@ -91,7 +91,7 @@ class _Part:
 
 @dataclass
 class Renderer:
-    """Prints sections for one reader; counts whole sections, since counting each entry is slow."""
+    """Prints sections for one reader; to count each entry is slow."""
 
     count: Count
     references: Sequence[str] = ()
@@ -122,7 +122,7 @@ class Renderer:
         return "\n".join(texts)
 
     def _part(self, section: Section) -> _Part:
-        """Return a section; the tokens of its first entries are counted for the estimate."""
+        """Return a section with an estimate by its first entries."""
         sample = "\n".join(self._entry(line, line.body[:200]) for line in section.lines[:8])
         ratio = (self.count(sample) + 1) / (_bytes(sample) + 1)
         lines = sorted(section.lines, key=lambda line: line.rank)
@@ -131,7 +131,7 @@ class Renderer:
         return _Part(section, lines, sizes, ratio, left=lines)
 
     def _fill(self, part: _Part, room: int) -> None:
-        """Print a section within `room` tokens: the best ranks, long entries cut alike."""
+        """Print the best ranks within `room` tokens; cut long entries alike."""
         for _ in range(TRIES):
             text, left = self._printed(part, room - HEADING_TOKENS)
             if not text or text == part.text:
@@ -146,7 +146,7 @@ class Renderer:
             part.tokens = self.count(self._note([part])) + 1
 
     def _printed(self, part: _Part, room: int) -> tuple[str, Sequence[Quoted]]:
-        """Return a section's text of about `room` tokens, and the entries left out."""
+        """Return a text of about `room` tokens, and the entries left out."""
         section, chosen, costs = part.section, part.lines, part.costs()
         if sum(costs) > room or section.unlisted:
             room -= NOTE_TOKENS
@@ -164,7 +164,7 @@ class Renderer:
         return "\n".join(filter(None, lines)), left
 
     def _note(self, parts: Sequence[_Part]) -> str:
-        """Return the line that counts the entries left out, with their references, or ""."""
+        """Return the line that counts the entries left out, or ""."""
         places, counts = list[int](), list[str]()
         for part in parts:
             section = part.section

@@ -28,7 +28,7 @@ _ASKS = ("?", "？", "؟", "?)", '?"')
 
 @dataclass(frozen=True)
 class Said:
-    """One text of the user's, or of another speaker in the user's role."""
+    """One text of a speaker in the user's role."""
 
     at: int
     text: str
@@ -40,7 +40,7 @@ class Said:
 
 
 def answering(at: int, text: str, how: str, asked_at: int, before: str) -> Said:
-    """Return a text; a short one with the last question of the agent's text before it.
+    """Return a text; a short one with the question before it.
 
     >>> answering(3, "1", "", 2, "There are two.\\nWhich one?\\n1. a\\n2. b").how
     'answering "Which one?"'
@@ -65,7 +65,7 @@ def section(said: Sequence[Said], budget: int) -> Section:
 
 
 def others(said: Sequence[Said]) -> Section:
-    """Return the section of other speakers in the user's role, by their beginning and end."""
+    """Return the section of other speakers in the user's role."""
     newest = {one.text: one for one in said if not one.by_user}
     lines = [
         Quoted(one.at, (-one.at,), cut(one.text, OTHERS_CHARS), f"{one.how}: ")
@@ -75,7 +75,7 @@ def others(said: Sequence[Said]) -> Section:
 
 
 def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
-    """Yield a rank each: of one kind those with rare words first, the shorter first."""
+    """Yield each text's rank: by kind, then rare words, then length."""
     words = [set(one.text[:WORDS_CHARS].lower().split()) for one in said]
     spoken = Counter(chain.from_iterable(words))
     common = {word for word, times in spoken.items() if times > RARE}
@@ -98,7 +98,7 @@ def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
 
 
 def reports(found: Sequence[tuple[int, str]], others: Sequence[int]) -> Section:
-    """Return what the agent said at the ends of turns; the agent's other texts are counted."""
+    """Return the section of what the agent said at turns' ends."""
     lines = [Quoted(at, (-at,), text.strip()) for at, text in found]
     return Section(TITLES["reports"], lines, 0.2, 60, "texts of the assistant", others)
 

@@ -54,7 +54,7 @@ def note(found: dict[str, Newest], name: str, one: calls.AnsweredCall) -> None:
 
 
 def commands(found: Mapping[str, Newest], budget: int) -> Section:
-    """Return the section of commands and calls; those that only look rank last."""
+    """Return the section of calls; calls that only look rank last."""
     others, best = parted(sorted(found.items(), key=_rank, reverse=True), budget)
     lines = [
         one.entry(_rank((line, one)), cut(line, COMMAND_CHARS))
@@ -76,7 +76,7 @@ def _rank(item: tuple[str, Newest]) -> tuple[int, ...]:
 
 
 def files(found: Mapping[str, Newest], budget: int) -> Section:
-    """Return the section of files, each with its newest changing call and that call's result.
+    """Return the section of files with their newest changing calls.
 
     Whether the call changed the file is for its quoted result to say.
     """
@@ -90,7 +90,7 @@ def files(found: Mapping[str, Newest], budget: int) -> Section:
 
 
 def _by_call(found: Mapping[str, Newest]) -> list[tuple[list[str], Newest]]:
-    """Return the paths that have the same newest call, with that call; a move names two."""
+    """Return the paths of each newest call; a move names two."""
     grouped: dict[int, tuple[list[str], Newest]] = {}
     for path, one in found.items():
         paths, _ = grouped.pop(id(one.exchange), ([], one))
@@ -99,7 +99,7 @@ def _by_call(found: Mapping[str, Newest]) -> list[tuple[list[str], Newest]]:
 
 
 def _what(paths: Sequence[str], one: Newest) -> str:
-    """Return the paths and the call; a command that shows all the paths stands alone."""
+    """Return the paths and the call; omit paths that it shows."""
     line = cut(calls.command_of(one.exchange.call).strip(), 80)
     call = f"`{line}`" if line else one.exchange.call.name
     return call if all(path in line for path in paths) else f"{', '.join(paths)}: {call}"
@@ -143,7 +143,7 @@ def instructions(found: Mapping[str, tuple[int, str]]) -> Section:
 
 
 def _content(text: str) -> str:
-    """Return a file's content without the numbers that a tool put before each line."""
+    """Return a file's content without a tool's line numbers."""
     lines = text.strip("\n").split("\n")
     is_numbered = all(_NUMBERED.match(line) for line in lines if line.strip())
     return _NUMBERED.sub("", text).strip() if is_numbered else text.strip()

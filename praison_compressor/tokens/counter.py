@@ -140,7 +140,7 @@ class TokenCounter:
         return self.counting(messages)()
 
     def counting(self, messages: Iterable[Seen]) -> Callable[[], list[int]]:
-        """Begin to count in threads; return a function that waits and returns `each`."""
+        """Begin to count in threads; return a function that returns `each`."""
         rules, entries = self._rules, list(messages)
         new = [entry for entry in entries if rules not in entry.tokens]
         if len(new) < COUNTED_TOGETHER or type(self).count is not TokenCounter.count:
@@ -226,14 +226,14 @@ class TokenCounter:
         return tokens + sum(map(self._text, texts))
 
     def _text(self, text: str) -> int:
-        """Return the tokens of a text; sections that were counted lately are not counted again."""
+        """Return a text's tokens; count recent sections only once."""
         if not SECTIONED_CHARS[0] <= len(text) <= SECTIONED_CHARS[1]:
             return self.vocabulary.count(text)
         cuts = [0, *(found.end() for found in _SECTION.finditer(text)), len(text)]
         return sum(self._section(text[start:end]) for start, end in pairwise(cuts))
 
     def _parts(self, message: Message) -> tuple[int, list[str]]:
-        """Return the tokens of all but the texts, and the texts: the content and the arguments."""
+        """Return the tokens beside content and arguments, and these texts."""
         tokens = MESSAGE_TOKENS + self._word(str(message.get("role") or ""))
         name, content, calls = message.get("name"), message.get("content"), calls_beside(message)
         if isinstance(name, str) and name:

@@ -63,7 +63,7 @@ class Vocabulary:
         return sum(map(self.count_piece, pieces(text)))
 
     def counting(self, texts: Sequence[str]) -> Callable[[], list[int]]:
-        """Begin to count texts in two threads; return a function that waits for the counts."""
+        """Begin to count in two threads; return a function that waits."""
         sizes: dict[int, int] = {}
         ends = [0, *accumulate(map(len, texts))]
         half = bisect_left(ends, ends[-1] // 2)
@@ -163,7 +163,7 @@ def _openai(bpe: Bpe, *, exact: bool) -> Vocabulary:
 
 
 def _joined(encoding: Any, end: int) -> CountPieces | None:
-    """Return a count of texts as one text; None where tiktoken has no buffers of tokens."""
+    """Return a function that counts many texts at once, or None."""
     encode = getattr(encoding._core_bpe, "encode_to_tiktoken_buffer", None)
     if encode is None:
         return None

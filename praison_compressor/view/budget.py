@@ -168,7 +168,7 @@ class Budget:
 
     @classmethod
     def exactly(cls, config: CompressorConfig, target: int) -> Budget:
-        """Return the budget of a view of at most `target` tokens, in place of all ratios.
+        """Return the budget of a view of at most `target` tokens.
 
         A reader without recall gets more quotes and less tail.
         """
@@ -209,11 +209,11 @@ class Budget:
 
     @property
     def window_limit(self) -> int:
-        """Return the limit that follows from a window; 0 for a size that was asked for."""
+        """Return the window's limit; 0 for a requested size."""
         return 0 if self.large is None else self.limit
 
     def prose_for(self, source_tokens: int) -> int:
-        """Return the tokens to ask of the model for a segment of that size."""
+        """Return the tokens of prose for a segment of that size."""
         if self.prose is not None:
             return self.prose
         return min(8_000, max(750, source_tokens // 20))
@@ -221,7 +221,7 @@ class Budget:
     # ---------------------------------------------------------- the marks of one view
 
     def beside(self, fixed: int) -> Budget:
-        """Return the budget with higher marks where `fixed` tokens take most of the trigger."""
+        """Return the budget, its marks raised where `fixed` tokens crowd it."""
         if fixed <= CROWDED * self.trigger:
             return self
         room = min(int((1 - CROWDED) * self.trigger), (self.limit - fixed) // 2)
@@ -230,7 +230,7 @@ class Budget:
         return replace(self, trigger=trigger, target=target)
 
     def forced(self, size: int) -> Budget:
-        """Return the budget by which a view of `size` tokens is compressed in any case.
+        """Return the budget that compresses a view of `size` in any case.
 
         Masks alone must then reach the target.
         """
@@ -240,5 +240,5 @@ class Budget:
         return replace(self, trigger=size - 1, target=target, mask_reach=0.0)
 
     def between(self, share: float) -> int:
-        """Return the tokens at that share of the way from the target up to the trigger."""
+        """Return the tokens a share of the way from target to trigger."""
         return self.target + int(share * (self.trigger - self.target))
