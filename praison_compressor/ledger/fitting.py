@@ -17,7 +17,7 @@ __all__ = ["LEAST_CHARS", "OPENS", "Fitting"]
 
 OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
 """The first line of every answer that quotes."""
-LEAST_SHARE = 80
+LEAST_SHARE = 50
 """Tokens of a message in a range, where fewer messages are shown instead."""
 LEAST_LISTED = 30
 """Tokens for the references of matches that have no row."""
@@ -32,6 +32,7 @@ ROWS = 4
 OTHERS, PARTS = 3, 9
 """One part in three of an answer at most lists matches; in nine where none has all names."""
 
+SLACK_TOKENS = 12
 _CUT_TOKENS = 30
 _HEADER_CHARS = 20  # a longer line that a message before has too is a repeated header
 
@@ -78,11 +79,21 @@ class Fitting:
 
     # -------------------------------------------------------------- what a search found
 
-    def found(self, answer: Answer, room: int) -> str:
-        """Return passages and other matches, the number of matches first."""
+    def found(self, answer: Answer, room: int, wide: int | None = None) -> str:
+        """Return passages and other matches, the number of matches first.
+
+        The passages are widened until the answer has `wide` tokens, or the whole budget.
+        """
         others = list(self._others(answer, room // (OTHERS if answer.is_whole else PARTS)))
-        room -= sum(self.count(line) + 1 for line in others)
-        shown = self.rows(answer.passages, room, "(more passages than fit)", answer.count)
+        taken = sum(self.count(line) + 1 for line in others)
+        room -= taken
+        left = (
+            (room if wide is None else wide - taken)
+            - self.count(f"{OPENS}\n{answer.count}")
+            - SLACK_TOKENS
+        )
+        lines = answer.passages(left, self.count)
+        shown = self.rows(lines, room, "(more passages than fit)", answer.count)
         return "\n".join([shown, *others])
 
     def _others(self, answer: Answer, room: int) -> Iterator[str]:
@@ -154,7 +165,7 @@ class Fitting:
 
         body = condensed(lines[:end], room - self.count(head) - 2, self.count, gap, seen)
         if end < len(lines) and not body.endswith(gap(1, end).rpartition(":1-")[2]):
-            body += f"\n[… {where.lines(end + 1, len(lines))}: as other messages end …]"
+            body += f"\n[… {where.lines(end + 1, len(lines))}: repeats other messages …]"
         return f"{head}\n{body}"
 
     def lines(self, named: Reference, message: Message, room: int) -> str:

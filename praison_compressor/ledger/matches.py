@@ -14,7 +14,18 @@ from ..messages.display import call_in_words, excerpt, in_words, one_line
 from ..messages.forks import lazy
 from ..quotes import read_calls
 from .layout import NUMBERED, lines_of, paths_of, without_ending
-from .passages import CONTEXT, WORTH, Passage, Term, held_in, passages, terms, wanted_in, weights
+from .passages import (
+    CONTEXT,
+    WORTH,
+    Passage,
+    Term,
+    held_in,
+    passages,
+    terms,
+    wanted_in,
+    weights,
+    widened,
+)
 from .references import Reference, in_runs
 from .words import missing, words
 
@@ -28,8 +39,6 @@ A_MESSAGE, SECOND = 2, 0.8
 """Most passages shown of one message, and what the second's score counts."""
 ALIKE_NAMED = 6
 """References of older, similar messages at most."""
-WHOLE_CHARS, MOST_OF = 2_500, 0.5
-"""A message of at most that many characters is shown whole where a passage has that share of it."""
 PART_WORTH, PART_SHOWN = 0.5, 2
 """Share of the best score that a match needs where none has the whole query, and matches shown."""
 LONE = 2
@@ -93,6 +102,11 @@ class Around:
         at = ordinal - self.start
         return [one for one in self._calls if one.at == at != one.answered_at >= 0]
 
+    def answers_of(self, ordinal: int) -> list[int]:
+        """Return the ordinals of the results of a message's calls in other messages."""
+        found = dict.fromkeys(one.answered_at for one in self.made_by(ordinal))
+        return [self.start + at for at in found]
+
 
 Near = Callable[[int, int], Around]
 """Returns the messages around an ordinal of a segment."""
@@ -104,7 +118,8 @@ class Answer:
 
     count: str
     """How many messages match."""
-    passages: list[str]
+    passages: Callable[[int, Callable[[str], int]], list[str]]
+    """Returns the passages within a number of tokens, which the function counts."""
     others: list[tuple[list[tuple[int, int]], str]]
     """Matching messages that are not shown (segment and number, from 1), with a few words."""
     is_whole: bool
@@ -112,7 +127,11 @@ class Answer:
 
 
 def answer_of(
-    query: str, found: Sequence[Found], limit: int, near: Near, shared: Collection[str] = ()
+    query: str,
+    found: Sequence[Found],
+    limit: int,
+    near: Near,
+    shared: Collection[str] = (),
 ) -> Answer:
     """Return the best passages, at most `limit`, and all other matches by reference.
 
@@ -120,23 +139,24 @@ def answer_of(
     """
     wanted = terms(query)
     documents = _documents(found)
-    count = _count(query, found, documents)
+    counted = _count(query, found, documents)
     is_whole, least = found[0].is_whole, WORTH * found[0].score
     limit = limit if is_whole else min(limit, PART_SHOWN)
     ranked, weight = _ranked(found[:DETAILED], wanted, shared, is_lone=documents == 1)
     matches, older = _apart(ranked)
-    shown = _Shown(near, wanted, weight, {match.place for match in matches[:limit]})
-    for match in matches[:limit]:
-        shown.add(match)
-    if older:
-        alike = in_runs((match.segment, match.ordinal + 1) for match in older)
-        more = " …" if len(alike) > ALIKE_NAMED else ""
-        shown.lines.append(
-            f"({len(older)} older, much like these: {', '.join(alike[:ALIKE_NAMED])}{more})"
-        )
-    seen = shown.places | {match.place for match in older}
+    layout = _Layout(near, wanted, weight, matches[:limit], _older(older))
+    seen = layout.shown().places | {match.place for match in older}
     rest = [x for x in found if x.score >= least and (x.segment, x.ordinal) not in seen]
-    return Answer(count, shown.lines, _rows(rest, wanted), is_whole)
+    return Answer(counted, layout.within, _rows(rest, wanted), is_whole)
+
+
+def _older(matches: Sequence[_Match]) -> str:
+    """Return a line that names older matches; "" for none."""
+    if not matches:
+        return ""
+    named = in_runs((match.segment, match.ordinal + 1) for match in matches)
+    more = " …" if len(named) > ALIKE_NAMED else ""
+    return f"({len(matches)} older, much like these: {', '.join(named[:ALIKE_NAMED])}{more})"
 
 
 def _count(query: str, found: Sequence[Found], documents: int) -> str:
@@ -268,24 +288,13 @@ def _ranked(
             dull=shared,
             worth=worth,
         ):
-            shown = _or_whole(replace(passage, score=part * passage.score), lines, shared)
+            shown = replace(passage, score=part * passage.score)
             matches.append(_Match(each.segment, each.ordinal, shown, lines, each.message))
-            if shown.last - shown.first > passage.last - passage.first:
-                break
             part *= 1 if is_lone else SECOND
     least = worth * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
     matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
     return matches, weight
-
-
-def _or_whole(passage: Passage, lines: Sequence[str], shared: Collection[str]) -> Passage:
-    """Return the passage, or a short message whole if little is missing."""
-    end = without_ending(lines, shared)
-    chars = sum(map(len, lines[passage.first - 1 : passage.last]))
-    whole = sum(map(len, lines[:end]))
-    is_most = whole <= WHOLE_CHARS and chars >= MOST_OF * whole and passage.last <= end
-    return replace(passage, first=1, last=end) if is_most else passage
 
 
 def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
@@ -314,6 +323,57 @@ def _are_alike(one: _Match, other: _Match) -> bool:
 
 
 # -------------------------------------------------------------- a passage with its call or results
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The matches that an answer shows, with as many lines around them as fit."""
+
+    near: Near
+    wanted: Sequence[Term]
+    weight: Mapping[str, float]
+    matches: Sequence[_Match]
+    end: str
+    """The last line."""
+
+    def within(self, room: int, count: Callable[[str], int]) -> list[str]:
+        """Return the passages that fit, widened to the budget, and a row for each of the others."""
+        fitting = self.matches
+        while True:
+            rows = [self._row(match) for match in self.matches[len(fitting) :]]
+            shown = replace(self, matches=fitting).shown().lines
+            left = room - sum(count(line) + 1 for line in (*shown, *rows))
+            if left >= 0 or len(fitting) == 1:
+                break
+            fitting = fitting[:-1]
+        wide = replace(self, matches=fitting)._widened(max(0, left), count)
+        return [*replace(self, matches=wide).shown().lines, *rows]
+
+    def _row(self, match: _Match) -> str:
+        words = few_words(match.text, self.wanted, 2 * ROW_CHARS)
+        return f"[{match.where}] {match.message.get('role')}: {words}"
+
+    def shown(self) -> _Shown:
+        """Return the passages as lines."""
+        shown = _Shown(self.near, self.wanted, self.weight, {each.place for each in self.matches})
+        for match in self.matches:
+            shown.add(match)
+        if self.end:
+            shown.lines.append(self.end)
+        return shown
+
+    def _widened(self, room: int, count: Callable[[str], int]) -> list[_Match]:
+        wide: list[_Match] = []
+        for number, match in enumerate(self.matches):
+            others = [
+                each.passage
+                for each in (*wide, *self.matches[number + 1 :])
+                if each.place == match.place
+            ]
+            passage = widened(match.passage, match.lines, room, count, others)
+            wide.append(replace(match, passage=passage))
+            room -= count(wide[-1].text) - count(match.text)
+        return wide
 
 
 @dataclass

@@ -10,13 +10,13 @@ import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from .words import EVERYWHERE, words
 
-__all__ = ["Passage", "Term", "passages", "terms", "wanted_in"]
+__all__ = ["Passage", "Term", "passages", "terms", "wanted_in", "widened"]
 
 PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
@@ -180,6 +180,35 @@ def _around(
         if not _EMPTY.fullmatch(lines[beside]) and lines[beside].strip() not in dull:
             shown.append(beside)
     return min(shown) + 1, max(shown) + 1
+
+
+def widened(
+    passage: Passage,
+    lines: Sequence[str],
+    room: int,
+    count: Callable[[str], int],
+    others: Collection[Passage],
+) -> Passage:
+    """Return the passage with more lines around it, within `room` tokens more.
+
+    Two lines after it are added for each line before it, none of another passage.
+    """
+    taken = {n for each in others for n in range(each.first, each.last + 1)}
+    first, last = passage.first, passage.last
+    is_open = {True: True, False: True}
+    turn = 0
+    while any(is_open.values()):
+        after = is_open[True] and (turn % 3 < 2 or not is_open[False])
+        turn += 1
+        number = last + 1 if after else first - 1
+        if not 1 <= number <= len(lines) or number in taken:
+            is_open[after] = False
+            continue
+        room -= count(lines[number - 1] + "\n")
+        if room < 0:
+            break
+        first, last = min(first, number), max(last, number)
+    return replace(passage, first=first, last=last)
 
 
 # -------------------------------------------------------------- scoring

@@ -38,12 +38,14 @@ def recall_tools(
     recall = Recall(store, session, count, turn, turn_tokens)
 
     def search_conversation_archive(
-        query: str = "", limit: int = 3, tokens: int = 800, **invented: Any
+        query: str = "", limit: int = 3, tokens: int = 0, **invented: Any
     ) -> str:
-        return _answered(lambda: recall.search(str(query), _number(limit, 3), _room(tokens)))
+        return _answered(
+            lambda: recall.search(str(query), _number(limit, 3), _room(tokens) or ANSWER_TOKENS)
+        )
 
     def read_conversation_archive(
-        reference: str = "", about: str = "", tokens: int = 800, **invented: Any
+        reference: str = "", about: str = "", tokens: int = 0, **invented: Any
     ) -> str:
         named, sought = str(reference or ""), str(about or "")
         if sought.isdecimal():  # the budget in second place
@@ -153,8 +155,9 @@ def _number(given: Any, otherwise: int) -> int:
         return otherwise
 
 
-def _room(tokens: Any) -> int:
-    return min(_number(tokens, ANSWER_TOKENS), TURN_TOKENS)
+def _room(tokens: Any) -> int | None:
+    """Return a budget, None for the default."""
+    return min(_number(tokens, 0), TURN_TOKENS) or None
 
 
 def _answered(ask: Callable[[], str]) -> str:
