@@ -32,7 +32,7 @@ ROWS = 4
 OTHERS, PARTS = 3, 9
 """One part in three of an answer at most lists matches; in nine where none has all names."""
 
-SLACK_TOKENS = 12
+_SLACK_TOKENS = 12
 _CUT_TOKENS = 30
 _HEADER_CHARS = 20  # a longer line that a message before has too is a repeated header
 
@@ -79,19 +79,11 @@ class Fitting:
 
     # -------------------------------------------------------------- what a search found
 
-    def found(self, answer: Answer, room: int, wide: int | None = None) -> str:
-        """Return passages and other matches, the number of matches first.
-
-        The passages are widened until the answer has `wide` tokens, or the whole budget.
-        """
+    def found(self, answer: Answer, room: int) -> str:
+        """Return passages and other matches, the number of matches first."""
         others = list(self._others(answer, room // (OTHERS if answer.is_whole else PARTS)))
-        taken = sum(self.count(line) + 1 for line in others)
-        room -= taken
-        left = (
-            (room if wide is None else wide - taken)
-            - self.count(f"{OPENS}\n{answer.count}")
-            - SLACK_TOKENS
-        )
+        room -= sum(self.count(line) + 1 for line in others)
+        left = room - self.count(f"{OPENS}\n{answer.count}") - _SLACK_TOKENS
         lines = answer.passages(left, self.count)
         shown = self.rows(lines, room, "(more passages than fit)", answer.count)
         return "\n".join([shown, *others])

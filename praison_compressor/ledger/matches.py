@@ -132,10 +132,13 @@ def answer_of(
     limit: int,
     near: Near,
     shared: Collection[str] = (),
+    *,
+    is_wide: bool = False,
 ) -> Answer:
     """Return the best passages, at most `limit`, and all other matches by reference.
 
-    `shared` are lines that end several messages of the session.
+    `shared` are lines that end several messages of the session. The passages are widened to the
+    budget if `is_wide`, or if only one document matches.
     """
     wanted = terms(query)
     documents = _documents(found)
@@ -144,7 +147,8 @@ def answer_of(
     limit = limit if is_whole else min(limit, PART_SHOWN)
     ranked, weight = _ranked(found[:DETAILED], wanted, shared, is_lone=documents == 1)
     matches, older = _apart(ranked)
-    layout = _Layout(near, wanted, weight, matches[:limit], _older(older))
+    is_wide = is_wide or documents == 1
+    layout = _Layout(near, wanted, weight, shared, matches[:limit], _older(older), is_wide)
     seen = layout.shown().places | {match.place for match in older}
     rest = [x for x in found if x.score >= least and (x.segment, x.ordinal) not in seen]
     return Answer(counted, layout.within, _rows(rest, wanted), is_whole)
@@ -332,12 +336,15 @@ class _Layout:
     near: Near
     wanted: Sequence[Term]
     weight: Mapping[str, float]
+    shared: Collection[str]
+    """Lines that end several messages, which no passage is widened to."""
     matches: Sequence[_Match]
     end: str
     """The last line."""
+    is_wide: bool
 
     def within(self, room: int, count: Callable[[str], int]) -> list[str]:
-        """Return the passages that fit, widened to the budget, and a row for each of the others."""
+        """Return the passages that fit, widened to the budget, and a row for each other match."""
         fitting = self.matches
         while True:
             rows = [self._row(match) for match in self.matches[len(fitting) :]]
@@ -346,7 +353,7 @@ class _Layout:
             if left >= 0 or len(fitting) == 1:
                 break
             fitting = fitting[:-1]
-        wide = replace(self, matches=fitting)._widened(max(0, left), count)
+        wide = replace(self, matches=fitting)._widened(left, count) if self.is_wide else fitting
         return [*replace(self, matches=wide).shown().lines, *rows]
 
     def _row(self, match: _Match) -> str:
@@ -370,7 +377,8 @@ class _Layout:
                 for each in (*wide, *self.matches[number + 1 :])
                 if each.place == match.place
             ]
-            passage = widened(match.passage, match.lines, room, count, others)
+            end = max(match.passage.last, without_ending(match.lines, self.shared))
+            passage = widened(match.passage, match.lines[:end], room, count, others)
             wide.append(replace(match, passage=passage))
             room -= count(wide[-1].text) - count(match.text)
         return wide

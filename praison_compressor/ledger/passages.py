@@ -208,6 +208,10 @@ def widened(
         if room < 0:
             break
         first, last = min(first, number), max(last, number)
+    while first < passage.first and _EMPTY.fullmatch(lines[first - 1]):
+        first += 1
+    while last > passage.last and _EMPTY.fullmatch(lines[last - 1]):
+        last -= 1
     return replace(passage, first=first, last=last)
 
 

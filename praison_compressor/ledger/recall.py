@@ -10,7 +10,7 @@ import contextlib
 import difflib
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import LedgerError
 from ..messages import Message, text_of
@@ -23,14 +23,14 @@ from .outlines import in_order, in_pairs, outline
 from .passages import terms
 from .references import HOW, Reference, parse
 from .segments import DROPPED, Entry, Session, Store
-from .words import hits, words
+from .words import hits, missing, words
 
 __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 """The tools' names."""
-ANSWER_TOKENS, WHOLE_TOKENS, LINES_TOKENS = 300, 400, 600
-"""Default size of an answer, of a message that is whole in it, and of an answer to named lines."""
+ANSWER_TOKENS, WHOLE_TOKENS, LONG_TOKENS = 300, 400, 500
+"""Default size of an answer, of a message that is whole in it, of named lines and an outline."""
 SEVERAL = 3
 """References at most that each have the default size."""
 TURN_TOKENS = 4_000
@@ -95,8 +95,8 @@ class Recall:
         """
         references = _APART.split(reference.strip())
         default = ANSWER_TOKENS * min(len(references), SEVERAL)
-        if ":" in reference:
-            default = max(default, LINES_TOKENS)
+        if ":" in reference or not ("." in reference or about.strip()):
+            default = max(default, LONG_TOKENS)
         return self._within_turn(
             budget or max(default, WHOLE_TOKENS),
             lambda session, room: self._read_all(
@@ -146,7 +146,7 @@ class Recall:
         if not found:
             return self._missing(session, query, room)
         answer = answer_of(query, found, limit, *self._near(session))
-        return self._fitting.found(answer, room, min(room, ANSWER_TOKENS))
+        return self._fitting.found(answer, room)
 
     def _near(self, session: Session) -> tuple[Near, frozenset[str]]:
         """Return a function that reads the messages around one; and lines that end several."""
@@ -277,9 +277,10 @@ class Recall:
             return None
         if held:
             found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
-            return self._fitting.found(
-                answer_of(about, found, PASSAGES, *self._near(session)), room
-            )
+            answer = answer_of(about, found, PASSAGES, *self._near(session), is_wide=True)
+            if len(places) == 1:
+                answer = replace(answer, count=_lacking(named, list(pool.values()), about))
+            return self._fitting.found(answer, room)
         remark = _nothing_about(named, list(pool.values()), about)
         if len(places) > 1:
             return remark
@@ -341,9 +342,9 @@ class Recall:
         if len(asked) == 1 and size <= whole - _FRAME_TOKENS:
             room = whole
         if len(asked) * LEAST_SHARE > room:
-            shown = slice(named.message - 1, last)
-            where = in_order(named.segment, originals)[shown]
-            return self._outlined(outline(originals[shown], where, most=1), room)
+            chosen = slice(named.message - 1, last)
+            where = in_order(named.segment, originals)[chosen]
+            return self._outlined(outline(originals[chosen], where, most=1), room)
         above, ending = self._ends(around, range(named.messages.start, last), room, size)
         room -= self.count(OPENS + above) + self.count(ending)
         parts, shown = self._fitting.messages(asked, room - _GO_ON_TOKENS, around.shared)
@@ -380,6 +381,7 @@ OUTLINE_CHARS = 1_000
 MASKS = 5
 """Masked outputs that a row of the overview names."""
 _FOOTER_TOKENS = 14
+LACKING_CHARS = 100
 _FRAME_TOKENS = 40
 _GO_ON_TOKENS = 24
 _APART = re.compile(r"\s*[,;]\s*(?=\W*s\d)|\s+(?=\W?s\d)")
@@ -389,6 +391,12 @@ def _similar(query: str, known: Sequence[str]) -> list[str]:
     """Return the known words that are most like those of a query."""
     near = [difflib.get_close_matches(each, known, n=2, cutoff=0.75) for each in words(query)[:8]]
     return list(dict.fromkeys(word for some in near for word in some))
+
+
+def _lacking(named: Reference, messages: Sequence[Message], about: str) -> str:
+    """Return a remark on the words that no message has, "" for none."""
+    lacking = missing(about, list(map(in_words, messages)))
+    return excerpt(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
 
 
 def _nothing_about(named: Reference, messages: Sequence[Message], about: str) -> str:

@@ -73,27 +73,27 @@ def _documented(function: dict[str, Any]) -> str:
 def _schema(name: str, description: str, **parameters: str) -> dict[str, Any]:
     properties = {key: {"type": "string", "description": said} for key, said in parameters.items()}
     form: dict[str, Any] = {"type": "object", "properties": properties}
-    properties["tokens"] = {"type": "integer", "description": "Limit (800)"}
-    if "query" in parameters:
-        form["required"] = ["query"]
+    properties["tokens"] = {"type": "integer", "description": TOKENS}
+    form["required"] = [name for name in ("query", "reference", "about") if name in parameters]
     return {
         "type": "function",
         "function": {"name": name, "description": description, "parameters": form},
     }
 
 
+TOKENS = f"Leave out; after a cut answer up to {TURN_TOKENS} (default {ANSWER_TOKENS})"
 SCHEMAS = (
     _schema(
         SEARCH,
         "Find a detail (path, id, number, error, wording) of earlier, summarized messages: counts "
-        "all matches, quotes the best, names each as s2.14",
-        query="Identifiers, an exact phrase, or a few telling words",
+        "all matches, quotes the best, names each as s2.14. Ask for one detail at a time",
+        query="Two to five words or names as in the text, no question",
     ),
     _schema(
         READ,
-        "Read earlier messages word for word",
-        reference="s2.14, s2.14-20, s2.14:900-940 (lines), s2 (outline); empty: list",
-        about="Only passages with these words; cheaper",
+        "Read earlier messages word for word: with `about` their passages, else a long one is cut",
+        reference="s2.14, s2.14-20, s2.14:900-940 (lines), s2 (all), or several; empty: list",
+        about="What you look for, in words or names of the text",
     ),
 )
 """The tools as a chat request describes them to the model."""
