@@ -339,19 +339,21 @@ class Recall:
         around = self._beside(session, named)
         asked = [(named.of_message(n), originals[n - 1]) for n in range(named.message, last + 1)]
         size = sum(self.count(in_words(each)) for _, each in asked)
+        hint = _HINT if room < whole else ""
         if len(asked) == 1 and size <= whole - _FRAME_TOKENS:
-            room = whole
+            room, hint = whole, ""
+        room -= self.count(hint)
         if len(asked) * LEAST_SHARE > room:
             chosen = slice(named.message - 1, last)
             where = in_order(named.segment, originals)[chosen]
-            return self._outlined(outline(originals[chosen], where, most=1), room)
+            return self._outlined(outline(originals[chosen], where, most=1), room) + hint
         above, ending = self._ends(around, range(named.messages.start, last), room, size)
         room -= self.count(OPENS + above) + self.count(ending)
         parts, shown = self._fitting.messages(asked, room - _GO_ON_TOKENS, around.shared)
         if shown < len(asked):
             more = self._fitting.reading(f"{asked[shown][0]}-{last}")
             ending = f"\n(more: {more}){ending}"
-        return "\n".join([OPENS + above, *parts]) + ending
+        return "\n".join([OPENS + above, *parts]) + ending + hint
 
     def _beside(self, session: Session, named: Reference) -> Around:
         """Return the messages around the named ones."""
@@ -381,10 +383,11 @@ OUTLINE_CHARS = 1_000
 MASKS = 5
 """Masked outputs that a row of the overview names."""
 _FOOTER_TOKENS = 14
+_HINT = '\n(cut: name what you look for in "about")'
 LACKING_CHARS = 100
 _FRAME_TOKENS = 40
 _GO_ON_TOKENS = 24
-_APART = re.compile(r"\s*[,;]\s*(?=\W*s\d)|\s+(?=\W?s\d)")
+_APART = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
 
 
 def _similar(query: str, known: Sequence[str]) -> list[str]:
