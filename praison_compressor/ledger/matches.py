@@ -15,7 +15,6 @@ from ..messages.forks import lazy
 from ..quotes import read_calls
 from .layout import NUMBERED, lines_of, paths_of, without_ending
 from .passages import (
-    CONTEXT,
     WORTH,
     Passage,
     Term,
@@ -41,8 +40,6 @@ ALIKE_NAMED = 6
 """References of older, similar messages at most."""
 PART_WORTH, PART_SHOWN = 0.5, 2
 """Share of the best score that a match needs where none has the whole query, and matches shown."""
-LONE = 2
-"""Factor for the lines around a match where only one document matches."""
 ALIKE, SAME_LINE = 0.8, 0.5
 """Of two passages that share this part of their words, or also a line, only one is shown."""
 CALL_CHARS, RESULT_CHARS, ROW_CHARS = 80, 100, 50
@@ -249,6 +246,12 @@ class _Match:
         """The passage's lines."""
         return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
 
+    @property
+    def narrow(self) -> _Match:
+        """The match with its best line alone."""
+        best = self.passage.best
+        return replace(self, passage=replace(self.passage, first=best, last=best))
+
     @lazy
     def words(self) -> frozenset[str]:
         """Return the passage's distinct words."""
@@ -272,7 +275,7 @@ def _ranked(
     """Return the messages' passages, best first, then newest first; and the terms' weights.
 
     A message that has more of the query elsewhere comes first. A call whose result has more of it
-    is shown with that. What matches alone will be read next: it is shown with more lines around it.
+    is shown with that.
     """
     texts = [lines_of(in_words(each.message)) for each in found]
     held = [held_in(lines, wanted) for lines in texts]
@@ -288,7 +291,6 @@ def _ranked(
         for passage in passages(
             *(lines, wanted, A_MESSAGE, weight),
             held=terms_of,
-            context=CONTEXT * (LONE if is_lone else 1),
             dull=shared,
             worth=worth,
         ):
@@ -353,7 +355,13 @@ class _Layout:
             if left >= 0 or len(fitting) == 1:
                 break
             fitting = fitting[:-1]
-        wide = replace(self, matches=fitting)._widened(left, count) if self.is_wide else fitting
+        if left < 0:
+            fitting = [fitting[0].narrow]
+            shown = replace(self, matches=fitting).shown().lines
+            left = room - sum(count(line) + 1 for line in (*shown, *rows))
+        elif not self.is_wide:
+            return [*shown, *rows]
+        wide = replace(self, matches=fitting)._widened(left, count)
         return [*replace(self, matches=wide).shown().lines, *rows]
 
     def _row(self, match: _Match) -> str:

@@ -131,20 +131,19 @@ def passages(
     weight: Mapping[str, float] | None = None,
     *,
     held: Sequence[Held] | None = None,
-    context: int = CONTEXT,
     dull: Collection[str] = (),
     worth: float = WORTH,
 ) -> list[Passage]:
     """Return the best passages, best first, at most `most`, of that share of the best score.
 
-    Lines around a match are shown up to `context` characters. `dull` lines are not shown at an end.
+    Lines around a match are shown up to CONTEXT characters. `dull` lines are not shown at an end.
     `held` are the lines' terms, where they are known.
     """
     held = held_in(lines, wanted) if held is None else held
     weight = weights(wanted, [held]) if weight is None else weight
     own = {n: sum(weight[text] for text in found) for n, found in enumerate(held) if found}
     likely = heapq.nlargest(MOST_LINES, own, key=lambda number: (own[number], number))
-    places = {number: _around(number, lines, context, dull) for number in likely}
+    places = {number: _around(number, lines, dull) for number in likely}
     left, taken, least = dict(weight), list[Passage](), 0.0
     while places and len(taken) < most:
         scores = {n: _score(n, held, place, left) for n, place in places.items()}
@@ -162,17 +161,14 @@ def passages(
     return taken
 
 
-def _around(
-    number: int, lines: Sequence[str], context: int, dull: Collection[str]
-) -> tuple[int, int]:
+def _around(number: int, lines: Sequence[str], dull: Collection[str]) -> tuple[int, int]:
     """Return the first and last line to show for a match.
 
     Long lines have fewer lines beside them. No empty or dull line stands at an end.
     """
-    wide = context // CONTEXT
-    after = range(number + 1, min(len(lines), number + 1 + wide * AFTER))
-    before = range(number - 1, max(-1, number - 1 - wide * BEFORE), -1)
-    room, shown = context - len(lines[number]), [number]
+    after = range(number + 1, min(len(lines), number + 1 + AFTER))
+    before = range(number - 1, max(-1, number - 1 - BEFORE), -1)
+    room, shown = CONTEXT - len(lines[number]), [number]
     for beside in (*after, *before):
         room -= len(lines[beside])
         if room < 0:

@@ -86,12 +86,13 @@ SCHEMAS = (
     _schema(
         SEARCH,
         "Find a detail (path, id, number, error, wording) of earlier, summarized messages: counts "
-        "all matches, quotes the best, names each as s2.14. Ask for one detail at a time",
+        "all matches, quotes the best, names each as s2.14",
         query="Two to five words or names as in the text, no question",
     ),
     _schema(
         READ,
-        "Read earlier messages word for word: with `about` their passages, else a long one is cut",
+        "Read earlier messages word for word where a search shows too little: with `about` their "
+        "passages, else a long one is cut",
         reference="s2.14, s2.14-20, s2.14:900-940 (lines), s2 (all), or several; empty: list",
         about="What you look for, in words or names of the text",
     ),

@@ -279,7 +279,7 @@ def test_nothing_is_said_twice_in_an_answer() -> None:
     search, _ = holding([{"role": "user", "content": "Look."}, *step("c1", page, path="gauge.md")])
     found = search("the gauge of the pier")
     assert re.search(r"\[s1\.3:\d+-40\] \(of 42 lines\) tool, of \[s1\.2\]", found)
-    assert "[s1.3:2-8]\n  2→the gauge of the pier\n" in found
+    assert re.search(r"\[s1\.3:2-\d\]\n  2→the gauge of the pier\n", found)
     assert found.count("40→the gauge") == 1
     assert not re.search(r"^\s*(1|41)→$", found, re.M)
 
