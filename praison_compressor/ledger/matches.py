@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 
 from ..concurrency import lazy
 from ..messages import Message, ToolCall, result_text, tool_calls_of
-from ..messages.calls import AnsweredCall, argument_values, arguments_of, is_path
+from ..messages.calls import argument_values, arguments_of, is_path
 from ..messages.display import call_in_words, excerpt, in_words, one_line
 from ..quotes import read_calls
+from .around import Around, Near
 from .layout import NUMBERED, lines_of, paths_of, without_ending
 from .passages import (
     WORTH,
@@ -28,7 +29,7 @@ from .passages import (
 from .references import Reference, in_runs
 from .words import missing, words
 
-__all__ = ["COUNTED", "Answer", "Around", "Found", "answer_of", "ends_of", "few_words"]
+__all__ = ["COUNTED", "Answer", "Found", "answer_of", "few_words"]
 
 COUNTED, COUNTED_IN_PART = 400, 100
 """Matching messages that are counted at most, with all names of a query and with some."""
@@ -66,57 +67,14 @@ class Found:
     """Whether the message, with its call or results, has every name of the query."""
 
 
-class Around:
-    """A run of a segment's messages, with the calls and results among them."""
-
-    def __init__(
-        self,
-        segment: int,
-        start: int,
-        messages: Sequence[Message],
-        shared: frozenset[str] = frozenset(),
-    ) -> None:
-        """Take the messages from ordinal `start` on, and lines that end several of the session."""
-        self.segment, self.start, self.messages, self.shared = segment, start, messages, shared
-        self._calls = read_calls(messages)
-
-    def lines(self, at: int) -> list[str]:
-        """Return a message's lines without those that other messages end with too."""
-        lines = lines_of(in_words(self.messages[at]))
-        return lines[: without_ending(lines, self.shared)]
-
-    def where(self, at: int) -> Reference:
-        """Return the reference of a message by its place in the run."""
-        return Reference(self.segment, self.start + at + 1)
-
-    def calls_of(self, ordinal: int) -> list[AnsweredCall]:
-        """Return the calls, of other messages, that this message answers."""
-        at = ordinal - self.start
-        return [one for one in self._calls if one.answered_at == at != one.at]
-
-    def made_by(self, ordinal: int) -> list[AnsweredCall]:
-        """Return this message's calls that another message answers."""
-        at = ordinal - self.start
-        return [one for one in self._calls if one.at == at != one.answered_at >= 0]
-
-    def answers_of(self, ordinal: int) -> list[int]:
-        """Return the ordinals of the results of a message's calls in other messages."""
-        found = dict.fromkeys(one.answered_at for one in self.made_by(ordinal))
-        return [self.start + at for at in found]
-
-
-Near = Callable[[int, int], Around]
-"""Returns the messages around an ordinal of a segment."""
-
-
 @dataclass(frozen=True)
 class Answer:
     """What a search found."""
 
     count: str
     """How many messages match."""
-    passages: Callable[[int, Callable[[str], int]], list[str]]
-    """Returns the passages within a number of tokens, which the function counts."""
+    passages: Callable[[int, int, Callable[[str], int]], list[str]]
+    """Returns the passages that fit, widened to another number of tokens that a function counts."""
     others: list[tuple[list[tuple[int, int]], str]]
     """Matching messages that are not shown (segment and number, from 1), with a few words."""
     is_whole: bool
@@ -146,7 +104,7 @@ def answer_of(
     matches, older = _apart(ranked)
     is_wide = is_wide or documents == 1
     layout = _Layout(near, wanted, weight, shared, matches[:limit], _older(older), is_wide)
-    seen = layout.shown().places | {match.place for match in older}
+    seen = layout.shown(layout.matches).places | {match.place for match in older}
     rest = [x for x in found if x.score >= least and (x.segment, x.ordinal) not in seen]
     return Answer(counted, layout.within, _rows(rest, wanted), is_whole)
 
@@ -345,51 +303,54 @@ class _Layout:
     """The last line."""
     is_wide: bool
 
-    def within(self, room: int, count: Callable[[str], int]) -> list[str]:
-        """Return the passages that fit, widened to the budget, and a row for each other match."""
-        fitting = self.matches
-        while True:
-            rows = [self._row(match) for match in self.matches[len(fitting) :]]
-            shown = replace(self, matches=fitting).shown().lines
-            left = room - sum(count(line) + 1 for line in (*shown, *rows))
-            if left >= 0 or len(fitting) == 1:
-                break
-            fitting = fitting[:-1]
-        if left < 0:
+    def within(self, room: int, wide: int, count: Callable[[str], int]) -> list[str]:
+        """Return the passages that fit, widened to `wide` tokens, and rows of other matches."""
+
+        def size() -> int:
+            return sum(count(line) + 1 for line in self._lines(fitting))
+
+        fitting = list(self.matches)
+        while size() > room and len(fitting) > 1:
+            fitting.pop()
+        is_long = size() > room
+        if is_long:
             fitting = [fitting[0].narrow]
-            shown = replace(self, matches=fitting).shown().lines
-            left = room - sum(count(line) + 1 for line in (*shown, *rows))
-        elif not self.is_wide:
-            return [*shown, *rows]
-        wide = replace(self, matches=fitting)._widened(left, count)
-        return [*replace(self, matches=wide).shown().lines, *rows]
+        if is_long or self.is_wide:
+            fitting = _widened(fitting, wide - size(), count, self.shared)
+        return self._lines(fitting)
 
-    def _row(self, match: _Match) -> str:
-        words = few_words(match.text, self.wanted, 2 * ROW_CHARS)
-        return f"[{match.where}] {match.message.get('role')}: {words}"
+    def _lines(self, fitting: Sequence[_Match]) -> list[str]:
+        """Return passages, and a row for each match behind them."""
+        rows = [
+            f"[{match.where}] {match.message.get('role')}: "
+            f"{few_words(match.text, self.wanted, 2 * ROW_CHARS)}"
+            for match in self.matches[len(fitting) :]
+        ]
+        return [*self.shown(fitting).lines, *rows]
 
-    def shown(self) -> _Shown:
+    def shown(self, matches: Sequence[_Match]) -> _Shown:
         """Return the passages as lines."""
-        shown = _Shown(self.near, self.wanted, self.weight, {each.place for each in self.matches})
-        for match in self.matches:
+        shown = _Shown(self.near, self.wanted, self.weight, {each.place for each in matches})
+        for match in matches:
             shown.add(match)
         if self.end:
             shown.lines.append(self.end)
         return shown
 
-    def _widened(self, room: int, count: Callable[[str], int]) -> list[_Match]:
-        wide: list[_Match] = []
-        for number, match in enumerate(self.matches):
-            others = [
-                each.passage
-                for each in (*wide, *self.matches[number + 1 :])
-                if each.place == match.place
-            ]
-            end = max(match.passage.last, without_ending(match.lines, self.shared))
-            passage = widened(match.passage, match.lines[:end], room, count, others)
-            wide.append(replace(match, passage=passage))
-            room -= count(wide[-1].text) - count(match.text)
-        return wide
+
+def _widened(
+    matches: Sequence[_Match], room: int, count: Callable[[str], int], shared: Collection[str]
+) -> list[_Match]:
+    """Return the matches with more of the lines around them, the best first."""
+    wide: list[_Match] = []
+    for number, match in enumerate(matches):
+        beside = (*wide, *matches[number + 1 :])
+        others = [each.passage for each in beside if each.place == match.place]
+        end = max(match.passage.last, without_ending(match.lines, shared))
+        passage = widened(match.passage, match.lines[:end], room, count, others)
+        wide.append(replace(match, passage=passage))
+        room -= count(wide[-1].text) - count(match.text)
+    return wide
 
 
 @dataclass
@@ -486,12 +447,3 @@ def _values(values: Sequence[str]) -> Iterator[str]:
         yield shown
         if room < LEAST_VALUE:
             return
-
-
-def ends_of(line: str, keep: int) -> str:
-    """Return the two ends of a long line, `keep` characters of it."""
-    if keep >= len(line):
-        return line
-    left_out = len(line) - 2 * (keep // 2)
-    half = keep // 2
-    return f"{line[:half]} … {left_out} characters … {line[-half:] if half else ''}"

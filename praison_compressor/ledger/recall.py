@@ -14,11 +14,12 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import LedgerError
 from ..messages import Message, text_of
-from ..messages.display import call_in_words, excerpt, in_words
+from ..messages.display import excerpt, in_words
 from ..messages.shapes import MASK_OPENS
-from .fitting import LEAST_CHARS, LEAST_SHARE, OPENS, Fitting
+from .around import Around, Near
+from .fitting import LEAST_CHARS, LEAST_SHARE, OPENS, Fitting, ends_of
 from .layout import endings
-from .matches import COUNTED, Around, Found, Near, answer_of, ends_of, few_words
+from .matches import COUNTED, Found, answer_of, few_words
 from .outlines import in_order, in_pairs, outline
 from .passages import terms
 from .references import HOW, Reference, parse
@@ -146,7 +147,7 @@ class Recall:
         if not found:
             return self._missing(session, query, room)
         answer = answer_of(query, found, limit, *self._near(session))
-        return self._fitting.found(answer, room)
+        return self._fitting.found(answer, room, ANSWER_TOKENS - _FOOTER_TOKENS)
 
     def _near(self, session: Session) -> tuple[Near, frozenset[str]]:
         """Return a function that reads the messages around one; and lines that end several."""
@@ -280,7 +281,7 @@ class Recall:
             answer = answer_of(about, found, PASSAGES, *self._near(session), is_wide=True)
             if len(places) == 1:
                 answer = replace(answer, count=_lacking(named, list(pool.values()), about))
-            return self._fitting.found(answer, room)
+            return self._fitting.found(answer, room, room)
         remark = _nothing_about(named, list(pool.values()), about)
         if len(places) > 1:
             return remark
@@ -349,10 +350,9 @@ class Recall:
             return self._outlined(outline(originals[chosen], where, most=1), room) + hint
         above, ending = self._ends(around, range(named.messages.start, last), room, size)
         room -= self.count(OPENS + above) + self.count(ending)
-        parts, shown = self._fitting.messages(asked, room - _GO_ON_TOKENS, around.shared)
-        if shown < len(asked):
-            more = self._fitting.reading(f"{asked[shown][0]}-{last}")
-            ending = f"\n(more: {more}){ending}"
+        parts = self._fitting.messages(asked, room - _GO_ON_TOKENS, around.shared)
+        if not hint and len(asked) == 1 and (gap := _GAP.search(parts[0])):
+            ending = f"\n(go on: {self._fitting.reading(f'{asked[0][0]}:{gap[1]}-')}){ending}"
         return "\n".join([OPENS + above, *parts]) + ending + hint
 
     def _beside(self, session: Session, named: Reference) -> Around:
@@ -373,9 +373,9 @@ class Recall:
         places = range(places.start, min(places.stop, around.start + len(around.messages)))
         least, left = room // BESIDE, room - size - _FRAME_TOKENS
         fitted = self._fitting.ends_of_all
-        above = fitted(_calls_above(around, places), max(least, left - least))
+        above = fitted(around.calls_above(places), max(least, left - least))
         left -= self.count(above)
-        return above, fitted(_results_below(around, places), max(least, left))
+        return above, fitted(around.results_below(places), max(least, left))
 
 
 OUTLINE_CHARS = 1_000
@@ -386,6 +386,7 @@ _FOOTER_TOKENS = 14
 _HINT = '\n(cut: name what you look for in "about")'
 LACKING_CHARS = 100
 _FRAME_TOKENS = 40
+_GAP = re.compile(r"^\[… s\d+\.\d+:(\d+)-\d+ …\]$", re.M)
 _GO_ON_TOKENS = 24
 _APART = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
 
@@ -430,27 +431,6 @@ def _masks(run: Sequence[tuple[int, Entry]]) -> str:
     lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MASKS:])]
     shown = [excerpt(line.removeprefix(f"{MASK_OPENS} "), 70) for line in lines]
     return "\n  ".join([f"{named}: {len(run)} masked outputs, whole at s{last}.1 …", *shown])
-
-
-def _calls_above(around: Around, places: range) -> list[str]:
-    """Return the calls, of other messages, that results at these ordinals answer."""
-    calls: dict[int, list[str]] = {}
-    for ordinal in places:
-        for one in around.calls_of(ordinal):
-            if around.start + one.at not in places:
-                text = call_in_words(one.call) if one.call.id else one.call.arguments
-                calls.setdefault(one.at, []).append(text)
-    return [
-        "\n".join([f"[{around.where(at)}] {around.messages[at].get('role')}", *texts])
-        for at, texts in calls.items()
-    ]
-
-
-def _results_below(around: Around, places: range) -> list[str]:
-    """Return the results, in other messages, of calls at these ordinals."""
-    made = [one.answered_at for ordinal in places for one in around.made_by(ordinal)]
-    outside = [at for at in dict.fromkeys(made) if around.start + at not in places]
-    return [f"=> [{around.where(at)}] " + "\n".join(around.lines(at)) for at in outside]
 
 
 def _quoted(asked: str) -> str:
