@@ -148,7 +148,7 @@ def test_what_a_host_appends_to_each_result_is_named_not_repeated() -> None:
     for answer in (read("s1.5"), read("s1.4-5"), search("gauge of pier 1"), read("s1.4")):
         assert "The gauge of pier 1 is red." in answer
         assert "Mind what you read" not in answer
-    assert "[… s1.5:2-5: as other messages end …]" in read("s1.5")
+    assert "[… s1.5:2-5: repeats other messages …]" in read("s1.5")
     assert "Mind what you read" in read("s1.5:2-5")
     assert "Mind what you read" in search("who wrote it")
 
@@ -159,7 +159,7 @@ def test_a_listing_that_does_not_fit_gives_its_first_lines() -> None:
     _, read = holding(
         [{"role": "user", "content": "Go."}, *step("a", files[0]), *step("b", files[1])]
     )
-    gaps = re.findall(r"\[… (s1\.\d):(\d+)-(\d+) …\]", read("s1.1-5"))
+    gaps = re.findall(r"\[… (s1\.\d):(\d+)-(\d+) …\]", read("s1.1-5", tokens=800))
     assert [(where, last) for where, _, last in gaps] == [("s1.3", "200"), ("s1.5", "200")]
     assert all(int(first) > 15 for _, first, _ in gaps)
 
