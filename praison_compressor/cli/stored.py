@@ -39,7 +39,7 @@ from .terminal import (
 from .transcripts import read_one, write
 
 if TYPE_CHECKING:
-    from ..ledger.sql.reading import SessionInfo
+    from ..ledger.sql.queries import SessionInfo
     from ..ledger.sql.store import SqlStore
     from ..praisonai.ledgers import Forgotten
 
