@@ -113,7 +113,13 @@ def _open_ended(name: str) -> str:
 
 def goes_on(word: str) -> bool:
     """Return whether a word of a query also finds longer words."""
-    return len(word) >= LEAST_PREFIX and word.isascii() and word.isalpha()
+    return begins(word) and word.isascii() and word.isalpha()
+
+
+def begins(word: str) -> bool:
+    """Return whether a shorter word of a query may find the word."""
+    start = word[:LEAST_PREFIX]
+    return len(start) == LEAST_PREFIX and start.isascii() and start.isalpha()
 
 
 def missing(query: str, texts: Sequence[str]) -> list[str]:

@@ -18,7 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
 from ..segments import EVERY, FORGOTTEN, Entry, Segment, Usage
-from ..words import EVERYWHERE, readable, words
+from ..words import EVERYWHERE, begins, readable, words
 from .schema import links, messages
 
 
@@ -183,6 +183,8 @@ class MessageArchive:
         self.is_sqlite = connection.dialect.name == "sqlite"
         """False: PostgreSQL."""
         self.packer = packer
+        self.band = _BANDS[self.is_sqlite]
+        """Message keys among which a word's list is read at once."""
 
     def insert(self, table: Table) -> Any:
         """Return an INSERT that accepts `on_conflict_…`, which dialects define apart."""
@@ -274,17 +276,33 @@ class MessageArchive:
             return
         join = " ".join if self.is_sqlite else list
         rows = [
-            {"key": key, "words": join(indexed(key, message))} for key, message in found.items()
+            {"key": key, "words": join(self._indexed(key, message))}
+            for key, message in found.items()
         ]
         self.execute(text(statements[not self.is_sqlite]), rows)
 
+    def _indexed(self, key: int, message: Message) -> list[str]:
+        """Return a message's words as they are indexed; words that stand everywhere are not."""
+        band, each = key // self.band, words(readable(message))
+        return [self.marked(word, band) for word in each if word not in EVERYWHERE]
+
+    def marked(self, word: str, band: int) -> str:
+        """Return a word of a band's messages as it is indexed.
+
+        Far bands share a mark, which costs time alone.
+        """
+        high, low = divmod(band, len(_MARKS))
+        if not self.is_sqlite:
+            return _MARKS[low] + word
+        return _MARKS[high % len(_MARKS)] + _MARKS[low] + word if begins(word) else word
+
 
 # ---------------------------------------------------------------- the index of words
-# FTS5 on SQLite, GIN on PostgreSQL: words and message keys, no positions. Both read the whole list
-# of a word; a list of every error in a million messages takes too long. So each word is indexed
-# behind the mark of its message's band, and a search reads the lists of the bands it needs.
-BAND = 1 << 16
-"""Message keys that share a mark; lists of smaller bands are read faster and take more bytes."""
+# FTS5 on SQLite, GIN on PostgreSQL: words and message keys, no positions. FTS5 reads the whole list
+# of each word that a shorter one may begin, GIN that of every word: a million messages take too
+# long. So these words are indexed behind the mark of their message's band.
+_BANDS = {True: 1 << 13, False: 1 << 17}
+"""Keys of a band, on SQLite and on PostgreSQL; smaller ones are read faster and take more bytes."""
 _MARKS = string.digits + string.ascii_lowercase
 
 _ADDING = (
@@ -299,17 +317,6 @@ _REMOVING = (
     "VALUES ('delete', :key, :words)",
     "DELETE FROM compressor_search WHERE message_key = :key",
 )
-
-
-def mark(key: int) -> str:
-    """Return the mark of a key's band; far bands share one, which costs time alone."""
-    return _MARKS[key // BAND % len(_MARKS)]
-
-
-def indexed(key: int, message: Message) -> list[str]:
-    """Return a message's words as they are indexed; words that stand everywhere are not."""
-    own = mark(key)
-    return [own + word for word in words(readable(message)) if word not in EVERYWHERE]
 
 
 def batches(items: Iterable[T]) -> Iterator[list[T]]:

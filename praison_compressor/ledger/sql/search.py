@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby, islice
@@ -19,12 +19,13 @@ from sqlalchemy import ColumnElement, Row, or_, select, text
 
 from ...messages import Message, content_digest
 from ..words import ASKED, EVERYWHERE, Hit, HitPlace, goes_on, hits, names, words
-from .archive import BAND, MessageArchive, batches, digest_named, mark, merged
+from .archive import MessageArchive, batches, digest_named, merged
 from .queries import SESSIONS, literals, outlines, require
 from .schema import entries, links, messages, sessions, spans
 
 NEAR = 8
 """Messages before and after a message among which its call or its results are looked for."""
+_NEAR_BANDS = 32  # newest bands among whose messages these are looked for
 _RANKED = 400  # candidates of a search that are read and ranked
 _IN_PART = 100  # ... where none has all words
 _FEW = 400  # messages in reach that are all read, without the index
@@ -223,16 +224,17 @@ class _List:
 def _whole(archive: MessageArchive, reach: _Reach, lists: Sequence[_List]) -> Placed:
     """Return the newest messages that have all words, alone or with neighbours."""
     rarest, *others = lists
+    is_few = len(rarest.newest) <= _RANKED
     found: Placed = {}
     for some in _chunks(rarest):
         own = set(some)
-        for each in others:
+        for each in () if is_few else others:  # a few are compared themselves
             own = each.among(own)
         found |= _placed(archive, reach, sorted(own, reverse=True), _RANKED - len(found))
         if len(found) == _RANKED:
             return found
-    # A call and its result are one document: the others have the rarest word or stand beside it.
-    lacking = (key for key in rarest if key not in found)
+    # A call and its result are one document: one has the rarest word, the other stands beside it.
+    lacking = (key for key in rarest if is_few or key not in found)
     is_known = all(each.is_whole for each in lists)
     beside = _beside(archive, islice(lacking, None if is_known else _RANKED))
     room = _RANKED - len(found)
@@ -262,10 +264,12 @@ def _beside(archive: MessageArchive, keys: Iterable[int]) -> set[int]:
 
 
 def _near(
-    archive: MessageArchive, reach: _Reach, lists: Sequence[_List], keys: Iterable[int]
+    archive: MessageArchive, reach: _Reach, lists: Sequence[_List], keys: Collection[int]
 ) -> set[int]:
     """Return those of the messages that have all words together with their neighbours."""
     held: Counter[int] = Counter()
+    bands = sorted({key // archive.band for key in keys})[-_NEAR_BANDS:]
+    keys = [key for key in keys if key // archive.band >= bands[0]]
     for place, each in enumerate(lists):
         held.update(dict.fromkeys(each.among(keys), 1 << place))
     found = set()
@@ -307,14 +311,20 @@ _AMONG = {
 def _with_word(archive: MessageArchive, word: str, ranges: Sequence[Range]) -> Iterator[int]:
     """Yield the messages that have a word, of ranges in order, the newest first."""
     key = "+rowid" if archive.is_sqlite else "key"
-    for part in _in_parts(ranges):
+    for part in _in_parts(ranges, archive.band):
         is_few = sum(last - first for first, last in part) < _FIRST_SPAN
         kept = "NOT MATERIALIZED" if is_few else "MATERIALIZED"
+        size = archive.band
+        bands = [b for first, last in part for b in range(first // size, last // size + 1)]
         while part:
             within = " OR ".join(f"{key} BETWEEN {first} AND {last}" for first, last in part)
             statement = text(_WITH_WORD[archive.is_sqlite].format(within=within, kept=kept))
-            query = _marked(archive, word, _bands(part))
-            values = {"query": query, "first": part[-1][0], "last": part[0][1], "most": _LISTED}
+            values = {
+                "query": _query(archive, word, bands),
+                "first": part[-1][0],
+                "last": part[0][1],
+                "most": _LISTED,
+            }
             found = archive.execute(statement, values).scalars().all()
             yield from found
             part = _below(part, found[-1]) if len(found) == _LISTED else []
@@ -327,13 +337,13 @@ def _below(ranges: Iterable[Range], key: int) -> list[Range]:
 
 def _among(archive: MessageArchive, word: str, keys: set[int]) -> set[int]:
     """Return those of the messages that have a word."""
-    query = _marked(archive, word, {key // BAND for key in keys})
+    query = _query(archive, word, {key // archive.band for key in keys})
     asked: Any = json.dumps([*keys]) if archive.is_sqlite else [*keys]
     statement = text(_AMONG[archive.is_sqlite])
     return set(archive.execute(statement, {"query": query, "keys": asked}).scalars())
 
 
-def _in_parts(ranges: Iterable[Range]) -> Iterator[list[Range]]:
+def _in_parts(ranges: Iterable[Range], band: int) -> Iterator[list[Range]]:
     """Yield the ranges of each statement, in wider and wider parts."""
     room = width = _FIRST_SPAN
     part: list[Range] = []
@@ -341,7 +351,7 @@ def _in_parts(ranges: Iterable[Range]) -> Iterator[list[Range]]:
         while first <= last:
             start = max(first, last - room + 1)
             if width == _FIRST_SPAN:  # a word that stands everywhere is read in one band
-                start = max(start, last // BAND * BAND)
+                start = max(start, last // band * band)
             part.append((start, last))
             room -= last - start + 1
             last = start - 1
@@ -353,17 +363,12 @@ def _in_parts(ranges: Iterable[Range]) -> Iterator[list[Range]]:
         yield part
 
 
-def _bands(ranges: Iterable[Range]) -> set[int]:
-    """Return the bands of ranges of keys."""
-    return {band for first, last in ranges for band in range(first // BAND, last // BAND + 1)}
-
-
-def _marked(archive: MessageArchive, word: str, bands: Iterable[int]) -> str:
+def _query(archive: MessageArchive, word: str, bands: Iterable[int]) -> str:
     """Return the query for a word in bands."""
     # Words are letters and digits only, so a quote cannot end early.
     quote, more, either = ('"', "*", " OR ") if archive.is_sqlite else ("'", ":*", " | ")
     end = quote + (more if goes_on(word) else "")
-    return either.join(sorted({f"{quote}{mark(band * BAND)}{word}{end}" for band in bands}))
+    return either.join(sorted({f"{quote}{archive.marked(word, band)}{end}" for band in bands}))
 
 
 def _newest(archive: MessageArchive, reach: _Reach, most: int) -> list[int]:
