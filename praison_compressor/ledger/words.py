@@ -48,6 +48,7 @@ HitPlace = tuple[str, str, int]
 
 LEAST_PREFIX = 4
 """Letters from which on a word also finds longer ones."""
+_BEGINS = re.compile(f"[a-z]{{{LEAST_PREFIX}}}")
 EVERYWHERE = frozenset(
     "a about after all also an and any are as at be before both but by can did do does each for "
     "from had has have how i in into is it its just more most my no not of on only or other our "
@@ -118,8 +119,7 @@ def goes_on(word: str) -> bool:
 
 def begins(word: str) -> bool:
     """Return whether a shorter word of a query may find the word."""
-    start = word[:LEAST_PREFIX]
-    return len(start) == LEAST_PREFIX and start.isascii() and start.isalpha()
+    return _BEGINS.match(word) is not None
 
 
 def missing(query: str, texts: Sequence[str]) -> list[str]:

@@ -283,18 +283,18 @@ class MessageArchive:
 
     def _indexed(self, key: int, message: Message) -> list[str]:
         """Return a message's words as they are indexed; words that stand everywhere are not."""
-        band, each = key // self.band, words(readable(message))
-        return [self.marked(word, band) for word in each if word not in EVERYWHERE]
+        mark, every = self._mark(key // self.band), not self.is_sqlite
+        each = (word for word in words(readable(message)) if word not in EVERYWHERE)
+        return [mark + word if every or begins(word) else word for word in each]
 
     def marked(self, word: str, band: int) -> str:
-        """Return a word of a band's messages as it is indexed.
+        """Return a word of a band's messages as it is indexed."""
+        return self._mark(band) + word if begins(word) or not self.is_sqlite else word
 
-        Far bands share a mark, which costs time alone.
-        """
+    def _mark(self, band: int) -> str:
+        """Return a band's mark; bands that are far apart share one, which costs time alone."""
         high, low = divmod(band, len(_MARKS))
-        if not self.is_sqlite:
-            return _MARKS[low] + word
-        return _MARKS[high % len(_MARKS)] + _MARKS[low] + word if begins(word) else word
+        return (_MARKS[high % len(_MARKS)] if self.is_sqlite else "") + _MARKS[low % len(_MARKS)]
 
 
 # ---------------------------------------------------------------- the index of words
