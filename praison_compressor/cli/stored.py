@@ -30,7 +30,7 @@ from .terminal import FOUND_FAULT, Line, Piece, Table, Unusable, answer, complai
 from .transcripts import read_one, write
 
 if TYPE_CHECKING:
-    from ..ledger.sql.reading import SessionInfo
+    from ..ledger.sql.queries import SessionInfo
     from ..ledger.sql.store import SqlStore
     from ..praisonai.ledgers import Forgotten
 

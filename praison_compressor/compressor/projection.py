@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ..config import CompressorConfig
-from ..ledger.memory import MemoryStore
+from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import (
     DROPPED,
     FORGOTTEN,

@@ -17,7 +17,7 @@
 
 from __future__ import annotations
 
-from .memory import MemoryStore
+from .memory_store import MemoryStore
 from .recall import READ, SEARCH, TURN_TOKENS, Recall
 from .references import Reference, parse
 from .segments import DROPPED, FORGOTTEN, GENESIS, Entry, Epoch, Segment, Session, Store, Usage

@@ -16,7 +16,7 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
 from ..ledger.segments import Segment, Store
-from ..ledger.sql.reading import SessionInfo
+from ..ledger.sql.queries import SessionInfo
 from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
 from ..messages import Message, leading_in
