@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..concurrency import renewed
-from . import options
+from . import context_param
 from .agent_compressor import AgentCompressor
-from .conversations import current
+from .agent_ledger import title_of
+from .running_turn import current
 
 log = logging.getLogger(__name__)
 
@@ -24,15 +25,15 @@ log = logging.getLogger(__name__)
 class Agents:
     """Know the agents that asked and their compressors; keep no agent alive."""
 
-    def __init__(self) -> None:
+    def __init__(self, before_turn: Callable[[], None]) -> None:
+        """`before_turn` is called first: the host may have imported more of itself."""
+        self._before_turn = before_turn
         self.defaults: dict[str, Any] = {}
         """Options of `CompressorConfig` for agents that name no others."""
         self.in_code = False
         """Whether `install()` was called. A plugin that is switched off does not undo that."""
         self.plugin: Callable[[], bool] | None = None
-        """Returns whether the plugin is on; None without one. A plugin may be switched off."""
-        self.before_turn: Callable[[], None] = lambda: None
-        """Called first: the host may have imported more of itself."""
+        """Returns whether the plugin is enabled now; None without a plugin."""
         self._lock = renewed(threading.RLock())
         self._open = True
         self._made: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
@@ -50,19 +51,18 @@ class Agents:
 
     def of(self, agent: Any) -> AgentCompressor | None:
         """Return the agent's compressor; None if it does not ask."""
-        self.before_turn()
+        self._before_turn()
         with self._lock:
             try:
                 return self._of(agent)
             except Exception:  # a host in an unknown state
                 if agent not in self._failed:
-                    name = getattr(agent, "display_name", None)
-                    log.exception("agent %s goes on uncompressed", name)
+                    log.exception("agent %s goes on uncompressed", title_of(agent))
                 self._failed.add(agent)
                 return None
 
     def _of(self, agent: Any) -> AgentCompressor | None:
-        asked = options.asked_by(agent, self.by_default) if self.are_served else None
+        asked = context_param.asked_by(agent, self.by_default) if self.are_served else None
         made = self._made.get(agent)
         if made is not None and made.asked != asked:
             made.leave()
@@ -196,7 +196,7 @@ def team_init(call: HostCall) -> None:
     """
     call.go_on()
     team = call.owner
-    if not call.agents.are_served or options.read(team._context_param) is None:
+    if not call.agents.are_served or context_param.read(team._context_param) is None:
         return
     for member in team.agents:
         # The host makes `True` of nothing where an agent has tools.
@@ -223,7 +223,7 @@ def parse_workflow_data(call: HostCall) -> Any:
     workflow, data = call.go_on(), call.argument("data")
     given = data.get("context") if isinstance(data, Mapping) else None
     written = given if isinstance(given, Mapping) else {"strategy": given}
-    if call.agents.are_served and options.wants(written.get("strategy")):
+    if call.agents.are_served and context_param.wants(written.get("strategy")):
         # Each step's agent is given it as its own `context=`.
         workflow.context = {_ALIASES.get(key, key): value for key, value in written.items()}
     return workflow

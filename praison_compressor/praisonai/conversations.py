@@ -1,10 +1,11 @@
-"""The state that a conversation keeps between requests, and the running turn."""
+"""Hold what each conversation of an agent keeps between its requests, and its status."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,18 +13,31 @@ from ..compressor.bills import Bill, short
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
+from ..concurrency import renewed
 from ..ledger.segments import Entry
-from ..messages import Message, is_system, leading_in
+from ..messages import Message, is_system, leading_in, text_of
 from ..messages.digests import Seen
 from ..tokens.models import model_limits
+from .agent_ledger import place_of
 from .journal import Journal, KeptSteps, kept_of
-from .ledgers import place_of
+from .request_shapes import HostRequest
 
 NOTHING = Bill()
 
 CARRIED = 50_000
 """Messages of one conversation that are remembered by their digests."""
 
+TURN_MESSAGES = 40
+"""After that number of messages a long turn may read the archive again."""
+
+REMEMBERED = 256
+"""Conversations of one agent that are remembered, the newest ones."""
+
+JOURNALED_TOKENS = 8_000_000
+"""Tokens of all journals of an agent in memory; a store on disk has the others too."""
+
+IDENTIFYING_CHARS = 40
+"""Shorter messages ("hi", "yes, go on") occur in many conversations."""
 
 Place = int | str
 """A message's number behind the leading system messages, or a reference that nobody resolved."""
@@ -107,51 +121,50 @@ class Conversation:
         self,
         result: CompressResult,
         engine: ContextCompressor,
+        request: HostRequest,
         overhead_tokens: int,
-        model: str | None,
-        back: Sequence[Message],
         *,
         is_sent: bool = True,
     ) -> None:
-        """Take the result of its newest request to a model.
-
-        `back`: the messages that the host had left out. `is_sent`: False after a command.
-        """
-        self.result, self.overhead_tokens, self.model = result, overhead_tokens, model
+        """Take the result for a request; `is_sent` is False after a command."""
+        self.result, self.model, self.is_sent = result, request.model, is_sent
+        self.overhead_tokens = overhead_tokens
         self.tool_tokens = overhead_tokens or self.tool_tokens
-        self.kept, self.is_sent = kept_of(back, engine, result.messages), is_sent
+        self.kept = kept_of(request.back, engine, result.messages)
+        users = sum(message.get("role") == "user" for message in request.messages)
+        self.progress = users, len(request.messages) // TURN_MESSAGES
+
+    def in_common(self, sent: tuple[str, ...]) -> int:
+        """Return how many leading messages the last request had too; remember these."""
+        pairs = zip(sent, self.before, strict=False)
+        self.before = sent
+        return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     @property
     def options(self) -> dict[str, Any]:
-        """Return the options of a compression that are the conversation's."""
+        """Return the options of every compression of this conversation."""
         pins = {"pinned": self.pinned} if self.pinned else {}
         return {"session_id": self.session_id, **pins}
 
     def status(self, engine: ContextCompressor, bill: Bill = NOTHING) -> Status:
-        """Return the status of the last request, empty before the first."""
+        """Return the status of the last request, with zeros before the first."""
         config, result = engine.config, self.result
-        window = model_limits(config.model, config.context_window).window
-        store, session = place_of(engine.store), self.session_id
-        if result is None:
-            return Status(
-                *(session, session, "full", config.model, window, 0), store=store, bill=bill
-            )
-        count = engine.tokens.message
-        system = sum(count(message) for message in result.messages if is_system(message))
-        summaries = sum(segment.tokens for segment in result.segments)
+        messages, segments = (result.messages, result.segments) if result else ((), ())
+        system = sum(map(engine.tokens.message, filter(is_system, messages)))
+        summaries = sum(segment.tokens for segment in segments)
         return Status(
-            session_id=session,
-            epoch=result.session_id,
-            context_status=result.context_status,
+            session_id=self.session_id,
+            epoch=result.session_id if result else self.session_id,
+            context_status=result.context_status if result else "full",
             model=config.model,
-            window=window,
-            tokens_before=result.tokens_before + self.overhead_tokens,
+            window=model_limits(config.model, config.context_window).window,
+            tokens_before=result.tokens_before + self.overhead_tokens if result else 0,
             system_tokens=system,
             summary_tokens=summaries,
-            kept_tokens=max(0, result.tokens_after - system - summaries),
+            kept_tokens=max(0, result.tokens_after - system - summaries) if result else 0,
             tool_tokens=self.overhead_tokens,
-            summaries=len(result.segments),
-            store=store,
+            summaries=len(segments),
+            store=place_of(engine.store),
             earlier=self.kept,
             is_sent=self.is_sent,
             bill=bill,
@@ -200,6 +213,88 @@ class Conversation:
         self.left = self.left[:length]
         for each in gone:
             self.carried.pop(each, None)
+
+
+# ------------------------------------------------------------ an agent's conversations
+
+
+class Conversations:
+    """Hold the newest conversations of one agent, and the long messages that identify each.
+
+    Callers hold `lock` while they decide and change more than one thing.
+    """
+
+    def __init__(self) -> None:
+        self.lock = renewed(threading.RLock())
+        self._known: OrderedDict[str, Conversation] = OrderedDict()
+        self._owners: dict[str, str | None] = {}
+        """Digest of a long message -> session id; None where two conversations have it."""
+
+    def get(self, session_id: str) -> Conversation | None:
+        """Return the conversation of a ledger's session, if it is remembered."""
+        return self._known.get(session_id)
+
+    def newest(self) -> list[Conversation]:
+        """Return the conversations, the newest first."""
+        with self.lock:
+            return [*reversed(self._known.values())]
+
+    def under(self, key: str | None) -> list[Conversation]:
+        """Return the conversations with a host's id, the newest first."""
+        return [each for each in self.newest() if each.key == key]
+
+    def unused(self, key: str | None) -> Conversation | None:
+        """Return a conversation with that id which no request has carried yet."""
+        return next((each for each in self.under(key) if not each.carried), None)
+
+    def keep(self, found: Conversation) -> Conversation:
+        """Remember a conversation as the newest one; forget the oldest beyond the bound."""
+        with self.lock:
+            self._known[found.session_id] = found
+            self._known.move_to_end(found.session_id)
+            while len(self._known) > REMEMBERED:
+                _, gone = self._known.popitem(last=False)
+                for each in gone.own:
+                    if self._owners.get(each) == gone.session_id:
+                        del self._owners[each]
+        return found
+
+    def forget(self, found: Conversation) -> None:
+        """Forget a conversation that no request has carried."""
+        del self._known[found.session_id]
+
+    def hold(self, found: Conversation, history: list[Any] | None) -> None:
+        """Record the host's list as this conversation's alone."""
+        for each in self._known.values():
+            if each.history is history:
+                each.history = None
+        found.history = history
+
+    def claim(self, found: Conversation, seen: Iterable[Seen]) -> None:
+        """Record the long messages that this conversation's own turns added."""
+        for each in seen:
+            if len(text_of(each.plain)) < IDENTIFYING_CHARS:
+                continue
+            owner = self._owners.setdefault(each.digest, found.session_id)
+            if owner != found.session_id:
+                self._owners[each.digest] = None
+            found.own.add(each.digest)
+
+    def share(self, sent: Iterable[str]) -> None:
+        """Let messages of another conversation identify none from now on."""
+        self._owners.update(dict.fromkeys(self._owners.keys() & {*sent}))
+
+    def hits(self, each: Conversation, before: Collection[str]) -> int:
+        """Return the number of messages that only this conversation has."""
+        return sum(self._owners.get(digest) == each.session_id for digest in each.own & {*before})
+
+    def bound_journals(self) -> None:
+        """Drop the oldest conversations' journals, until the rest fits."""
+        left = JOURNALED_TOKENS
+        for found in self.newest():
+            left -= found.journal.tokens
+            if left < 0:
+                found.journal = Journal(found.session_id)
 
 
 # ------------------------------------------------------------ its status
@@ -257,73 +352,6 @@ class Status:
     def of_earlier(self) -> str:
         """Return words for the kept steps of earlier turns, "" without any."""
         return f"; {self.earlier}" if self.earlier.steps else ""
-
-
-# ------------------------------------------------------------ the running turn
-
-
-@dataclass(eq=False)
-class Turn:
-    """One turn of an agent: all its requests are of one conversation."""
-
-    owner: Any
-    """The agent's compressor; None for an agent that did not ask."""
-    history: list[Any] | None = None
-    """The host's list of messages when the turn began."""
-    before: tuple[str, ...] = ()
-    """Digests of that list then."""
-    conversation: Conversation | None = None
-    """Known from the first request on that carries it."""
-    offset: int = 0
-    """Messages of the conversation that the host dropped before the first one it sends."""
-    begun: int = 0
-    """Length of the conversation's history when the turn began."""
-    bound: int = 0
-    """Messages to which the host bounds that list; 0: unknown."""
-
-
-_running: ContextVar[Turn | None] = ContextVar("praison_compressor_turn", default=None)
-
-
-def running() -> Turn | None:
-    """Return the turn that is running in this context, or None."""
-    return _running.get()
-
-
-@contextmanager
-def during(turn: Turn | None) -> Iterator[None]:
-    """Run a block in a turn; None hides a caller's turn."""
-    token = _running.set(turn)
-    try:
-        yield
-    finally:
-        _running.reset(token)
-
-
-def each_step_during(turn: Turn, stream: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Yield from a stream; set the turn only during each step.
-
-    A generator runs in the context of the caller that asks for its next item. Set once at the
-    stream's start, the turn would leak into the caller, and two interleaved streams would swap
-    their turns.
-    """
-    try:
-        while True:
-            with during(turn):
-                try:
-                    item = next(stream)
-                except StopIteration as stop:
-                    return stop.value
-            yield item
-    finally:
-        with during(turn):
-            stream.close()
-
-
-def current() -> Any:
-    """Return the sender of the agent whose turn runs here, or None."""
-    turn = running()
-    return None if turn is None else turn.owner
 
 
 def said(seen: Iterable[Seen]) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import Field, dataclass, field, fields, make_dataclass
 from importlib.metadata import version
@@ -16,9 +16,9 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 from ..concurrency import renewed
 from ..config import CompressorConfig, check_store, no_such
 from ..errors import ConfigError
-from . import host_names
+from . import patches
 from .agents import Agents
-from .options import HOSTS, OURS, options_in
+from .context_param import HOSTS, OURS, options_in
 
 log = logging.getLogger(__name__)
 
@@ -36,18 +36,17 @@ class Installation:
         Raises:
             HostMoved: a place that we build on is gone; nothing was replaced.
         """
-        targets, self.lacking = host_names.probe()
+        targets, self.lacking = patches.probe()
         """Parts that this host cannot support, with the reason."""
         _warn(self.lacking)
-        self.agents = Agents()
+        self.agents = Agents(self._reach)
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what was there and what we put there."""
         self._replace(targets)
-        self._waiting = set(host_names.installed_surfaces())
-        self.agents.before_turn = self._reach
+        self._waiting = set(patches.installed_surfaces())
         self._reach()
 
-    def _replace(self, targets: Iterable[host_names.Target]) -> None:
+    def _replace(self, targets: Iterable[patches.Target]) -> None:
         for row, owner, before in targets:
             after = row.by(before, self.agents)
             setattr(owner, row.name, after)
@@ -55,20 +54,20 @@ class Installation:
 
     def _reach(self) -> None:
         """Replace the names in modules that the host imported since."""
-        rows = [row for row in self._waiting if host_names.arrived(row)]
+        rows = [row for row in self._waiting if patches.arrived(row)]
         if not rows:
             return
         with _lock:
             rows = [row for row in rows if row in self._waiting]
             self._waiting.difference_update(rows)
-            targets, lacking = host_names.probe(rows, ())
+            targets, lacking = patches.probe(rows, ())
             self._replace(targets)
         _warn(lacking)
         self.lacking.update(lacking)
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """Options of `CompressorConfig` where an agent says nothing."""
+        """Return options of `CompressorConfig` for agents that name no others."""
         return self.agents.defaults
 
     def close(self) -> None:
@@ -79,7 +78,7 @@ class Installation:
             owner, name, before, after = self.patches.pop()
             if vars(owner).get(name) is not after:
                 log.warning("%s.%s was replaced again after us", owner.__name__, name)
-            elif before is host_names.ABSENT:
+            elif before is patches.ABSENT:
                 delattr(owner, name)
             else:
                 setattr(owner, name, before)
@@ -106,18 +105,29 @@ def install(defaults: Mapping[str, Any] | None = None) -> Installation:
     Raises:
         HostMoved: this release of praisonaiagents lacks a place that we build on.
     """
-    done = installation(defaults)
-    done.agents.in_code = True
-    return done
+    return installation(defaults, in_code=True)
 
 
-def installation(defaults: Mapping[str, Any] | None) -> Installation:
-    """Return the installation of this process with these defaults; make it once."""
+def installation(
+    defaults: Mapping[str, Any] | None,
+    *,
+    in_code: bool = False,
+    plugin: Callable[[], bool] | None = None,
+) -> Installation:
+    """Return the installation of this process; make it once.
+
+    Args:
+        defaults: None leaves them as they are.
+        in_code: whether a caller in code asks for it.
+        plugin: returns whether the host's plugin is enabled, for an installation by the plugin.
+    """
     global _installation
     with _lock:
         done = _installation = _installation or Installation()
+        agents = done.agents
+        agents.in_code, agents.plugin = agents.in_code or in_code, plugin or agents.plugin
         if defaults is not None:
-            done.agents.defaults = dict(defaults)
+            agents.defaults = dict(defaults)
         return done
 
 

@@ -17,8 +17,8 @@ from praisonaiagents.plugins.manager import get_plugin_manager
 from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
 from ..config import nearest, no_such
+from .context_param import OURS, usable
 from .install import installation
-from .options import OURS, usable
 
 log = logging.getLogger(__name__)
 
@@ -54,7 +54,7 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
         The host is here wherever it loads any plugin: the one place to say that our name is
         misspelled.
         """
-        _install(None)
+        installation(None, plugin=is_enabled)
         # The host's own list, which `plugins.enable([...])` in code fills too.
         names = getattr(plugins, "_enabled_plugin_names", None) or loader.get_enabled_plugins()
         for fault in _misspelled([*(names or ()), *loader.get_plugin_options()]):
@@ -65,13 +65,8 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
         options, faults = _read(config)
         for fault in faults:
             log.warning("%s", fault)
-        _install(options)
+        installation(options, plugin=is_enabled)
         return config
-
-
-def _install(defaults: dict[str, Any] | None) -> None:
-    """Install, for all agents while we are enabled."""
-    installation(defaults).agents.plugin = is_enabled
 
 
 def is_enabled() -> bool:

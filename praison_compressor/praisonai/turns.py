@@ -9,19 +9,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ..concurrency import run
 from ..errors import CompressorError, SessionNotFound
 from ..messages import Message, digest, is_system, leading_in, tool_calls_of
 from .agent_compressor import AgentCompressor
+from .agent_ledger import session_id_of, stored_under
 from .agents import HostCall, replacing
 from .commands import answer, read
-from .conversations import Turn, during, each_step_during
-from .known_conversations import named_by_host
-from .ledgers import session_id_of, stored_under
-from .requests import is_host_summary
+from .conversation_finder import is_host_summary
+from .running_turn import during, each_step_during, named_by_bot
 
 log = logging.getLogger(__name__)
 
@@ -30,12 +28,14 @@ log = logging.getLogger(__name__)
 def chat(call: HostCall) -> Any:
     """Replace `chat`: run a turn, or answer a command."""
     compressor, command = _asked(call)
-    if compressor is not None and command is not None:
+    if compressor is None:
+        with during(None):
+            return call.go_on()
+    if command is not None:
         return run(answer(compressor, *command))
-    with _turn(compressor) as turn, during(turn):
+    with compressor.turn() as turn, during(turn):
         said = call.go_on()
-    if compressor is not None:
-        compressor.sender.settle(turn)
+    compressor.requests.settle(turn)
     return said
 
 
@@ -43,13 +43,15 @@ def chat(call: HostCall) -> Any:
 async def achat(call: HostCall) -> Any:
     """Replace `achat`: the same on the event loop."""
     compressor, command = _asked(call)
-    if compressor is not None and command is not None:
+    if compressor is None:
+        with during(None):
+            return await call.go_on()
+    if command is not None:
         return await answer(compressor, *command)
-    await asyncio.to_thread(begin, call.owner, compressor)
-    with _turn(compressor) as turn, during(turn):
+    await asyncio.to_thread(restore, call.owner, compressor)
+    with compressor.turn() as turn, during(turn):
         said = await call.go_on()
-    if compressor is not None:
-        await asyncio.to_thread(compressor.sender.settle, turn)
+    await asyncio.to_thread(compressor.requests.settle, turn)
     return said
 
 
@@ -57,7 +59,9 @@ async def achat(call: HostCall) -> Any:
 def start_stream(call: HostCall) -> Any:
     """Replace `_start_stream`; a command's answer is one piece."""
     compressor, command = _asked(call)
-    if compressor is not None and command is not None:
+    if compressor is None:
+        return each_step_during(None, call.go_on())
+    if command is not None:
         return _answered(compressor, *command)
     return _streamed(compressor, call.go_on())
 
@@ -72,17 +76,12 @@ def _answered(compressor: AgentCompressor, name: str, argument: str) -> Generato
 
 
 def _streamed(
-    compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
+    compressor: AgentCompressor, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
-    with _turn(compressor) as turn:
+    with compressor.turn() as turn:
         said = yield from each_step_during(turn, stream)
-    if compressor is not None:
-        compressor.sender.settle(turn)
+    compressor.requests.settle(turn)
     return said
-
-
-def _turn(compressor: AgentCompressor | None) -> AbstractContextManager[Turn]:
-    return nullcontext(Turn(None)) if compressor is None else compressor.turn()
 
 
 # ------------------------------------------------------------ after a restart
@@ -92,16 +91,18 @@ def _turn(compressor: AgentCompressor | None) -> AbstractContextManager[Turn]:
 def init_session_store(call: HostCall) -> None:
     """Restore a session whole, from the host's store and the ledger."""
     call.go_on()
-    begin(call.owner, call.agents.of(call.owner))
+    compressor = call.agents.of(call.owner)
+    if compressor is not None:
+        restore(call.owner, compressor)
 
 
-def begin(agent: Any, compressor: AgentCompressor | None) -> None:
+def restore(agent: Any, compressor: AgentCompressor) -> None:
     """Complete an agent's history before its first request, from host or ledger.
 
     Bots give each person's turn the history of that person: nothing is added to it.
     """
     key = session_id_of(agent)
-    if compressor is None or compressor.sender.passed or key is None or named_by_host(agent)[0]:
+    if compressor.requests.passed or key is None or named_by_bot(agent)[0]:
         return
     stored = stored_under(compressor.ledger, compressor.config.namespace, key)
     name = next((found.id for found in stored), key)

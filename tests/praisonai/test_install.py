@@ -14,7 +14,7 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from praison_compressor import install, uninstall
 from praison_compressor.praisonai import HostMoved, installed
-from praison_compressor.praisonai.host_names import NEW, READ, REPLACED, SURFACES, Read, probe
+from praison_compressor.praisonai.patches import NEW, READ, REPLACED, SURFACES, Read, probe
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     EVERY_PATH,

@@ -10,6 +10,6 @@ from __future__ import annotations
 
 from .agent import RealtimeAgent
 from .folding import ServerRefused
-from .memory import Marks
+from .voice_memory import Marks
 
 __all__ = ["Marks", "RealtimeAgent", "ServerRefused"]

@@ -21,7 +21,7 @@ from ...events import Listener
 from ...ledger.segments import Segment, Store
 from .folding import Event, Folding
 from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Items
-from .memory import Marks, VoiceMemory, memory_options
+from .voice_memory import Marks, VoiceMemory, memory_options
 
 logger = logging.getLogger(__name__)
 

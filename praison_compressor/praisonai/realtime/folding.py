@@ -16,7 +16,7 @@ from typing import Any
 
 from ...errors import CompressorError
 from .items import ADDED, DELETED, TRUNCATED, Item, Items, mapping, messages_of
-from .memory import Marks, VoiceMemory, choose
+from .voice_memory import Marks, VoiceMemory, choose
 
 logger = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from praison_compressor.praisonai.realtime.items import (
     Items,
     messages_of,
 )
-from praison_compressor.praisonai.realtime.memory import choose
+from praison_compressor.praisonai.realtime.voice_memory import choose
 
 
 def follower(*events) -> Items:

@@ -8,7 +8,7 @@ running turn's requests get ours on their way out (`offered`), later ones from t
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from ..ledger.segments import EVERY, Entry, Session, Store
 from ..ledger.tools import SCHEMAS, recall_tools, schemas_for
 from ..ledger.words import Hit
 from ..messages import Message
+from .agent_ledger import title_of
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +32,10 @@ def wants_recall(agent: Any, asked: bool | None) -> bool:
 class RecallTools:
     """The two tools of one agent."""
 
-    def __init__(self, make: Callable[[], Sequence[Tool]]) -> None:
-        self._make = make
-        self._given: list[Tool] = []
-        self._is_settled = False
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = tools
+        self._given: list[Tool] | None = None
+        """Those whose names the agent's own tools left free; None before the first gift."""
 
     def give(self, agent: Any) -> None:
         """Put the tools on the agent's list, except for taken names.
@@ -43,30 +44,28 @@ class RecallTools:
         """
         if agent is None:
             return
-        if not self._is_settled:
-            self._first_given(agent)
         has = tools_of(agent)
+        if self._given is None:
+            self._given = self._free(agent, {name_of(tool) for tool in has})
         missing = [tool for tool in self._given if tool not in has]
         if missing:
             agent.tools = [*has, *missing]
 
-    def _first_given(self, agent: Any) -> None:
-        names = {name_of(tool) for tool in tools_of(agent)}
-        made = self._make()
-        self._is_settled = True
-        self._given = [tool for tool in made if tool.__name__ not in names]
-        for tool in made:
-            if tool not in self._given:
+    def _free(self, agent: Any, names: Container[str | None]) -> list[Tool]:
+        """Return the tools whose names are free; log the others."""
+        for tool in self._tools:
+            if tool.__name__ in names:
                 log.warning(
                     "agent %s: its own tool %s is kept, in the place of the recall tool",
-                    *(getattr(agent, "display_name", "(gone)"), tool.__name__),
+                    *(title_of(agent), tool.__name__),
                 )
+        return [tool for tool in self._tools if tool.__name__ not in names]
 
     def take_back(self, agent: Any) -> None:
         """Take the tools off the agent's list."""
         if self._given:
             agent.tools = [tool for tool in tools_of(agent) if tool not in self._given]
-        self._given, self._is_settled = [], False
+        self._given = None
 
     def offered(self, agent: Any, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a request's parameters with the recall tools that it lacks.
@@ -75,7 +74,7 @@ class RecallTools:
         whose list lacks ours: the host would not find our functions.
         """
         sent, has = params.get("tools"), tools_of(agent)
-        given = [tool for tool in self._given if tool in has]
+        given = [tool for tool in self._given or () if tool in has]
         if not given or not isinstance(sent, (list, tuple)) or not sent:
             return params
         names = {name_of(tool) for tool in sent}
@@ -145,10 +144,7 @@ class Archive:
         return [hit for hit in found if hit.entry not in self.hidden]
 
 
-def archive_of(
-    store: Store, namespace: str, session_id: str, reads: Callable[[Entry], bool]
-) -> Store:
+def archive_of(store: Store, session: Session, reads: Callable[[Entry], bool]) -> Store:
     """Return a session's archive, without the entries that recall may not read."""
-    entries = store.open(namespace, session_id).entries
-    archive = Archive(store, frozenset(e.hash for e in entries if not reads(e)))
-    return cast("Store", archive)  # all of a store that recall asks
+    archive = Archive(store, frozenset(e.hash for e in session.entries if not reads(e)))
+    return cast("Store", archive)  # it has every method of a store that recall calls

@@ -15,7 +15,8 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..errors import HostMoved
-from . import agents, surfaces, turns, wire
+from . import agents, turns, wire
+from . import bots_and_terminal as apps
 
 METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "free name"
 
@@ -93,13 +94,20 @@ REPLACED = (
 )
 
 SURFACES = (
-    Replaced(_TERMINAL, "_maybe_auto_compact", surfaces.maybe_auto_compact, without=AUTOMATIC),
-    Replaced(_TERMINAL, "_compact_context", surfaces.compact_context, METHOD, "manual", TYPED),
-    Replaced(_TERMINAL, "_handle_command", surfaces.handle_command, METHOD, "command", TYPED),
-    Replaced(_GATEWAY, "_idle_compaction_candidates", surfaces.idle_candidates, without=IDLE),
-    Replaced(_BOTS, "chat", surfaces.bot_chat, COROUTINE, "agent", BOTS),
-    Replaced(_BOTS, "_maybe_fire_session_start", surfaces.bot_session_start, METHOD, "agent", BOTS),
-    Replaced(_BOTS, "_compaction_enabled", surfaces.compaction_enabled, NEW, without=SAVED),
+    Replaced(_TERMINAL, "_maybe_auto_compact", apps.maybe_auto_compact, without=AUTOMATIC),
+    Replaced(_TERMINAL, "_compact_context", apps.compact_context, METHOD, "manual", TYPED),
+    Replaced(_TERMINAL, "_handle_command", apps.handle_command, METHOD, "command", TYPED),
+    Replaced(_GATEWAY, "_idle_compaction_candidates", apps.idle_candidates, without=IDLE),
+    Replaced(_BOTS, "chat", apps.bot_chat, COROUTINE, "agent", BOTS),
+    Replaced(
+        _BOTS,
+        "_maybe_fire_session_start",
+        apps.bot_session_start,
+        METHOD,
+        "agent",
+        BOTS,
+    ),
+    Replaced(_BOTS, "_compaction_enabled", apps.compaction_enabled, NEW, without=SAVED),
 )
 """Of the host's other packages. Each is replaced once the host has imported its module: a plugin
 must not import a terminal. We import the bots' module (5 ms): their first turn has an id."""

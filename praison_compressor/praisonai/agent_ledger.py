@@ -20,6 +20,11 @@ from ..messages import digest
 log = logging.getLogger(__name__)
 
 
+def title_of(agent: Any) -> str:
+    """Return the agent's name for a log line."""
+    return str(getattr(agent, "display_name", "(gone)"))
+
+
 def session_id_of(agent: Any) -> str | None:
     """Return the session id that the host or `context=` gives, or None."""
     found = hosts_session_id(agent)
@@ -65,7 +70,7 @@ def ledger_of(config: CompressorConfig, agent: Any) -> Store:
 
     If the store cannot be opened, the ledger is in memory, and the log has the reason.
     """
-    name = getattr(agent, "display_name", None)
+    name = title_of(agent)
     try:
         store = _opened(config, agent)
         if isinstance(store, SqlStore):

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..errors import InvalidMessages
-from ..messages import Message, digest, is_system, leading_in, responses, text_of
+from ..messages import Message, responses
 from ..summaries.litellm_client import provider_of
 from .provider_rules import MARKS, TTL, USAGE, marked, takes_marks, without_calls
 
@@ -149,71 +149,3 @@ def _said_once(messages: Sequence[Message]) -> list[Message]:
     """
     pairs = zip([None, *messages], messages, strict=False)
     return [new for old, new in pairs if not (new == old and new.get("role") == "user")]
-
-
-# ------------------------------------------------------------ the conversation
-
-
-def carries_conversation(agent: Any, messages: Sequence[Message]) -> bool:
-    """Return whether a request carries a part of the agent's conversation.
-
-    It starts as the agent's history does, or has two of its messages wherever they stand. Memory
-    extraction, guardrails, titles and planners have words of their own.
-    """
-    history = list(getattr(agent, "chat_history", None) or ())
-    known, sent = _first_said(history), _first_said(messages)
-    if known is None or sent is None or digest(known) == digest(sent):
-        return True
-    # In the first turn the host may send more than it records: a template, retrieved text.
-    if len(history) <= 2 and text_of(known) in text_of(sent):
-        return True
-    return len(set(map(digest, history)).intersection(map(digest, messages))) > 1
-
-
-def without_window(agent: Any, messages: Sequence[Message]) -> Sequence[Message]:
-    """Return the messages without the host's copy of the newest ones.
-
-    With `memory={"history": True}` the newest messages of the stored session come first, and the
-    agent's history, which has them too, after them (agent/chat_mixin.py:1049). The window moves on
-    every turn: each request would begin otherwise, and no summary would match. The host's summary
-    of what the window lacks goes with it: the agent's history has all of that.
-    """
-    history = list(getattr(agent, "chat_history", None) or ())
-    users = [i for i, message in enumerate(history) if message.get("role") == "user"]
-    finished = history[: users[-1]] if users else []
-    start = _last_run(messages, finished)
-    if start is None:
-        return messages
-    before = range(leading_in(messages), start)
-    for first in before:
-        # The window may begin amid a turn; what it shares with the history begins with one.
-        is_turn = first == before.start or messages[first].get("role") == "user"
-        if is_turn and _last_run(finished, list(messages[first:start])) is not None:
-            leading = (m for m in messages[:first] if not is_host_summary(m))
-            return [*leading, *messages[start:]]
-    return messages
-
-
-def is_host_summary(message: Message) -> bool:
-    """Return whether the message is the host's summary of cut turns."""
-    return is_system(message) and text_of(message).startswith("[Session Summary]\n")
-
-
-def _last_run(messages: Sequence[Message], run: Sequence[Message]) -> int | None:
-    """Return the last place of a run of messages, or None."""
-    size = len(run)
-    places = range(len(messages) - size, -1, -1) if size else ()
-    return next(
-        (i for i in places if messages[i] == run[0] and list(messages[i : i + size]) == run), None
-    )
-
-
-def same_model(one: str | None, other: str | None) -> bool:
-    """Return whether two names mean one model: the host changes provider prefixes."""
-    if one is None or other is None:
-        return True
-    return one.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1]
-
-
-def _first_said(messages: Sequence[Message]) -> Message | None:
-    return next((message for message in messages if not is_system(message)), None)

@@ -16,7 +16,7 @@ from ..concurrency import begin, run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, HostCall, attribute, replacing
 from .commands import answer
-from .known_conversations import name, unnamed
+from .running_turn import name_conversation, unnamed
 
 log = logging.getLogger(__name__)
 
@@ -133,7 +133,7 @@ def bot_session_start(call: HostCall) -> Any:
     route = {k: v for k, v in call.kwargs.items() if k not in ("agent", "user_id")}
     bound = getattr(bot, "_max_history", 0)
     key = bot._session_key(call.argument("user_id"), **route)
-    name(agent, key, bound if isinstance(bound, int) else 0)
+    name_conversation(agent, key, bound if isinstance(bound, int) else 0)
     vars(bot)[ANSWERING] = weakref.ref(agent)
     return call.go_on()
 
