@@ -19,9 +19,9 @@ from ...config import CompressorConfig
 from ...errors import ConfigError
 from ...events import Listener
 from ...ledger.segments import Segment, Store
-from .folding import Event, Folding
-from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Items
-from .voice_memory import Marks, VoiceMemory, memory_options
+from .folding import Folding, Marks
+from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Event, Items
+from .voice_memory import VoiceMemory, memory_options
 
 logger = logging.getLogger(__name__)
 

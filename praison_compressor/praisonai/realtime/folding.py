@@ -10,17 +10,31 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import uuid
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ...errors import CompressorError
-from .items import ADDED, DELETED, TRUNCATED, Item, Items, mapping, messages_of
-from .voice_memory import Marks, VoiceMemory, choose
+from ...errors import CompressorError, ConfigError
+from .items import (
+    ADDED,
+    DELETED,
+    EMPTY_SPEECH,
+    TRUNCATED,
+    Event,
+    Item,
+    Items,
+    create_event,
+    delete_event,
+    item_of,
+    mapping,
+    memory_item,
+    messages_of,
+    new_id,
+)
+from .voice_memory import VoiceMemory
 
 logger = logging.getLogger(__name__)
-
-Event = dict[str, Any]
 
 ADD, DELETE = "added_", "deleted_"
 """Prefixes of event ids of the memory's own work; the item's id follows."""
@@ -39,6 +53,76 @@ class ServerRefused(CompressorError):
 
 NO_SUCH_ITEM = ("does not exist", "not found", "invalid_item_id")
 """Words of a refusal to delete an item that is deleted already."""
+
+
+# ------------------------------------------------------------ what to fold
+
+
+@dataclass(frozen=True)
+class Marks:
+    """Numbers of items between which the window is kept; 0: never folded."""
+
+    max_history_items: int = 0
+    """Newest items that stay verbatim after a fold."""
+
+    trigger_items: int = 0
+    """Items of the window at which a fold begins."""
+
+    def __post_init__(self) -> None:
+        """Check the marks.
+
+        Raises:
+            ConfigError: one mark is missing, or the high one is not above the low one.
+        """
+        for name, value in vars(self).items():
+            if type(value) is not int or value < 1 <= max(
+                self.max_history_items, self.trigger_items
+            ):
+                raise ConfigError(f"{name}={value!r}: give both marks, as positive whole numbers")
+        if self.on and self.trigger_items <= self.max_history_items:
+            least = self.max_history_items + 1
+            raise ConfigError(f"trigger_items={self.trigger_items}: expected {least} or more")
+
+    @property
+    def on(self) -> bool:
+        """Return whether anything is ever folded."""
+        return self.trigger_items > 0
+
+    @property
+    def step(self) -> int:
+        """Fewest items worth a new memory: half a fold."""
+        return max(1, (self.trigger_items - self.max_history_items) // 2)
+
+
+def choose(items: Items, marks: Marks) -> list[Item]:
+    """Return the oldest items above the low mark, if worth it.
+
+    For up to two windows' items these stay: speech without a transcript, a call without its output,
+    a call whose output stays. Leading system messages always stay.
+    """
+    window = items.live()
+    while window and window[0].role == "system":
+        window.pop(0)
+    if not marks.on or len(window) < marks.trigger_items:
+        return []
+    overdue = items.sequence - 2 * marks.trigger_items
+    old = [i for i in window[: -marks.max_history_items] if i.settled or i.sequence < overdue]
+
+    def is_whole(item: Item) -> bool:
+        pair = [other for other in window if other.call_id and other.call_id == item.call_id]
+        is_owed = item.type == "function_call" and len(pair) < 2 and item.sequence >= overdue
+        return not is_owed and all(other in old for other in pair)
+
+    chosen = [item for item in old if is_whole(item)]
+    is_worth = len(chosen) >= marks.step and any(map(_says_something, chosen))
+    return chosen if is_worth else []
+
+
+def _says_something(item: Item) -> bool:
+    return bool(item.call_id) or (item.text != EMPTY_SPEECH and bool(re.search(r"\w", item.text)))
+
+
+# ------------------------------------------------------------ the work
 
 
 class Folding:
@@ -302,42 +386,3 @@ def deletions(folded: Iterable[Item]) -> list[list[Item]]:
     for item in folded:
         found.setdefault(item.call_id or item.id, []).append(item)
     return [sorted(each, key=lambda item: item.type == "function_call") for each in found.values()]
-
-
-# ------------------------------------------------------------ events to send
-
-
-def new_id(prefix: str) -> str:
-    """Return a new id of at most 32 characters, as servers require."""
-    return f"{prefix}_{uuid.uuid4().hex[:24]}"
-
-
-def delete_event(item_id: str, event_id: str) -> Event:
-    """Return the event that deletes an item."""
-    return {"type": "conversation.item.delete", "item_id": item_id, "event_id": event_id}
-
-
-def create_event(item: Event, event_id: str, *, in_front: bool = False) -> Event:
-    """Return the event that creates an item, first or last."""
-    event = {"type": "conversation.item.create", "item": item, "event_id": event_id}
-    return {**event, "previous_item_id": "root"} if in_front else event
-
-
-def memory_item(text: str) -> Event:
-    """Return the memory as a new user item."""
-    content = [{"type": "input_text", "text": text}]
-    return {"id": new_id("mem"), "type": "message", "role": "user", "content": content}
-
-
-def item_of(item: Item) -> Event:
-    """Return an item for a new connection, words without audio."""
-    given = {"id": item.id, "type": item.type}
-    if item.type == "function_call":
-        arguments = item.arguments or "{}"
-        return {**given, "call_id": item.call_id, "name": item.name, "arguments": arguments}
-    if item.type == "function_call_output":
-        return {**given, "call_id": item.call_id, "output": item.output}
-    role = item.role or "assistant"
-    kind = "output_text" if role == "assistant" else "input_text"
-    content = [{"type": kind, "text": item.all_words}]
-    return {**given, "type": "message", "role": role, "content": content}

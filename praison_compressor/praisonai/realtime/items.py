@@ -6,11 +6,14 @@ No I/O. Only text is kept; audio is counted in milliseconds.
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...messages import Message
+
+Event = dict[str, Any]
 
 NO_WORDS = "(speech that was not transcribed)"
 EMPTY_SPEECH = "(speech without words)"
@@ -311,3 +314,42 @@ def _message(item: Item) -> Message:
         return {"role": role, "content": item.text, "id": item.id}
     content = f"[{item.type}] {item.all_words}".strip()
     return {"role": "assistant", "content": content, "id": item.id}
+
+
+# ---------------------------------------------------------------- as events to send
+
+
+def new_id(prefix: str) -> str:
+    """Return a new id of at most 32 characters, as servers require."""
+    return f"{prefix}_{uuid.uuid4().hex[:24]}"
+
+
+def delete_event(item_id: str, event_id: str) -> Event:
+    """Return the event that deletes an item."""
+    return {"type": "conversation.item.delete", "item_id": item_id, "event_id": event_id}
+
+
+def create_event(item: Event, event_id: str, *, in_front: bool = False) -> Event:
+    """Return the event that creates an item, first or last."""
+    event = {"type": "conversation.item.create", "item": item, "event_id": event_id}
+    return {**event, "previous_item_id": "root"} if in_front else event
+
+
+def memory_item(text: str) -> Event:
+    """Return the memory as a new user item."""
+    content = [{"type": "input_text", "text": text}]
+    return {"id": new_id("mem"), "type": "message", "role": "user", "content": content}
+
+
+def item_of(item: Item) -> Event:
+    """Return an item for a new connection, words without audio."""
+    given = {"id": item.id, "type": item.type}
+    if item.type == "function_call":
+        arguments = item.arguments or "{}"
+        return {**given, "call_id": item.call_id, "name": item.name, "arguments": arguments}
+    if item.type == "function_call_output":
+        return {**given, "call_id": item.call_id, "output": item.output}
+    role = item.role or "assistant"
+    kind = "output_text" if role == "assistant" else "input_text"
+    content = [{"type": kind, "text": item.all_words}]
+    return {**given, "type": "message", "role": role, "content": content}
