@@ -1,4 +1,4 @@
-"""`agent.context_compressor`: what an agent's users read of it and do with it."""
+"""`agent.context_compressor`: an agent's users read and steer its compression here."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from .agent_ledger import Forgotten, forget, host_session
 from .agent_requests import AgentRequests
 from .context_param import RequestedContext, Settings
 from .conversation_finder import is_under
-from .conversations import Conversation, Conversations, Place, Status
+from .conversations import Choices, Conversation, Conversations, Place, Status
 from .journal import KeptSteps, kept_of
 from .model_compressors import ModelCompressors
 from .notices import Notices
@@ -125,7 +125,7 @@ class AgentCompressor:
         return kept_of(self._now().back, self.engine())
 
     def context_use(self) -> ContextUse:
-        """Return what would fill the window if the conversation were sent now.
+        """Return the tokens of each part of the window if the conversation were sent now.
 
         Raises:
             CompressorError: as `ContextCompressor.context_use` does.
@@ -142,16 +142,12 @@ class AgentCompressor:
     def preview(self, *, write: bool = False) -> Preview:
         """Return what `compress` would keep, mask and summarize now; record nothing.
 
-        With `write` a model is asked for the summaries. `compress` then commits what was shown.
+        With `write` a model writes the summaries, and the next `compress` commits them.
 
         Raises:
             CompressorError: as `ContextCompressor.preview` does.
         """
-        found, messages = self.conversation, self._now().messages
-        options = {**found.options, **found.choices.options(messages)}
-        engine = self._compressors.focused(found.choices.focus)
-        found.shown = engine.preview(messages, write=write, force=True, **options)
-        return found.shown
+        return self._shown(self.conversation.choices, write=write)
 
     def choose(
         self,
@@ -161,29 +157,37 @@ class AgentCompressor:
         until: str | None = None,
         focus: str | None = None,
     ) -> Preview:
-        """Choose what the next `compress` keeps, takes and stresses; return its preview.
+        """Choose what the next `compress` keeps and summarizes; return its preview.
 
-        The references are those of the last preview. A message that is kept is never summarized,
-        by no later compression.
+        Args:
+            keep: references of messages that no compression will summarize.
+            since: reference of the first message to compress; None: the first that may be.
+            until: reference of the first message after them.
+            focus: a subject that the summary must keep; "" for none.
+                References are those of the last preview.
 
         Raises:
             CompressorError: as `preview` does; the choices are then as before.
         """
         found = self.conversation
-        shown, before = found.shown or self.preview(), found.choices
+        shown, choices = found.shown or self.preview(), found.choices
         if keep:
             places = (place for each in keep if (place := _place(shown, each)) is not None)
-            kept = dict.fromkeys((*before.keep, *places))
-            found.choices = replace(before, keep=tuple(kept))
-        elif focus is not None:
-            found.choices = replace(before, focus=focus or None)
-        else:
-            found.choices = replace(before, since=_place(shown, since), until=_place(shown, until))
-        try:
-            return self.preview()
-        except Exception:
-            found.choices, found.shown = before, shown
-            raise
+            kept = dict.fromkeys((*choices.keep, *places))
+            return self._shown(replace(choices, keep=tuple(kept)))
+        if focus is not None:
+            return self._shown(replace(choices, focus=focus or None))
+        start, end = _place(shown, since), _place(shown, until)
+        return self._shown(replace(choices, since=start, until=end))
+
+    def _shown(self, choices: Choices, *, write: bool = False) -> Preview:
+        """Return the preview with these choices; keep both."""
+        found, messages = self.conversation, self._now().messages
+        options = {**found.options, **choices.options(messages)}
+        engine = self._compressors.focused(choices.focus)
+        shown = engine.preview(messages, write=write, force=True, **options)
+        found.choices, found.shown = choices, shown
+        return shown
 
     def _now(self) -> Completed:
         """Return the conversation as a request would carry it now."""
@@ -198,29 +202,34 @@ class AgentCompressor:
     # ------------------------------------------------------------ what it does
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
-        """Compress the conversation now; `focus` names what the summary must keep.
+        """Compress the conversation now; `focus` is a subject that the summary must keep.
 
         Raises:
-            CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
+            CompressorError: as `ContextCompressor.compress` does.
         """
         found = self.conversation
         choices = replace(found.choices, focus=focus) if focus else found.choices
         return await self.requests.compress_now(self._now(), found, choices)
 
     def compress(self, focus: str | None = None) -> CompressResult:
-        """Compress the conversation now, from anywhere."""
+        """Compress as `acompress` does, with or without a running event loop."""
         return run(self.acompress(focus))
 
     def idle(self) -> int:
         """Begin the next summaries of resting conversations; return how many.
 
-        A conversation rests once its provider's cache is cold. Its summary is begun where the view
-        is above `idle_trigger_ratio` of the trigger, off the caller's thread.
+        A conversation rests once its provider's cache is cold. Its summary begins, in another
+        thread, if the view is above `idle_trigger_ratio` of the trigger.
 
         Raises:
             CompressorError: as `ContextCompressor.idle` does.
         """
-        return self.requests.idle()
+        begun = 0
+        for found in self._conversations.newest():
+            if messages := found.journal.transcript or found.transcript:
+                engine, overhead = self.engine(found.model), found.tool_tokens
+                begun += engine.idle(messages, **found.options, overhead_tokens=overhead)
+        return begun
 
     def pin(self, text: str) -> tuple[str, ...]:
         """Keep a text in every view word for word; return all pins."""
@@ -251,16 +260,16 @@ class AgentCompressor:
         return self._finder.begin(earlier).session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
-        """Go on with a stored session, named by any epoch's id.
+        """Go on with a stored session, named by any epoch's id; return the session's id.
 
-        The agent's history becomes the session's questions and answers; tool steps come back with
-        the next request. With `token_budget`, or without `keep_tool_steps`, it becomes the whole
-        transcript where that fits, else its view. An agent that is in that session already keeps
-        its own history.
+        The agent's history becomes the session's questions and answers; the next request has the
+        tool steps again. With `token_budget` (tokens), or without `keep_tool_steps`, the history
+        becomes the whole transcript if that fits, else its view. An agent that is already in that
+        session keeps its history.
 
         Raises:
-            SessionNotFound: the store has none of that name in this namespace, or it is another
-                person's: in a bot's turn only the sessions under the bot's own key are found.
+            SessionNotFound: the store has no such session in this namespace, or, in a bot's turn,
+                none under the bot's own key: the session is another person's.
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
@@ -286,7 +295,7 @@ class AgentCompressor:
     def sessions(self) -> list[SessionInfo]:
         """Return the stored sessions of the conversation's user, the newest first.
 
-        Those under the host's id, and those left by `/new` and `/resume`: others share the store.
+        These have the host's id, or the user left them by `/new` or `/resume`.
 
         Raises:
             StoreUnavailable: the store cannot be reached.
@@ -311,9 +320,9 @@ class AgentCompressor:
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
-        """Remove a session (None: this one) or a message from the ledger.
+        """Remove a session (None: this one) or a message, by its digest, from the ledger.
 
-        The agent's own history stays, and so does the transcript in the host's session store.
+        The agent's own history and the host's session store are not changed.
 
         Raises:
             SessionNotFound: the store has none of that name in this namespace.

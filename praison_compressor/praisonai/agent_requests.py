@@ -37,8 +37,8 @@ log = logging.getLogger(__name__)
 class AgentRequests:
     """The requests of one agent; no error of ours ends its turns.
 
-    A `Conversation` holds what one conversation keeps between turns. This object holds what is the
-    same in all of them: refused keys, invalid thinking, and failures that were logged once.
+    A `Conversation` holds the state of one conversation. This object holds the state that all
+    conversations share: refused keys, invalid thinking, and failures that were logged once.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class AgentRequests:
         *,
         automatic: bool,
     ) -> None:
-        """`automatic`: False compresses only what the model would refuse."""
+        """`automatic`: False compresses only requests that the model would refuse."""
         self._agent = agent
         self._compressors = compressors
         self._conversations = conversations
@@ -71,10 +71,7 @@ class AgentRequests:
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
-        """Run a turn of the agent; log once if no request passed.
-
-        Then the host has moved, or another system answers for the model.
-        """
+        """Run a turn of the agent; log once if no request passed the compressor."""
         before, turn = self.passed, self.finder.begun(self)
         has_failed = False
         try:
@@ -90,8 +87,8 @@ class AgentRequests:
                     found.journal.end(history, engine, has_failed=has_failed)
         if self.passed == before and self._is_new("unseen"):
             log.warning(
-                "agent %s: a turn ended and no request passed the compressor: another answered for "
-                "the model, or the host has moved (`praison-compressor doctor` tries it)",
+                "agent %s: a turn ended and no request passed the compressor: something else "
+                "answered, or the host has changed; run `praison-compressor doctor`",
                 title_of(self._agent()),
             )
 
@@ -122,7 +119,7 @@ class AgentRequests:
         self.passed += 1
         found: Conversation | None = None
         try:
-            # In a thread: a store may have to be opened, a vocabulary to be read.
+            # In a thread: the first request opens a store and reads a vocabulary.
             found, request = await asyncio.to_thread(self._completed, request)
             is_unsure = self._compressors.is_unsure
             if found is not None and self._automatic and not is_unsure(request.model):
@@ -152,15 +149,13 @@ class AgentRequests:
         found = self.finder.carrying(request.messages, turn or self.finder.begun(self))
         if self._compressors.config.keep_tool_steps:
             with self._harmless("sent without the steps of earlier turns"):
-                own, bound = self._compressors.of(None), 0 if turn is None else turn.bound
-                done = found.journal.complete(request.messages, own, turn=turn, bound=bound)
-                request = replace(
-                    request, messages=done.messages, back=done.back, foreign=done.foreign
-                )
+                done = found.journal.complete(request.messages, self._compressors.of(None), turn)
+                messages, back, foreign = done.messages, done.back, done.foreign
+                request = replace(request, messages=messages, back=back, foreign=foreign)
         return found, request
 
     def _adapted(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
-        """Return the view without what the request's model is known to refuse."""
+        """Return the view without what the request's model has refused."""
         foreign = {id(message) for message in request.foreign}
         view = [unbound(message) if id(message) in foreign else message for message in view]
         if self._invalid_thinking:
@@ -197,19 +192,6 @@ class AgentRequests:
         self._remember(found, now, result, found.overhead_tokens, is_sent=False)
         return result
 
-    def idle(self) -> int:
-        """Begin the next summaries of resting conversations; return how many.
-
-        Raises:
-            CompressorError: as `ContextCompressor.idle` does.
-        """
-        begun = 0
-        for found in self._conversations.newest():
-            if messages := found.journal.transcript or found.transcript:
-                engine, overhead = self._compressors.of(found.model), found.tool_tokens
-                begun += engine.idle(messages, **found.options, overhead_tokens=overhead)
-        return begun
-
     def _remember(
         self,
         found: Conversation,
@@ -239,7 +221,7 @@ class AgentRequests:
         The failure must not end the turn.
         """
         cause = f"{type(error).__name__}: {error}"
-        # The same again, with other numbers, is not news.
+        # A failure that differs only in its numbers is logged once.
         if self._is_new(re.sub(r"\d+", "#", cause)):
             is_logged = found is not None and found.journal.failure == str(error)
             said = "the store's failure, as logged" if is_logged else cause
@@ -292,9 +274,9 @@ class AgentRequests:
         usage: RequestUsage,
         before: RequestUsage,
     ) -> None:
-        """Learn and bill what the provider reports.
+        """Learn from a provider's report of usage, and bill it.
 
-        `before`: its earlier report for the same answer; a stream reports in parts.
+        `before` is the report's state before its newest part: a stream reports in parts.
         """
         with self._harmless("nothing learned from the usage"):
             if not before.input:
@@ -311,7 +293,7 @@ class AgentRequests:
         usage: RequestUsage,
         before: RequestUsage,
     ) -> Bill:
-        """Return the bill of what a request's newest report adds."""
+        """Return what a request's newest report adds to the bill."""
         is_new = not before.input
         hosts = self._as_the_host(request, found, usage) if is_new else RequestUsage()
         hosts = replace(hosts, output=usage.output - before.output)
@@ -326,20 +308,20 @@ class AgentRequests:
         tokens = self._compressors.of(request.model).tokens
         seen = tokens.cache.all(request.messages)
         sizes, common = list(tokens.each(seen)), found.in_common(tuple(e.digest for e in seen))
-        # A cache that wants marks has none of the host's; a cold one has nothing of either.
+        # A provider that caches only marked parts would cache nothing of the host's request.
         is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
         whole = sum(sizes) + self._compressors.measured(request)
         return RequestUsage(whole, sum(sizes[:common]) if is_warm else 0)
 
     def took(self, request: HostRequest, sent: Sequence[Message]) -> None:
-        """Learn that the provider took what was sent."""
+        """Learn from a request that the provider took."""
         with self._harmless("nothing learned from an answer"):
             self._compressors.passed(request, sent)
 
     # ------------------------------------------------------------ refusals
 
     def gave_up(self, request: HostRequest) -> None:
-        """Forget what a request's refusals taught: no view was taken."""
+        """Forget the window that was tried for a request in vain."""
         self._compressors.gave_up(request)
 
     @property
@@ -354,12 +336,12 @@ class AgentRequests:
     async def other_view(
         self, request: HostRequest, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
-        """Return another view if the refusal says what to change, else None."""
+        """Return another view if the refusal teaches anything, else None."""
         learned = await asyncio.to_thread(self._learned, request, sent, error)
         return await self.view(request) if learned else None
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
-        """Learn from a refusal what the model takes; return whether anything."""
+        """Learn from a refusal; return whether another view may pass."""
         if is_bound_elsewhere(error):
             thinking = frozenset[str]().union(*map(signatures, sent)) - self._invalid_thinking
             self._invalid_thinking |= thinking
@@ -378,7 +360,7 @@ class AgentRequests:
 
 
 def _charge(agent: Any, usage: Usage) -> None:
-    """Add what summaries cost to the agent's `cost_summary`, which bounds its budget."""
+    """Add the cost of summaries to the agent's `cost_summary`, which its budget bounds."""
     sums = ("_cost_lock", "_total_cost", "_total_tokens_in", "_total_tokens_out")
     if usage == Usage() or not all(hasattr(agent, name) for name in sums):
         return

@@ -40,24 +40,24 @@ IDENTIFYING_CHARS = 40
 """Shorter messages ("hi", "yes, go on") occur in many conversations."""
 
 Place = int | str
-"""A message's number behind the leading system messages, or a reference that nobody resolved."""
+"""A message's index after the leading system messages, or a reference not yet resolved."""
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user asks of the next compression of a conversation."""
+    """The user's choices for the next compression of a conversation."""
 
     keep: tuple[Place, ...] = ()
-    """Messages that stay verbatim; the ledger remembers them once a request has passed."""
+    """Messages that stay verbatim; the next request records them in the ledger."""
     since: Place | None = None
     """The first message to compress."""
     until: Place | None = None
-    """The first one after the range."""
+    """The first message after them."""
     focus: str | None = None
-    """What the summary must keep."""
+    """A subject that the summary must keep."""
 
     def options(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return the options of a compression of these messages that are given."""
+        """Return the choices as options for a compression of these messages."""
         leading = leading_in(messages)
 
         def at(place: Place) -> Place:
@@ -70,50 +70,49 @@ class Choices:
 
 @dataclass(eq=False)
 class Conversation:
-    """What one conversation leaves to its next request."""
+    """The state that one conversation keeps between its requests."""
 
     session_id: str
-    """The ledger's session; another conversation never has the same."""
+    """The ledger's session, of this conversation alone."""
     key: str | None = None
-    """The host's id for it; None where the host gives none."""
+    """The host's id, if it gives one."""
     earlier: tuple[str, ...] = ()
-    """Sessions that its user left for it, by `/new` or `/resume`."""
+    """Sessions from which the user came here, by `/new` or `/resume`."""
     transcript: tuple[Message, ...] = ()
     """Private copies of the messages of its last request, system messages included."""
     result: CompressResult | None = None
-    """Of the last request."""
+    """The result for the last request."""
     is_sent: bool = True
     """Whether `result` was sent; False after a command that changed the next request."""
     model: str | None = None
-    """The model that the last request asked."""
+    """The model of the last request."""
     overhead_tokens: int = 0
-    """Sent beside the messages of the last request."""
+    """Tokens of the last request beside its messages."""
     tool_tokens: int = 0
-    """Tokens of the last tools sent: the host ends some turns without tools."""
+    """Tokens of the last tools sent: some requests at the end of a turn have none."""
     progress: tuple[int, int] = (0, 0)
-    """A change lets a turn read the archive again."""
+    """Changes when recall tools may read the archive again."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
     choices: Choices = field(default_factory=Choices)
-    """For the next compression."""
     shown: Preview | None = None
-    """The preview that the user saw last: its references name messages."""
+    """The last preview, to whose references the user's choices refer."""
     notice: str | None = None
     """The line that reported the last compression."""
     history: list[Any] | None = field(default=None, repr=False)
-    """The host's own list of its messages, while no other conversation uses that list."""
+    """The host's own list of messages; None once another conversation uses that list."""
     left: tuple[str, ...] = ()
-    """Digests of the history after the last turn, including a front the host dropped."""
+    """Digests of the history after the last turn, with a front that the host dropped."""
     own: set[str] = field(default_factory=set)
-    """Digests of long messages that its own turns added: they identify it."""
+    """Digests of long messages of its own turns, which identify it."""
     carried: dict[str, int] = field(default_factory=dict)
-    """Digest -> length of `left` at the start of the turn that first carried it."""
+    """Digest -> length of `left` when the turn began that first sent the message."""
     journal: Journal = field(init=False, repr=False)
-    """What its requests carried, including tool steps the host drops."""
+    """All messages of its requests, with the tool steps that the host drops."""
     kept: KeptSteps = field(default_factory=KeptSteps)
-    """Earlier turns' steps that its last request had."""
+    """Steps of earlier turns in its last request."""
     before: tuple[str, ...] = ()
-    """Digests of the last request's messages as the host made it."""
+    """Digests of the last request's messages, without those we added."""
     taken_back: set[str] = field(default_factory=set)
     """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
 
@@ -174,22 +173,22 @@ class Conversation:
         self.journal = Journal(self.session_id)
 
     def reads(self, entry: Entry) -> bool:
-        """Return whether recall may read an entry: no message was taken back."""
+        """Return whether recall may read an entry: none of its messages was taken back."""
         return self.taken_back.isdisjoint(entry.segment.run)
 
     def aligned(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Return the place of `sent` in `left`, and `left`'s kept length."""
+        """Return the index in `left` at which `sent` begins, and how much of `left` stays."""
         places = {digest: at for at, digest in enumerate(sent)}
         for end in range(len(self.left), 0, -1):
             at = places.get(self.left[end - 1])
             if at is not None:
-                # A question asked again takes back what followed its first asking.
+                # A question that is asked again takes back the first answer.
                 is_retry = end < len(self.left) and at == len(sent) - 1
                 return end - 1 - at, end - is_retry
         return 0, 0
 
     def goes_on(self, sent: Sequence[str]) -> bool:
-        """Return whether `sent` carries the newest end of `left` unbroken."""
+        """Return whether `sent` contains the end of `left` unbroken."""
         if not self.left or self.left[-1] not in sent:
             return False
         at = len(sent) - 1 - sent[::-1].index(self.left[-1])
@@ -197,7 +196,7 @@ class Conversation:
         return sent[at + 1 - common : at + 1] == self.left[len(self.left) - common :]
 
     def carry(self, sent: Sequence[str], begun: int) -> None:
-        """Remember a request's messages; `begun`: length of `left` at the turn's start."""
+        """Remember a request's messages; `begun` is the length of `left` when its turn began."""
         for each in sent:
             self.carried.setdefault(each, begun)
         while len(self.carried) > CARRIED:
@@ -205,7 +204,7 @@ class Conversation:
         self.taken_back.difference_update(sent)
 
     def rewind(self, length: int, sent: Sequence[str]) -> None:
-        """Take back messages behind the first `length` that `sent` lacks."""
+        """Take back the messages after the first `length` that `sent` lacks."""
         gone = {digest for digest, mark in self.carried.items() if mark >= length}
         gone = (gone | set(self.left[length:])) - set(sent)
         self.taken_back |= gone
@@ -302,29 +301,29 @@ class Conversations:
 
 @dataclass(frozen=True)
 class Status:
-    """A conversation's last or next request, in tokens of its model."""
+    """A conversation's last or next request: its parts in tokens, and its bill."""
 
     session_id: str
     epoch: str
-    """The newest; the session's id itself before the first compression."""
+    """The newest epoch; the session's id before the first compression."""
     context_status: str
     model: str | None
     window: int
     tokens_before: int
-    """Of the whole conversation, tool schemas included."""
+    """Tokens of the whole conversation, with tool schemas."""
     system_tokens: int = 0
     summary_tokens: int = 0
     kept_tokens: int = 0
     tool_tokens: int = 0
     summaries: int = 0
     store: str = "memory"
-    """Where the ledger is."""
+    """The ledger's place."""
     earlier: KeptSteps = field(default_factory=KeptSteps)
-    """Steps of earlier turns among the kept tokens, which the host had dropped."""
+    """Dropped steps of earlier turns, a part of the kept tokens."""
     is_sent: bool = True
-    """False: a command changed the next request, which the numbers describe."""
+    """False: the numbers describe the next request, which a command changed."""
     bill: Bill = NOTHING
-    """What the conversation has cost."""
+    """The conversation's cost so far."""
 
     @property
     def tokens(self) -> int:
@@ -333,7 +332,7 @@ class Status:
 
     @property
     def used(self) -> float:
-        """Return the share of the window."""
+        """Return the sent share of the window, 0 to 1."""
         return self.tokens / self.window
 
     def __str__(self) -> str:
@@ -341,7 +340,7 @@ class Status:
 
     @property
     def parts(self) -> str:
-        """Return the parts' tokens, their sum and share, in words."""
+        """Return the parts' tokens, their sum and their share of the window, in words."""
         return (
             f"{short(self.tokens)} (system {short(self.system_tokens)}, "
             f"summary {short(self.summary_tokens)}, kept {short(self.kept_tokens)}, "

@@ -87,14 +87,14 @@ class _Trial:
 
 
 class _Model:
-    """The compressor for one model, its learned window and the trial of a smaller one."""
+    """One model's compressor, its learned window, and the trial of a smaller window."""
 
     def __init__(self, compressor: ContextCompressor) -> None:
         self.compressor = compressor
         self.learned = LearnedWindow(_window_of(compressor.config))
         self.trial: _Trial | None = None
         self.vain: set[str] = set()
-        """Uncertain refusals that a smaller request met again."""
+        """Uncertain refusals, without numbers, that a smaller request got again."""
 
 
 class ModelCompressors:
@@ -151,7 +151,7 @@ class ModelCompressors:
             tokens=tokens,
             on_event=self._notices,
             before_compression=self._notices.before_compression,
-            # The agent's next result reports what the background paid, by whichever compressor.
+            # Shared, so that the agent's next result reports the background's cost for any model.
             sessions=self._sessions,
         )
 
@@ -166,7 +166,7 @@ class ModelCompressors:
         """Return the agent's own model if no auxiliary one is named."""
         agent = self._agent()
         if config.auxiliary_model or not self._own_model or agent is None:
-            return None  # the compressor makes its own from the configuration, or has none
+            return None  # the compressor then makes one from the configuration, if it names one
         own = config if config.model == self.config.model else self.of(None).config
         try:
             return own_summarizer(agent, own.context_window)
@@ -224,7 +224,7 @@ class ModelCompressors:
                 # litellm asks Claude for its longest answer if the caller named no length.
                 reserve = min(answer, window - 1)
             needed = tokens.messages(sent) + self.overhead(request, window)
-            # By our count it may have fit, and it did not.
+            # The request did not fit, even if it fits by our count.
             while needed <= window - _reserved(reserve, window) and window > known.learned.floor:
                 window = max(window // 2, known.learned.floor)
             known.learned.window = window

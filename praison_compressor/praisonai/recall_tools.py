@@ -1,8 +1,8 @@
-"""Give an agent the recall tools, and select what they read of its ledger.
+"""Give an agent the recall tools, and hide from them what the user took back.
 
-The tools are given with the first compression. The request that first carries a summary has another
-prefix anyway, so the tools cost its cache nothing. The host lists a turn's tools before that: the
-running turn's requests get ours on their way out (`offered`), later ones from the agent's own list.
+An agent gets the tools with its first compression. That changes the request's prefix anyway, so the
+tools lose no cache. The host lists the tools of a turn when the turn begins: in the running turn
+`offered` adds ours to each request; in later turns they are on the agent's own list.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Tool = Callable[..., str]
 
 
 def wants_recall(agent: Any, asked: bool | None) -> bool:
-    """Return whether an agent gets the tools; by default beside others."""
+    """Return whether an agent gets the tools; by default only an agent that has others."""
     may = all(_may_call(agent, schema["function"]["name"]) for schema in SCHEMAS)
     return may and (bool(tools_of(agent)) if asked is None else asked)
 
@@ -35,7 +35,7 @@ class RecallTools:
     def __init__(self, tools: Sequence[Tool]) -> None:
         self._tools = tools
         self._given: list[Tool] | None = None
-        """Those whose names the agent's own tools left free; None before the first gift."""
+        """The tools with names that the agent's own tools lack; None before the first `give`."""
 
     def give(self, agent: Any) -> None:
         """Put the tools on the agent's list, except for taken names.
@@ -56,7 +56,7 @@ class RecallTools:
         for tool in self._tools:
             if tool.__name__ in names:
                 log.warning(
-                    "agent %s: its own tool %s is kept, in the place of the recall tool",
+                    "agent %s: its own tool %s is kept; the recall tool of that name is not given",
                     *(title_of(agent), tool.__name__),
                 )
         return [tool for tool in self._tools if tool.__name__ not in names]
@@ -70,8 +70,8 @@ class RecallTools:
     def offered(self, agent: Any, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a request's parameters with the recall tools that it lacks.
 
-        A request with other tools than the agent's own is left alone, and so is one of an agent
-        whose list lacks ours: the host would not find our functions.
+        Nothing is added if the request lacks one of the agent's own tools, or if the agent's list
+        lacks ours: the host would not find our functions.
         """
         sent, has = params.get("tools"), tools_of(agent)
         given = [tool for tool in self._given or () if tool in has]
@@ -96,7 +96,7 @@ def tools_of(agent: Any) -> list[Any]:
 
 
 def drop_copied(agent: Any) -> None:
-    """Remove another agent's recall tools, which a copied list has."""
+    """Remove another agent's recall tools from a copied list."""
     has = tools_of(agent)
     own = [tool for tool in has if getattr(tool, "__module__", None) != recall_tools.__module__]
     if len(own) < len(has):
@@ -121,21 +121,21 @@ def _may_call(agent: Any, name: str) -> bool:
     return bool(allowed(name)) if callable(allowed) else True
 
 
-# ------------------------------------------------------------ what the tools read
+# ------------------------------------------------------------ the archive of the tools
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A ledger's store without what the conversation took back."""
+    """A store without the entries that the conversation took back."""
 
     store: Store
     hidden: frozenset[str]
-    """Hashes of the entries that are left out."""
+    """Hashes of those entries."""
 
     def originals(
         self, session: Session, entry: Entry, wanted: slice = EVERY
     ) -> list[Message] | None:
-        """Return an entry's archived messages, or None if left out."""
+        """Return an entry's archived messages; None if the entry is hidden."""
         return None if entry.hash in self.hidden else self.store.originals(session, entry, wanted)
 
     def search(self, *asked: Any, **options: Any) -> list[Hit]:

@@ -1,7 +1,7 @@
-"""Read a request of the host as messages, and write it back, in each API's shape.
+"""Read a request of the host as messages, and write its view, in each API's shape.
 
-Two keys are added where the provider takes them: cache marks, and the request for a stream's usage.
-A provider that refuses one by its name is not sent it again (`provider_rules.refused_in`).
+Two keys are added if the provider takes them: cache marks, and `stream_options` for the usage of a
+stream. A model that refuses a key does not get that key again (`provider_rules.refused_in`).
 """
 
 from __future__ import annotations
@@ -20,32 +20,33 @@ from .provider_rules import MARKS, TTL, USAGE, marked, takes_marks, without_call
 
 @dataclass(frozen=True)
 class HostRequest:
-    """What a request says, whatever its shape."""
+    """One request, the same for all APIs."""
 
     messages: Sequence[Message]
     model: str | None = None
     tools: Sequence[Mapping[str, Any]] = ()
     output_tokens: int = 0
-    """How long an answer it asks for; 0 where it does not say."""
+    """The longest answer that it asks for; 0 if it names none."""
     schema: str = ""
     """The JSON of the answer's format, which the provider counts as input; "" without one."""
     back: Sequence[Message] = ()
-    """Those of its messages that the host had left out."""
+    """Messages that the host had left out and the journal added."""
     foreign: Sequence[Message] = ()
-    """Those of `back` that another model wrote."""
+    """Messages of `back` that another model wrote."""
 
 
 Params = Mapping[str, Any]
-"""A request's parameters, which nobody changes in place."""
+"""A request's parameters; never changed in place."""
 
 
 class Shape(NamedTuple):
-    """How one API carries messages."""
+    """One API's form of a request."""
 
     read: Callable[[Params], HostRequest | None]
-    """Returns a request; None if it carries no messages that we can read."""
+    """Returns the request; None if its messages cannot be read."""
     write: Callable[[Params, Sequence[Message], Container[str], str | None], dict[str, Any]]
-    """Returns the parameters with a view. The others: what the model refuses, the marks' life."""
+    """Returns the parameters with a view, given the keys that the model refuses and the cache
+    marks' life."""
 
 
 def _read_chat(params: Params) -> HostRequest | None:
@@ -66,12 +67,13 @@ def _write_chat(
 def _write_litellm(
     params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None
 ) -> dict[str, Any]:
-    litellm = sys.modules["litellm"]  # the host has imported it, and sends by it
+    litellm = sys.modules["litellm"]  # imported by the host, which sends with it
     model = str(params.get("model"))
     provider = provider_of(litellm, params)
     takes = takes_marks(provider, model)
     asks = not takes and _reports_streams(litellm, provider, model)
-    # Claude's APIs refuse calls without tools: litellm would add a dummy tool, which gets called.
+    # Claude's APIs refuse calls in a request without tools. litellm adds a dummy tool, which the
+    # model then calls.
     if not params.get("tools") and (takes or str(provider).startswith("bedrock")):
         view = without_calls(view)
     written = _write_chat(params, view, refused if asks else (USAGE,))
@@ -83,7 +85,7 @@ def _write_litellm(
 
 def _read_responses(params: Params) -> HostRequest | None:
     items = params.get("input")
-    # A request that goes on from a stored response carries only what is new.
+    # The provider then has the earlier messages, and the request only new ones.
     if params.get("previous_response_id") or params.get("conversation"):
         return None
     is_list = isinstance(items, (list, tuple)) and all(isinstance(i, Mapping) for i in items)
@@ -113,7 +115,7 @@ RESPONSES = Shape(_read_responses, _write_responses)
 def _asking_usage(params: Params) -> dict[str, Any]:
     """Return the parameters that ask a stream for its usage.
 
-    In the body alone: litellm would else report its own count where the provider is silent.
+    Only in the body: otherwise litellm reports its own count if the provider reports none.
     """
     body = params.get("extra_body") or {}
     if not params.get("stream") or params.get(USAGE) or USAGE in body:
@@ -122,7 +124,7 @@ def _asking_usage(params: Params) -> dict[str, Any]:
 
 
 def _reports_streams(litellm: Any, provider: str | None, model: str) -> bool:
-    """Return whether litellm's provider reports a stream's usage on demand."""
+    """Return whether litellm's provider takes `stream_options`."""
     if provider not in ("openai", "azure", *getattr(litellm, "openai_compatible_providers", ())):
         return False
     return USAGE in (litellm.get_supported_openai_params(model, provider) or ())
@@ -142,10 +144,10 @@ def _request(params: Params, messages: Sequence[Message], output: Any, form: Any
 
 
 def _said_once(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages without a user message said twice.
+    """Return the messages without the second of two equal user messages in a row.
 
-    On the litellm paths the host appends the current one although its history has it already
-    (llm/llm.py:3006), and the next turn sends it once: each request would begin otherwise.
+    On the litellm paths the host appends the current message although its history has that message
+    (llm/llm.py:3006). The next turn sends it once, so the requests' beginnings would differ.
     """
     pairs = zip([None, *messages], messages, strict=False)
     return [new for old, new in pairs if not (new == old and new.get("role") == "user")]

@@ -1,7 +1,6 @@
-"""Replace how a prompt reaches an agent: a command is answered, any other prompt begins a turn.
+"""Replace the host's `chat`: answer a command, or run a turn; restore a session after a restart.
 
-Before the first turn after a restart the conversation is restored: whole where the host keeps it,
-else from the ledger.
+A session is restored from the host's store, and from the ledger where the host has cut it.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ def chat(call: HostCall) -> Any:
 
 @replacing
 async def achat(call: HostCall) -> Any:
-    """Replace `achat`: the same on the event loop."""
+    """Replace `achat`, as `chat` on the event loop."""
     compressor, command = _asked(call)
     if compressor is None:
         with during(None):
@@ -57,7 +56,7 @@ async def achat(call: HostCall) -> Any:
 
 @replacing
 def start_stream(call: HostCall) -> Any:
-    """Replace `_start_stream`; a command's answer is one piece."""
+    """Replace `_start_stream`: run a turn, or answer a command in one piece."""
     compressor, command = _asked(call)
     if compressor is None:
         return each_step_during(None, call.go_on())
@@ -67,7 +66,7 @@ def start_stream(call: HostCall) -> Any:
 
 
 def _asked(call: HostCall) -> tuple[AgentCompressor | None, tuple[str, str] | None]:
-    """Return the agent's compressor, and the command that its prompt is."""
+    """Return the agent's compressor, and the command in its prompt, if any."""
     return call.agents.of(call.owner), read(call.owner, call.argument("prompt"))
 
 
@@ -89,7 +88,7 @@ def _streamed(
 
 @replacing
 def init_session_store(call: HostCall) -> None:
-    """Restore a session whole, from the host's store and the ledger."""
+    """Replace the host's opening of a session: restore its tool calls and its front too."""
     call.go_on()
     compressor = call.agents.of(call.owner)
     if compressor is not None:
@@ -99,7 +98,7 @@ def init_session_store(call: HostCall) -> None:
 def restore(agent: Any, compressor: AgentCompressor) -> None:
     """Complete an agent's history before its first request, from host or ledger.
 
-    Bots give each person's turn the history of that person: nothing is added to it.
+    A bot sets its person's own history for each turn, to which nothing is added.
     """
     key = session_id_of(agent)
     if compressor.requests.passed or key is None or named_by_bot(agent)[0]:
@@ -110,7 +109,11 @@ def restore(agent: Any, compressor: AgentCompressor) -> None:
         if not agent.chat_history:
             compressor.resume(name)
         elif _complete(agent):
-            _put_front(agent, compressor.engine().verbatim(session_id=name))
+            leading = leading_in(agent.chat_history)
+            transcript = compressor.engine().verbatim(session_id=name)
+            front = _front(transcript, agent.chat_history[leading:])
+            if front:  # it replaces the summary that the host's store wrote of it
+                agent.chat_history[:leading] = front
     except SessionNotFound:
         return  # the first run
     except CompressorError as error:
@@ -118,10 +121,11 @@ def restore(agent: Any, compressor: AgentCompressor) -> None:
 
 
 def _complete(agent: Any) -> bool:
-    """Add stored tool calls to restored messages; return whether a front lacks.
+    """Add stored tool calls to restored messages; return whether older messages are missing.
 
-    The host restores roles and contents (agent/memory_mixin.py:573): results without calls, which
-    match no segment and not the window that the host puts before them. It keeps the newest 100.
+    The host restores only roles and contents (agent/memory_mixin.py:573). Without their calls the
+    messages match no segment, nor the window that the host puts before them. The host keeps the
+    newest 100 messages.
     """
     store, name = getattr(agent, "_session_store", None), getattr(agent, "_session_id", None)
     read = getattr(store, "get_working_history", None)
@@ -135,31 +139,20 @@ def _complete(agent: Any) -> bool:
     return is_full or is_host_summary(stored[0])
 
 
-def _put_front(agent: Any, transcript: Sequence[Message]) -> None:
-    """Put the messages that the host lacks before the restored ones.
-
-    The front takes the place of the summary that the host's store wrote of it.
-    """
-    leading = leading_in(agent.chat_history)
-    front = _front(transcript, agent.chat_history[leading:])
-    if front:
-        agent.chat_history[:leading] = front
-
-
 def _front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
-    """Return a transcript's messages before its restored newest end."""
+    """Return the messages of a transcript before its end, which the host has restored."""
     keeps_tools = any(message.get("role") == "tool" for message in restored)
-    said = [m for m in transcript if not is_system(m) and (keeps_tools or _is_kept(m))]
+    said = [
+        message
+        for message in transcript
+        if (keeps_tools and not is_system(message))
+        or (message.get("role") in ("user", "assistant") and not tool_calls_of(message))
+    ]
     names = [*map(digest, said)]
-    # Two in a row: one may be said often. What follows may differ, where a turn was killed.
+    # Two in a row, since one may occur often; not all, since the end of a killed turn may differ.
     begins = [*map(digest, restored[:2])]
     places = (at for at in range(len(names), -1, -1) if names[at : at + len(begins)] == begins)
     return said[: next(places, 0)]
-
-
-def _is_kept(message: Message) -> bool:
-    """Return whether every host keeps the message: a question or an answer."""
-    return message.get("role") in ("user", "assistant") and not tool_calls_of(message)
 
 
 def _said(message: Message) -> tuple[Any, Any]:

@@ -1,7 +1,7 @@
 """Send each request as its view, again after a refusal; read usage and calls of the answer.
 
-A stream of chat completions is asked for its usage (`requests`); others report it unasked. Calls
-are read because a turn may be stopped while a tool runs: no later request of that turn has them.
+Calls are read from the answer because a turn may be stopped while a tool runs: no later request
+would have them.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ from .request_shapes import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Params, 
 from .running_turn import current
 
 ATTEMPTS = 8
-"""One provider may have more than one thing to refuse: keys, the order of roles, then the length,
-by which the window is halved where it says no numbers."""
+"""A provider may refuse keys, then the order of roles, then the length several times: a refusal
+without a number halves the window."""
 
 
 class RoundTrip:
-    """One request of the host: its views, and what its answer says."""
+    """One request of the host: its views in turn, and the usage and calls of its answer."""
 
     def __init__(
         self, requests: AgentRequests, shape: Shape, params: Params, request: HostRequest
@@ -80,7 +80,7 @@ class RoundTrip:
         made = calls_in(answer)
         if made is not None:
             await self._requests.called(self._request, made)
-        # A response that is whole can be iterated too, by its fields.
+        # After the calls: a whole response can be iterated too, by its fields.
         elif hasattr(answer, pieces.NEXT):
             return pieces(answer, self)
         return answer
@@ -144,7 +144,7 @@ async def asend(trip: RoundTrip, go: Callable[..., Any]) -> Any:
 
 
 class _Stream:
-    """A stream of the host whose pieces are read on their way."""
+    """A stream for the host; each piece is read before the host gets it."""
 
     def __init__(self, stream: Any, trip: RoundTrip) -> None:
         self._stream = stream
@@ -177,7 +177,7 @@ class _AsyncPieces(_Stream):
 
 def calls_in(answer: Any) -> Message | None:
     """Return the assistant's message of a whole answer, if it makes calls."""
-    if isinstance(answer, tuple):  # the host's text, calls, response
+    if isinstance(answer, tuple):  # the host's (text, calls, response)
         answer = answer[-1] if answer else None
     output = field_of(answer, "output")
     if isinstance(output, list):
@@ -190,7 +190,7 @@ def calls_in(answer: Any) -> Message | None:
 
 
 class CallPieces:
-    """Collects the calls of an answer from the pieces of its stream."""
+    """The calls of an answer, collected from the pieces of its stream."""
 
     def __init__(self) -> None:
         self._text: list[str] = []
@@ -246,7 +246,7 @@ Transmit = Callable[[RoundTrip, Callable[..., Any]], Any]
 
 
 def _call_with_retry(transmit: Transmit) -> Replacement:
-    """Replace the host's call of litellm, in turns of ours."""
+    """Replace the host's call of litellm in our agents' turns."""
 
     @replacing
     def call_with_retry(call: HostCall) -> Any:
@@ -262,7 +262,7 @@ def _call_with_retry(transmit: Transmit) -> Replacement:
 
 
 class _TooLong(BaseException):
-    """Carries a refusal past the host's retries, which wait a minute."""
+    """A refusal for length, which the host's own retries (a minute) must not catch."""
 
     def __init__(self, refusal: Exception) -> None:
         super().__init__(refusal)
@@ -270,7 +270,7 @@ class _TooLong(BaseException):
 
 
 class Unprocessable(Exception):
-    """A refusal that litellm swallowed: it returned None for status 422."""
+    """A refusal with status 422, for which litellm returned None."""
 
     status_code = 422
 
@@ -282,7 +282,7 @@ class Unprocessable(Exception):
 
 
 def _raising(ask: Any) -> Any:
-    """Return litellm's function, which raises `_TooLong` where only a smaller request passes."""
+    """Return litellm's function, raising `_TooLong` if only a smaller request would pass."""
 
     def asked(*args: Any, **params: Any) -> Any:
         with _passing():
@@ -313,7 +313,7 @@ def _given(answer: Any) -> Any:
 
 
 def _stream_responses(transmit: Transmit) -> Replacement:
-    """Replace the host's call for a stream of responses."""
+    """Replace the host's call for a stream of responses in our agents' turns."""
 
     @replacing
     def stream_responses(call: HostCall) -> Any:
@@ -330,9 +330,9 @@ stream_responses, astream_responses = map(_stream_responses, (send, asend))
 
 
 def _client(transmit: Transmit, original: property, agents: Agents) -> property:
-    """Return the host's OpenAI client, in turns of ours with our routes.
+    """Replace the host's property with a client that sends views in our agents' turns.
 
-    The property says which it is; `AsyncCompletions.create` is no coroutine function to ask.
+    Each property has its `transmit`: whether a client is async cannot be seen from its methods.
     """
 
     def client(self: Any) -> Any:
@@ -356,7 +356,7 @@ _SENDS: Mapping[str, Any] = {
 class Through:
     """A client, or a part of one, that sends views.
 
-    The client is not changed: it may be shared with agents that did not ask, or be the caller's.
+    The client itself is not changed: other agents or the caller may use it.
     """
 
     __slots__ = ("_requests", "_routes", "_target", "_transmit")

@@ -1,8 +1,8 @@
-"""Keep a voice conversation between its marks: one task at a time, off the audio path.
+"""Fold old items of a voice conversation into its memory, in one task beside the audio.
 
-Choose items, summarize and archive them, drop what changed meanwhile, update the server. A failure
-leaves more on the server than needed, never less: the new memory is created and acknowledged before
-the old one and the folded items are deleted.
+The task chooses items, summarizes and archives them, applies changes made meanwhile, and updates
+the server. The server acknowledges the new memory before the old one and the folded items are
+deleted: a failure leaves more on the server than needed, never less.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ from .voice_memory import VoiceMemory
 logger = logging.getLogger(__name__)
 
 ADD, DELETE = "added_", "deleted_"
-"""Prefixes of event ids of the memory's own work; the item's id follows."""
+"""Prefixes of the ids of our events; the item's id follows."""
 REPLAY = "replay_"
-"""Prefix of event ids that restore a conversation on a new connection."""
+"""Prefix of the ids of our events that restore a conversation on a new connection."""
 
 
 class ServerRefused(CompressorError):
@@ -52,7 +52,7 @@ class ServerRefused(CompressorError):
 
 
 NO_SUCH_ITEM = ("does not exist", "not found", "invalid_item_id")
-"""Words of a refusal to delete an item that is deleted already."""
+"""Words of a refusal to delete an item that the server has already deleted."""
 
 
 # ------------------------------------------------------------ what to fold
@@ -60,7 +60,7 @@ NO_SUCH_ITEM = ("does not exist", "not found", "invalid_item_id")
 
 @dataclass(frozen=True)
 class Marks:
-    """Numbers of items between which the window is kept; 0: never folded."""
+    """The numbers of items between which the window is kept; 0 and 0: nothing is folded."""
 
     max_history_items: int = 0
     """Newest items that stay verbatim after a fold."""
@@ -72,7 +72,7 @@ class Marks:
         """Check the marks.
 
         Raises:
-            ConfigError: one mark is missing, or the high one is not above the low one.
+            ConfigError: a mark is missing, or `trigger_items` is not above the other.
         """
         for name, value in vars(self).items():
             if type(value) is not int or value < 1 <= max(
@@ -85,20 +85,20 @@ class Marks:
 
     @property
     def on(self) -> bool:
-        """Return whether anything is ever folded."""
+        """Return whether items are folded at all."""
         return self.trigger_items > 0
 
     @property
     def step(self) -> int:
-        """Fewest items worth a new memory: half a fold."""
+        """Return the fewest items for a new memory: half a fold."""
         return max(1, (self.trigger_items - self.max_history_items) // 2)
 
 
 def choose(items: Items, marks: Marks) -> list[Item]:
-    """Return the oldest items above the low mark, if worth it.
+    """Return the oldest items above the low mark, or [] if they are too few or wordless.
 
-    For up to two windows' items these stay: speech without a transcript, a call without its output,
-    a call whose output stays. Leading system messages always stay.
+    Leading system messages stay. Speech without a transcript, a call without its output and a call
+    whose output stays are kept back until two windows' items have followed.
     """
     window = items.live()
     while window and window[0].role == "system":
@@ -126,7 +126,7 @@ def _says_something(item: Item) -> bool:
 
 
 class Folding:
-    """Folds items, updates the server and restores new connections."""
+    """Folds items, updates the server, and restores the conversation on a new connection."""
 
     def __init__(
         self,
@@ -142,14 +142,14 @@ class Folding:
         self._send = send
         self._ack_timeout = ack_timeout_seconds
         self._waiting: dict[str, asyncio.Future[ServerRefused | None]] = {}
-        """Our event's id -> the server's answer to come."""
+        """Id of our event -> the server's answer: None, or a refusal."""
         self._work: asyncio.Task[None] | None = None
         self._resume_at = 0
 
     # ------------------------------------------------------------ events
 
     def take(self, event: Event) -> bool:
-        """Apply an event, start due work; return whether it answered us."""
+        """Apply an event and start due work; return whether it only answers an event of ours."""
         kind, item_id = str(event.get("type")), str(event.get("item_id"))
         if kind == "error":
             return self._refused(mapping(event.get("error")))
@@ -171,7 +171,7 @@ class Folding:
         return False
 
     def sending(self, event: Event) -> Event:
-        """Return the application's event to send; record its item first."""
+        """Record the item of the application's event; return the event with ids."""
         if event.get("type") != "conversation.item.create" or not self._marks.on:
             return event
         item = {"id": new_id("item"), **event.get("item", {})}
@@ -185,7 +185,7 @@ class Folding:
             self.items.deleted(item.id)
 
     def consider(self) -> None:
-        """Start work if some is due and none is running."""
+        """Start the task if work is due and none is running."""
         if self._work is not None or not self._marks.on or self.items.sequence < self._resume_at:
             return
         if self._memory.outdated or self._out_of_step() or choose(self.items, self._marks):
@@ -197,7 +197,7 @@ class Folding:
             await asyncio.wait([self._work])
 
     async def stop(self) -> None:
-        """Cancel running work; the connection has ended."""
+        """Cancel running work, after the connection has ended."""
         for answer in self._waiting.values():
             answer.cancel()
         self._waiting.clear()
@@ -205,7 +205,7 @@ class Folding:
             work.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await work
-            if self._work is work:  # it was cancelled before its first step
+            if self._work is work:  # cancelled before its first step
                 self._work = None
         self._resume_at = 0
         self.items.disconnected()
@@ -213,7 +213,7 @@ class Folding:
     # ------------------------------------------------------------ a new connection
 
     async def replay(self) -> None:
-        """Send memory and live window to a new connection; await nothing."""
+        """Send memory and live window to a new connection; wait for no answer."""
         live = self.items.live()
         if self._memory.text:
             item = memory_item(self._memory.text)
@@ -238,7 +238,7 @@ class Folding:
         return True
 
     def _settle(self, event_id: str, refusal: ServerRefused | None = None) -> bool:
-        """Settle the server's answer to an event; return whether it was awaited."""
+        """Store the server's answer to our event; return whether we waited for it."""
         answer = self._waiting.pop(event_id, None)
         if answer is None or answer.done():
             return False
@@ -248,7 +248,7 @@ class Folding:
     # ------------------------------------------------------------ the work
 
     def _out_of_step(self) -> bool:
-        """Return whether the server lacks the memory or has replaced items."""
+        """Return whether the server lacks the memory or still has replaced items."""
         sent = self.items.memory
         return (sent.text if sent else "") != self._memory.text or bool(self.items.obsolete())
 
@@ -256,7 +256,7 @@ class Folding:
         try:
             await self._keep_up()
         except Exception as error:
-            # The server still has every item that the memory lacks. Retry after `step` items.
+            # The server still has every item that the memory lacks: retry after `step` items.
             self._resume_at = self.items.sequence + self._marks.step
             logger.warning("nothing folded for now: %s: %s", type(error).__name__, error)
         finally:
@@ -317,7 +317,7 @@ class Folding:
             raise
 
     async def _delete(self, together: Sequence[Item]) -> None:
-        """Delete a call and its output together: no response sees half."""
+        """Delete a call and its output together: no response sees only one."""
         asked = [await self._asked(delete_event(item.id, DELETE + item.id)) for item in together]
         answers = [await self._answer(each) for each in asked]
         for item, refusal in zip(together, answers, strict=True):
@@ -342,10 +342,7 @@ class Folding:
     # ------------------------------------------------------------ changes by the user
 
     def withdraw(self, item_id: str) -> Event | None:
-        """Forget an item at once; return the event to send, if any.
-
-        None: only the memory had the item.
-        """
+        """Forget an item at once; return the event to send, None if only the memory had it."""
         item = self.items.get(item_id)
         if (item is None or item.folded) and self._memory.replace(item_id, None):
             self.consider()
@@ -357,8 +354,8 @@ class Folding:
         return delete_event(item_id, new_id("evt"))
 
     def _deleted(self, item_id: str) -> None:
-        """Remove an item that somebody else deleted from the memory too."""
-        is_ours = DELETE + item_id in self._waiting  # also after our wait has ended
+        """Remove an item from the memory too, unless we asked for the deletion."""
+        is_ours = DELETE + item_id in self._waiting  # kept after a timeout
         self._settle(DELETE + item_id)
         item = self.items.get(item_id)
         if item is None or (item.folded and not is_ours):

@@ -21,17 +21,17 @@ from ...summaries.prompts import rendering
 from ...view.frame import escape, frame, unframe
 
 REALTIME_WINDOW = 32_000
-"""Tokens of OpenAI's realtime models, which no table lists."""
+"""The window of OpenAI's realtime models in tokens, which no table lists."""
 
 
 MEMORY_SHARE = 20
-"""The memory gets 1 / MEMORY_SHARE of the window, and each response reads it again. In a script of
-200 turns a sixteenth costs 615,000 tokens, a twentieth 575,000, both with all planted facts; with a
-48th half of them are lost."""
+"""The memory gets 1 / MEMORY_SHARE of the window; each response reads it again. A script of 200
+turns costs 615,000 tokens with 16 and 575,000 with 20, which both keep all planted facts; 48 loses
+half of them."""
 
 
 def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:
-    """Return the options for a memory: a small window without tail."""
+    """Return the options for a memory: a small window without a tail."""
     window = config.context_window or REALTIME_WINDOW
     return replace(
         config,
@@ -52,17 +52,17 @@ class VoiceMemory:
         self._compressor = compressor
         self._session_id = session_id
         self._is_read = False
-        # Never edited in place: its identity proves that a text was made from it.
+        # Never edited in place: `fold` sees by its identity whether it has changed.
         self._transcript: list[Message] = []
         self.segments: tuple[Segment, ...] = ()
         """The view's summaries, oldest first."""
         self.text = ""
         """The memory item's text, in one frame; "" before the first fold."""
         self.outdated = False
-        """Whether text or store differ from the transcript."""
+        """Whether text or store differ from the folded items."""
 
     async def open(self) -> None:
-        """Read the session as another process left it.
+        """Read the stored session once.
 
         Raises:
             LedgerError: the store cannot be read.
@@ -80,7 +80,7 @@ class VoiceMemory:
         """
         before = self._transcript
         transcript = [*before, *messages]
-        self.outdated = True  # until the end: the store may have more than the text
+        self.outdated = True  # until the end: the store may get more than the text has
         view = await self._view(transcript) if transcript else None
         await asyncio.to_thread(self._record, transcript)
         if before is not self._transcript:
@@ -100,7 +100,7 @@ class VoiceMemory:
         return True
 
     def dismiss(self) -> None:
-        """Forget everything: the memory item itself was deleted."""
+        """Forget everything, as when the memory item itself is deleted."""
         self._transcript, self.text, self.segments, self.outdated = [], "", (), True
 
     def _use(self, transcript: list[Message], view: CompressResult | None) -> None:
@@ -122,14 +122,14 @@ class VoiceMemory:
         return store.transcript(store.open(namespace, self._session_id))
 
     def _record(self, transcript: list[Message]) -> None:
-        """Archive messages that no summary covers too: they leave the server."""
+        """Archive all messages, even those without a summary: the server deletes them."""
         if not self._compressor.save(transcript, session_id=self._session_id):
             store, namespace = self._compressor.store, self._compressor.config.namespace
             store.commit(store.open(namespace, self._session_id), (), tuple(transcript))
 
 
 def _text_of(view: CompressResult, count: int) -> str:
-    """Return the view as one text: summaries, and verbatim messages beside them."""
+    """Return the view as one text of summaries and verbatim messages."""
     method = "model" if any(s.method == "model" for s in view.segments) else "static"
     opening, *_, closing = frame("", count=count, method=method).split("\n")
     rendered = [segment.rendered for segment in view.segments]
