@@ -257,7 +257,7 @@ class AgentCompressor:
         agent, earlier = self._agent(), self._finder.leaving()
         if agent is not None:
             agent.clear_history()
-        return self._finder.begin(earlier).session_id
+        return self._finder.start(earlier).session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a stored session, named by any epoch's id; return the session's id.

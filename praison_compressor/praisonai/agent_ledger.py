@@ -173,7 +173,7 @@ def stored_under(store: Store, namespace: str, key: str) -> Iterator[Session]:
             yield session
 
 
-def carries(store: Store, session: Session, sent: Sequence[str]) -> bool:
+def has_one_of(store: Store, session: Session, sent: Sequence[str]) -> bool:
     """Return whether a stored session has one of the later messages."""
     known = {name for entry in session.entries for name in entry.segment.run}
     known.update(map(digest, store.transcript(session)))

@@ -72,7 +72,7 @@ class AgentRequests:
     @contextmanager
     def turn(self) -> Iterator[Turn]:
         """Run a turn of the agent; log once if no request passed the compressor."""
-        before, turn = self.passed, self.finder.begun(self)
+        before, turn = self.passed, self.finder.turn_of(self)
         has_failed = False
         try:
             yield turn
@@ -146,7 +146,7 @@ class AgentRequests:
             return None, request
         here = running()
         turn = here if here is not None and here.owner is self else None
-        found = self.finder.carrying(request.messages, turn or self.finder.begun(self))
+        found = self.finder.carrying(request.messages, turn or self.finder.turn_of(self))
         if self._compressors.config.keep_tool_steps:
             with self._harmless("sent without the steps of earlier turns"):
                 done = found.journal.complete(request.messages, self._compressors.of(None), turn)
@@ -313,7 +313,7 @@ class AgentRequests:
         whole = sum(sizes) + self._compressors.measured(request)
         return RequestUsage(whole, sum(sizes[:common]) if is_warm else 0)
 
-    def took(self, request: HostRequest, sent: Sequence[Message]) -> None:
+    def accepted(self, request: HostRequest, sent: Sequence[Message]) -> None:
         """Learn from a request that the provider took."""
         with self._harmless("nothing learned from an answer"):
             self._compressors.passed(request, sent)

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 from ..errors import StoreUnavailable
 from ..messages import Message, digest, is_system, leading_in, text_of
 from ..messages.digests import Seen
-from .agent_ledger import carries, session_id_of, stored_under
-from .conversations import Choices, Conversation, Conversations, said
+from .agent_ledger import has_one_of, session_id_of, stored_under
+from .conversations import Choices, Conversation, Conversations, digests_of
 from .model_compressors import ModelCompressors
 from .running_turn import Turn, named_by_bot, running
 
@@ -95,19 +95,19 @@ class ConversationFinder:
         """Return the running turn's conversation, else the history's."""
         return self.running or self._at_rest()
 
-    def begun(self, owner: Any) -> Turn:
+    def turn_of(self, owner: Any) -> Turn:
         """Return a turn that begins with the agent's history."""
         history, (_, bound) = self.history, named_by_bot(self._agent())
-        return Turn(owner, history, said(self._seen(history)), bound)
+        return Turn(owner, history, digests_of(self._seen(history)), bound)
 
     def carrying(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""
         seen, known = self._seen(messages), self._conversations
-        key, sent = self.key, said(seen)
+        key, sent = self.key, digests_of(seen)
         with known.lock:
             entered = self._entered.get(turn)
             if entered is None:
-                before = said(_without_question(seen))
+                before = digests_of(_without_question(seen))
                 found = self._find(key, before, turn.history) or self._begin(key, before, sent)
                 entered = self._entered[turn] = self._enter(turn, found, sent)
             found = entered.conversation
@@ -121,15 +121,15 @@ class ConversationFinder:
         if entered is None:
             return
         seen, known, found = self._seen(history), self._conversations, entered.conversation
-        now, length = said(seen), len(turn.before)
+        now, length = digests_of(seen), len(turn.digests)
         with known.lock:
-            if now[:length] != turn.before:
+            if now[:length] != turn.digests:
                 found.history = None  # another conversation's by now, or cut
                 return
             added = [each for each in seen if not is_system(each.plain)][length:]
             # Two people may begin with one page: their first question identifies nobody.
             known.claim(found, added if entered.begun else added[1:])
-            found.left = (*found.left[: max(0, entered.offset)], *now)
+            found.digests = (*found.digests[: max(0, entered.offset)], *now)
             known.hold(found, history)
 
     # -------------------------------------------------------- asked between turns
@@ -146,7 +146,7 @@ class ConversationFinder:
         found = getattr(self._agent(), "chat_history", None)
         return found if isinstance(found, list) else None
 
-    def begin(self, earlier: tuple[str, ...]) -> Conversation:
+    def start(self, earlier: tuple[str, ...]) -> Conversation:
         """Begin an empty conversation, after `earlier` sessions of its user."""
         return self._conversations.keep(Conversation(another_id(self.key), self.key, earlier))
 
@@ -160,8 +160,8 @@ class ConversationFinder:
         history, known = self.history, self._conversations
         seen = self._seen(history)
         with known.lock:
-            found = Conversation(session_id, self.key, earlier, left=said(seen))
-            found.carry(found.left, 0)
+            found = Conversation(session_id, self.key, earlier, digests=digests_of(seen))
+            found.carry(found.digests, 0)
             known.claim(found, seen)
             known.hold(found, history)
             return known.keep(found)
@@ -172,7 +172,7 @@ class ConversationFinder:
         key, history, known = self.key, self.history, self._conversations
         seen = self._seen(history)
         with known.lock:
-            found = self._find(key, said(seen), history) or known.unused(key)
+            found = self._find(key, digests_of(seen), history) or known.unused(key)
             if found is None:
                 # The first request decides whether a stored session of that name goes on.
                 free = another_id(key) if key is None or known.under(key) else key
@@ -185,13 +185,15 @@ class ConversationFinder:
         """Return the conversation that goes on with these messages, or None."""
         pool = self._conversations.under(key)
         for each in pool if history is not None else ():
-            if each.left and each.history is history and before[: len(each.left)] == each.left:
+            known = each.digests
+            if known and each.history is history and before[: len(known)] == known:
                 return each
         if key is not None:
             return _of_one_host_id(pool, before)
         hits = {each: self._conversations.hits(each, before) for each in pool}
         some = [each for each in pool if hits[each]]
-        return _only_best([c for c in some if c.goes_on(before)], hits) or _only_best(some, hits)
+        continued = [each for each in some if each.is_continued_by(before)]
+        return _only_best(continued, hits) or _only_best(some, hits)
 
     def _begin(self, key: str | None, before: Sequence[str], sent: Sequence[str]) -> Conversation:
         """Begin another conversation, or go on with a stored one."""
@@ -207,15 +209,15 @@ class ConversationFinder:
         store, pins = self._compressors.open(), () if blank is None else blank.pinned
         stored = [*stored_under(store, self._compressors.config.namespace, key)]
         for session in () if known.under(key) else stored:
-            if carries(store, session, before):
-                return Conversation(session.id, key, left=tuple(before), pinned=pins)
+            if has_one_of(store, session, before):
+                return Conversation(session.id, key, digests=tuple(before), pinned=pins)
         is_taken = key in {session.id for session in stored}
         return Conversation(another_id(key) if is_taken else key, key, pinned=pins)
 
     def _enter(self, turn: Turn, found: Conversation, sent: Sequence[str]) -> _Entered:
         """Assign a turn to a conversation; take back what its request lacks."""
         offset, begun = found.aligned(sent)
-        if begun < len(found.left):
+        if begun < len(found.digests):
             found.rewind(begun, sent)
             found.choices, found.shown = Choices(), None
         self._conversations.hold(found, turn.history)
@@ -229,10 +231,10 @@ class ConversationFinder:
 
 def _of_one_host_id(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
     """Return the conversation that shares more than its first message."""
-    full = next((each for each in pool if each.goes_on(before)), None)
+    full = next((each for each in pool if each.is_continued_by(before)), None)
     if full is not None:
         return full
-    shared = {each: len(set(each.left[1:]).intersection(before)) for each in pool}
+    shared = {each: len(set(each.digests[1:]).intersection(before)) for each in pool}
     return max(pool, key=shared.__getitem__) if any(shared.values()) else None
 
 

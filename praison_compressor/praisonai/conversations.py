@@ -24,7 +24,7 @@ from .request_shapes import HostRequest
 
 NOTHING = Bill()
 
-CARRIED = 50_000
+MOST_DIGESTS = 50_000
 """Messages of one conversation that are remembered by their digests."""
 
 TURN_MESSAGES = 40
@@ -101,17 +101,17 @@ class Conversation:
     """The line that reported the last compression."""
     history: list[Any] | None = field(default=None, repr=False)
     """The host's own list of messages; None once another conversation uses that list."""
-    left: tuple[str, ...] = ()
+    digests: tuple[str, ...] = ()
     """Digests of the history after the last turn, with a front that the host dropped."""
-    own: set[str] = field(default_factory=set)
+    identifying: set[str] = field(default_factory=set)
     """Digests of long messages of its own turns, which identify it."""
     carried: dict[str, int] = field(default_factory=dict)
-    """Digest -> length of `left` when the turn began that first sent the message."""
+    """Digest -> length of `digests` when the turn began that first sent the message."""
     journal: Journal = field(init=False, repr=False)
     """All messages of its requests, with the tool steps that the host drops."""
     kept: KeptSteps = field(default_factory=KeptSteps)
     """Steps of earlier turns in its last request."""
-    before: tuple[str, ...] = ()
+    last_sent: tuple[str, ...] = ()
     """Digests of the last request's messages, without those we added."""
     taken_back: set[str] = field(default_factory=set)
     """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
@@ -135,8 +135,8 @@ class Conversation:
 
     def in_common(self, sent: tuple[str, ...]) -> int:
         """Return how many leading messages the last request had too; remember these."""
-        pairs = zip(sent, self.before, strict=False)
-        self.before = sent
+        pairs = zip(sent, self.last_sent, strict=False)
+        self.last_sent = sent
         return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     @property
@@ -177,39 +177,39 @@ class Conversation:
         return self.taken_back.isdisjoint(entry.segment.run)
 
     def aligned(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Return the index in `left` at which `sent` begins, and how much of `left` stays."""
+        """Return the index in `digests` at which `sent` begins, and how much of `digests` stays."""
         places = {digest: at for at, digest in enumerate(sent)}
-        for end in range(len(self.left), 0, -1):
-            at = places.get(self.left[end - 1])
+        for end in range(len(self.digests), 0, -1):
+            at = places.get(self.digests[end - 1])
             if at is not None:
                 # A question that is asked again takes back the first answer.
-                is_retry = end < len(self.left) and at == len(sent) - 1
+                is_retry = end < len(self.digests) and at == len(sent) - 1
                 return end - 1 - at, end - is_retry
         return 0, 0
 
-    def goes_on(self, sent: Sequence[str]) -> bool:
-        """Return whether `sent` contains the end of `left` unbroken."""
-        if not self.left or self.left[-1] not in sent:
+    def is_continued_by(self, sent: Sequence[str]) -> bool:
+        """Return whether `sent` contains the end of `digests` unbroken."""
+        if not self.digests or self.digests[-1] not in sent:
             return False
-        at = len(sent) - 1 - sent[::-1].index(self.left[-1])
-        common = min(at + 1, len(self.left))
-        return sent[at + 1 - common : at + 1] == self.left[len(self.left) - common :]
+        at = len(sent) - 1 - sent[::-1].index(self.digests[-1])
+        common = min(at + 1, len(self.digests))
+        return sent[at + 1 - common : at + 1] == self.digests[len(self.digests) - common :]
 
     def carry(self, sent: Sequence[str], begun: int) -> None:
-        """Remember a request's messages; `begun` is the length of `left` when its turn began."""
+        """Remember a request's messages; `begun` is the length of `digests` when its turn began."""
         for each in sent:
             self.carried.setdefault(each, begun)
-        while len(self.carried) > CARRIED:
+        while len(self.carried) > MOST_DIGESTS:
             del self.carried[next(iter(self.carried))]
         self.taken_back.difference_update(sent)
 
     def rewind(self, length: int, sent: Sequence[str]) -> None:
         """Take back the messages after the first `length` that `sent` lacks."""
         gone = {digest for digest, mark in self.carried.items() if mark >= length}
-        gone = (gone | set(self.left[length:])) - set(sent)
+        gone = (gone | set(self.digests[length:])) - set(sent)
         self.taken_back |= gone
-        self.own -= gone
-        self.left = self.left[:length]
+        self.identifying -= gone
+        self.digests = self.digests[:length]
         for each in gone:
             self.carried.pop(each, None)
 
@@ -253,7 +253,7 @@ class Conversations:
             self._known.move_to_end(found.session_id)
             while len(self._known) > REMEMBERED:
                 _, gone = self._known.popitem(last=False)
-                for each in gone.own:
+                for each in gone.identifying:
                     if self._owners.get(each) == gone.session_id:
                         del self._owners[each]
         return found
@@ -277,7 +277,7 @@ class Conversations:
             owner = self._owners.setdefault(each.digest, found.session_id)
             if owner != found.session_id:
                 self._owners[each.digest] = None
-            found.own.add(each.digest)
+            found.identifying.add(each.digest)
 
     def share(self, sent: Iterable[str]) -> None:
         """Let messages of another conversation identify none from now on."""
@@ -285,7 +285,8 @@ class Conversations:
 
     def hits(self, each: Conversation, before: Collection[str]) -> int:
         """Return the number of messages that only this conversation has."""
-        return sum(self._owners.get(digest) == each.session_id for digest in each.own & {*before})
+        common = each.identifying.intersection(before)
+        return sum(self._owners.get(digest) == each.session_id for digest in common)
 
     def bound_journals(self) -> None:
         """Drop the oldest conversations' journals, until the rest fits."""
@@ -353,6 +354,6 @@ class Status:
         return f"; {self.earlier}" if self.earlier.steps else ""
 
 
-def said(seen: Iterable[Seen]) -> tuple[str, ...]:
+def digests_of(seen: Iterable[Seen]) -> tuple[str, ...]:
     """Return the digests of messages, without those of system messages."""
     return tuple(each.digest for each in seen if not is_system(each.plain))

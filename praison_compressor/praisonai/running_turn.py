@@ -20,7 +20,7 @@ class Turn:
     """The agent's `AgentRequests`."""
     history: list[Any] | None
     """The host's list of messages when the turn began."""
-    before: tuple[str, ...]
+    digests: tuple[str, ...]
     """Digests of that list then."""
     bound: int = 0
     """Messages to which the host bounds that list; 0: unknown."""

@@ -75,7 +75,7 @@ class RoundTrip:
 
     async def answered(self, answer: Any, pieces: type[_Pieces | _AsyncPieces]) -> Any:
         """Learn from an answer; return it, a stream with its pieces read."""
-        self._requests.took(self._request, self._view)
+        self._requests.accepted(self._request, self._view)
         self._learn(answer)
         made = calls_in(answer)
         if made is not None:

@@ -83,7 +83,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         """
         super().__init__(name, llm, model, realtime, instructions, verbose, **kwargs)
         if not hasattr(self._realtime_config, "to_session"):
-            raise ConfigError("this praisonaiagents speaks the beta protocol; install 1.7.17 or newer")
+            raise ConfigError("praisonaiagents speaks the beta protocol; install 1.7.17 or newer")
         self._ws: Any = None
         self.url = _url(url or OPENAI_URL, self.llm)
         self.session_id = session_id or f"voice-{uuid.uuid4().hex}"
