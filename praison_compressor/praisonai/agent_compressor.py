@@ -125,7 +125,7 @@ class AgentCompressor:
         return kept_of(self._now().back, self.engine())
 
     def context_use(self) -> ContextUse:
-        """Return the tokens of each part of the window if the conversation were sent now.
+        """Return the tokens of the window's parts if sent now.
 
         Raises:
             CompressorError: as `ContextCompressor.context_use` does.
@@ -202,7 +202,7 @@ class AgentCompressor:
     # ------------------------------------------------------------ what it does
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
-        """Compress the conversation now; `focus` is a subject that the summary must keep.
+        """Compress the conversation now; the summary keeps the subject `focus`.
 
         Raises:
             CompressorError: as `ContextCompressor.compress` does.
@@ -260,7 +260,9 @@ class AgentCompressor:
         return self._finder.start(earlier).session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
-        """Go on with a stored session, named by any epoch's id; return the session's id.
+        """Go on with a stored session, named by any epoch's id.
+
+        Return the id of the session itself.
 
         The agent's history becomes the session's questions and answers; the next request has the
         tool steps again. With `token_budget` (tokens), or without `keep_tool_steps`, the history
@@ -320,7 +322,9 @@ class AgentCompressor:
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
-        """Remove a session (None: this one) or a message, by its digest, from the ledger.
+        """Remove a session or a message, by its digest, from the ledger.
+
+        None removes the conversation's session.
 
         The agent's own history and the host's session store are not changed.
 
@@ -341,7 +345,7 @@ def _place(shown: Preview, reference: str | None) -> Place | None:
 
 
 def _tools_of(compressor: weakref.ref[AgentCompressor]) -> list[Callable[..., str]]:
-    """Return the recall tools; the agent holds them and must not hold its compressor."""
+    """Return the recall tools, which must not keep the compressor alive."""
 
     def ours() -> AgentCompressor:
         found = compressor()

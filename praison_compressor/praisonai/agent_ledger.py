@@ -42,7 +42,7 @@ def hosts_session_id(agent: Any) -> str | None:
 
 
 def host_session(agent: Any) -> tuple[Any, str] | None:
-    """Return the host's store on disk and the agent's session id in it, or None.
+    """Return the host's store on disk and the agent's session id.
 
     A database adapter (`db=`) or a store without a directory may be on another machine, whose
     conversations must not be written to a disk here.
@@ -114,7 +114,7 @@ def place_of(store: Store) -> str:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """The rows that were removed from the ledger, and what the host still has."""
+    """What was removed from the ledger, and what the host still has."""
 
     erased: Erased
     left: tuple[str, ...] = ()

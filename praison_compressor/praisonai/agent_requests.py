@@ -71,7 +71,7 @@ class AgentRequests:
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
-        """Run a turn of the agent; log once if no request passed the compressor."""
+        """Run a turn of the agent; log once if no request passed."""
         before, turn = self.passed, self.finder.turn_of(self)
         has_failed = False
         try:
@@ -360,7 +360,7 @@ class AgentRequests:
 
 
 def _charge(agent: Any, usage: Usage) -> None:
-    """Add the cost of summaries to the agent's `cost_summary`, which its budget bounds."""
+    """Add the cost of summaries to the agent's `cost_summary`."""
     sums = ("_cost_lock", "_total_cost", "_total_tokens_in", "_total_tokens_out")
     if usage == Usage() or not all(hasattr(agent, name) for name in sums):
         return

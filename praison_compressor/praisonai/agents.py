@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 
 class Agents:
-    """The agents that asked for compression, with their compressors; keeps no agent alive."""
+    """The compressors of the agents that asked; keeps no agent alive."""
 
     def __init__(self, before_turn: Callable[[], None]) -> None:
         """`before_turn` is called whenever an agent's compressor is asked for."""
@@ -41,7 +41,7 @@ class Agents:
 
     @property
     def by_default(self) -> bool:
-        """Return whether the plugin is on: agents without a strategy then ask too."""
+        """Return whether agents without a strategy ask too: the plugin is on."""
         return self.plugin is not None and self.plugin()
 
     @property
@@ -117,7 +117,7 @@ class HostCall(NamedTuple):
 
 @functools.lru_cache
 def _place(method: Callable[..., Any], name: str) -> int:
-    """Return a parameter's place after `self`; 0 in a wrapper that takes `*args`."""
+    """Return a parameter's place after `self`; 0 if it has no name."""
     names = list(inspect.signature(method).parameters)[1:]
     return names.index(name) if name in names else 0
 
@@ -144,7 +144,7 @@ def replacing(answer: Callable[[HostCall], Any]) -> Replacement:
 
 
 def attribute(name: str, get: Callable[[Any], Any]) -> property:
-    """Return a property that replaces an attribute; the host may still set it."""
+    """Return a property for an attribute that the host may set."""
     return property(get, lambda self, value: vars(self).__setitem__(name, value))
 
 
@@ -157,7 +157,7 @@ def context_compressor(original: object, agents: Agents) -> property:
 
 
 def context_config(original: object, agents: Agents) -> property:
-    """Return the attribute from which the host takes the `context=` of a channel's clone.
+    """Return the attribute that becomes the `context=` of a channel's clone.
 
     The host's own agents lack that attribute. A value that the host sets wins.
     """
@@ -181,7 +181,7 @@ def unmanaged(call: HostCall) -> Any:
 
 
 def in_loop_compaction(original: object, agents: Agents) -> property:
-    """Return the host's switch for compaction in tool loops: off in our agents' turns.
+    """Return the host's switch for compaction in loops: off in our turns.
 
     It belongs to an `LLM`, which agents that did not ask may share.
     """

@@ -125,7 +125,7 @@ ANSWERING = "_praison_compressor_agent"
 
 @replacing
 def bot_session_start(call: HostCall) -> Any:
-    """Replace the start of a bot's turn, where person, chat and thread are known: name it."""
+    """Replace the start of a bot's turn: name the person's conversation."""
     bot, agent = call.owner, call.argument("agent")
     route = {k: v for k, v in call.kwargs.items() if k not in ("agent", "user_id")}
     bound = getattr(bot, "_max_history", 0)
@@ -136,7 +136,7 @@ def bot_session_start(call: HostCall) -> Any:
 
 
 def compaction_enabled(original: object, agents: Agents) -> property:
-    """Return the bots' switch for compaction of saved histories: off if our agent answered."""
+    """Return the bots' compaction switch: off if our agent answered."""
     name = "_compaction_enabled"
 
     def get(self: Any) -> Any:

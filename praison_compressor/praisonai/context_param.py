@@ -53,7 +53,7 @@ class RequestedContext:
 
 
 def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
-    """Return the options that work together, and option -> fault of the others."""
+    """Return the options that work together, and the others' faults."""
     kept: dict[str, Any] = {}
     faults: dict[str, str] = {}
     for name, value in options.items():
@@ -140,7 +140,7 @@ def _asked(
 
 
 def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return our options that differ from the defaults of `context`'s class, and `more`."""
+    """Return our options that differ from their defaults, and `more`."""
     defaults = {
         item.name: item.default if item.default_factory is MISSING else item.default_factory()
         for item in fields(context)
@@ -160,7 +160,7 @@ def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str,
 
 
 def _protecting(tools: Sequence[str], policies: Any) -> Any:
-    """Return tool policies that keep those tools; invalid ones stay, to be refused later."""
+    """Return tool policies that keep those tools; invalid policies stay."""
     try:
         given = CompressorConfig(tool_policies=policies).tool_policies
     except ConfigError:
@@ -176,7 +176,7 @@ NO_LIMIT = sys.maxsize
 
 
 def as_it_is(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
-    """Return a tool's result whole; the host's own function cuts out its middle."""
+    """Return a tool's result whole; the host's function would cut it."""
     return output
 
 
@@ -196,7 +196,7 @@ def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
 
 
 class Settings:
-    """The host's settings of one agent: compaction, and the limit of tool results."""
+    """One agent's host settings: compaction and the limit of tool results."""
 
     def __init__(self, agent: Any, asked: RequestedContext) -> None:
         self._uncompacted: Any = None

@@ -173,11 +173,11 @@ class Conversation:
         self.journal = Journal(self.session_id)
 
     def reads(self, entry: Entry) -> bool:
-        """Return whether recall may read an entry: none of its messages was taken back."""
+        """Return whether recall may read an entry: no message was taken back."""
         return self.taken_back.isdisjoint(entry.segment.run)
 
     def aligned(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Return the index in `digests` at which `sent` begins, and how much of `digests` stays."""
+        """Return where in `digests` `sent` begins, and how many digests stay."""
         places = {digest: at for at, digest in enumerate(sent)}
         for end in range(len(self.digests), 0, -1):
             at = places.get(self.digests[end - 1])
@@ -196,7 +196,7 @@ class Conversation:
         return sent[at + 1 - common : at + 1] == self.digests[len(self.digests) - common :]
 
     def carry(self, sent: Sequence[str], begun: int) -> None:
-        """Remember a request's messages; `begun` is the length of `digests` when its turn began."""
+        """Remember a request's messages; `begun`: `digests`' length before its turn."""
         for each in sent:
             self.carried.setdefault(each, begun)
         while len(self.carried) > MOST_DIGESTS:
@@ -218,7 +218,7 @@ class Conversation:
 
 
 class Conversations:
-    """Hold the newest conversations of one agent, and the long messages that identify each.
+    """The newest conversations of one agent and their identifying messages.
 
     Callers hold `lock` while they decide and change more than one thing.
     """
@@ -247,7 +247,7 @@ class Conversations:
         return next((each for each in self.under(key) if not each.carried), None)
 
     def keep(self, found: Conversation) -> Conversation:
-        """Remember a conversation as the newest one; forget the oldest beyond the bound."""
+        """Remember a conversation as the newest; forget the oldest beyond REMEMBERED."""
         with self.lock:
             self._known[found.session_id] = found
             self._known.move_to_end(found.session_id)
@@ -302,7 +302,7 @@ class Conversations:
 
 @dataclass(frozen=True)
 class Status:
-    """A conversation's last or next request: its parts in tokens, and its bill."""
+    """The parts of a conversation's last or next request, in tokens."""
 
     session_id: str
     epoch: str
@@ -341,7 +341,7 @@ class Status:
 
     @property
     def parts(self) -> str:
-        """Return the parts' tokens, their sum and their share of the window, in words."""
+        """Return the parts, their sum and share of the window, in words."""
         return (
             f"{short(self.tokens)} (system {short(self.system_tokens)}, "
             f"summary {short(self.summary_tokens)}, kept {short(self.kept_tokens)}, "

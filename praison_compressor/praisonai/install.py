@@ -43,7 +43,7 @@ class Installation:
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what the owner held before, and our replacement."""
         self._replace(targets)
-        self._waiting = set(patches.installed_surfaces())
+        self._waiting = set(patches.in_installed_packages())
         self._reach()
 
     def _replace(self, targets: Iterable[patches.Target]) -> None:

@@ -43,7 +43,7 @@ class KeptSteps:
 def kept_of(
     back: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
 ) -> KeptSteps:
-    """Count the restored messages `back`, or those of them that a view has verbatim."""
+    """Count the restored messages, with a `view` only its verbatim ones."""
     if view is not None:
         there = {id(message) for message in view}
         back = [message for message in back if id(message) in there]
@@ -77,7 +77,7 @@ class Journal:
     def complete(
         self, given: Sequence[Message], engine: ContextCompressor, turn: Turn | None
     ) -> Completed:
-        """Return a request with the messages that the host left out; record it."""
+        """Return a request with the messages the host left out; record it."""
         session, cache, model = self._session(engine), engine.tokens.cache, engine.config.model
         bound = 0 if turn is None else turn.bound
         with self._lock:
@@ -192,7 +192,7 @@ def _names(seen: Sequence[Seen]) -> tuple[str, ...]:
 def _unmasked(
     transcript: Sequence[Message], given: Sequence[Message], namespace: str
 ) -> list[Message]:
-    """Return a stored transcript with its masked messages as the host has them."""
+    """Return a stored transcript with the host's messages for masked ones."""
     masked = Redactor(namespace).messages(list(given)).messages
     pairs = zip(given, masked, strict=True)
     own = {digest(hidden): message for message, hidden in pairs if hidden != message}

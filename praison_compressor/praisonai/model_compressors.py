@@ -87,7 +87,7 @@ class _Trial:
 
 
 class _Model:
-    """One model's compressor, its learned window, and the trial of a smaller window."""
+    """One model's compressor, learned window and trial of a smaller one."""
 
     def __init__(self, compressor: ContextCompressor) -> None:
         self.compressor = compressor
@@ -265,7 +265,7 @@ class ModelCompressors:
         return trial is not None and not trial.certain
 
     def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
-        """Learn from reported prompt tokens; log the window of a server that truncates."""
+        """Learn from reported prompt tokens; log a truncating server's window."""
         with self._lock:
             known = self._model(request.model)
             tokens = known.compressor.tokens
@@ -282,7 +282,7 @@ class ModelCompressors:
         )
 
     def _take(self, known: _Model, window: int, reserve: int | None) -> None:
-        """Give a model a compressor with another window; an unusable reserve becomes None."""
+        """Give a model a compressor with another window and output reserve."""
         reserve = _usable(reserve, window)
         config = replace(known.compressor.config, context_window=window, output_reserve=reserve)
         known.compressor = self._make(config, known.compressor.tokens)

@@ -92,7 +92,7 @@ REPLACED = (
     Replaced(_PARSER, "_parse_workflow_data", agents.parse_workflow_data, METHOD, "data", FLOWS),
 )
 
-SURFACES = (
+IN_OTHER_PACKAGES = (
     Replaced(_TERMINAL, "_maybe_auto_compact", apps.maybe_auto_compact, without=AUTOMATIC),
     Replaced(_TERMINAL, "_compact_context", apps.compact_context, METHOD, "manual", TYPED),
     Replaced(_TERMINAL, "_handle_command", apps.handle_command, METHOD, "command", TYPED),
@@ -162,9 +162,9 @@ def probe(
     return [target for target in targets if target.row.without not in lacking], lacking
 
 
-def installed_surfaces() -> tuple[Replaced, ...]:
-    """Return `SURFACES` of installed packages; import the bots' module."""
-    rows = [r for r in SURFACES if find_spec(r.owner[1:].partition(".")[0]) is not None]
+def in_installed_packages() -> tuple[Replaced, ...]:
+    """Return `IN_OTHER_PACKAGES` of installed packages; import the bots' module."""
+    rows = [r for r in IN_OTHER_PACKAGES if find_spec(r.owner[1:].partition(".")[0]) is not None]
     if any(row.owner == _BOTS for row in rows):
         _resolved(_BOTS)
     return tuple(rows)

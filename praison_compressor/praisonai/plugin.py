@@ -134,7 +134,7 @@ def _misspelled(names: Iterable[object]) -> list[str]:
 
 
 def _read(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
-    """Return the valid options under our name, and the faults of the others."""
+    """Return the valid options under our name, and the others' faults."""
     options, faults = usable({key: given[key] for key in given if key in OURS})
     for name in sorted(set(map(str, given)) - OURS - HOST_OPTIONS):
         faults[name] = no_such("option", name, OURS)

@@ -28,7 +28,7 @@ _ROLES_REFUSED = re.compile(
 
 
 def refused_in(error: BaseException) -> str | None:
-    """Return the cause of a refusal: MARKS, USAGE, TTL or ROLES, or None."""
+    """Return a refusal's cause: MARKS, USAGE, TTL, ROLES or None."""
     if _ROLES_REFUSED.search(str(error)):
         return ROLES
     if MARKS in str(error) and "ttl" in str(error):
@@ -125,7 +125,7 @@ def _can_carry(message: Message) -> bool:
 
 
 def _with_mark(message: Message, mark: Mapping[str, Any]) -> Message:
-    """Return the message with a mark at the place where litellm reads it."""
+    """Return the message with a mark where litellm reads it."""
     content = message["content"]
     if isinstance(content, str) or is_result(message):
         return {**message, "cache_control": mark}
@@ -163,7 +163,7 @@ _BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specifi
 
 
 def unbound(message: Message) -> Message:
-    """Return a message without its thinking, which is valid only for its own model."""
+    """Return a message without thinking, which only its own model takes."""
     kept = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
     content, calls = kept.get("content"), kept.get("tool_calls")
     if isinstance(content, list):
@@ -219,7 +219,7 @@ def _merged(messages: Sequence[Message]) -> list[Message]:
 
 
 def _may_join(one: Message, two: Message) -> bool:
-    """Return whether two neighbours can be joined; only the second may have calls."""
+    """Return whether two neighbours can be joined: the first without calls."""
     if one.get("role") != two.get("role") or one.get("role") not in ("user", "assistant"):
         return False
     return not tool_calls_of(one)

@@ -24,7 +24,7 @@ Tool = Callable[..., str]
 
 
 def wants_recall(agent: Any, asked: bool | None) -> bool:
-    """Return whether an agent gets the tools; by default only an agent that has others."""
+    """Return whether an agent gets the tools; by default beside others."""
     may = all(_may_call(agent, schema["function"]["name"]) for schema in SCHEMAS)
     return may and (bool(tools_of(agent)) if asked is None else asked)
 

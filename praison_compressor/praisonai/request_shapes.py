@@ -144,7 +144,7 @@ def _request(params: Params, messages: Sequence[Message], output: Any, form: Any
 
 
 def _said_once(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages without the second of two equal user messages in a row.
+    """Return the messages without a user message repeated in a row.
 
     On the litellm paths the host appends the current message although its history has that message
     (llm/llm.py:3006). The next turn sends it once, so the requests' beginnings would differ.

@@ -14,7 +14,7 @@ from typing import Any
 
 @dataclass(frozen=True, eq=False)
 class Turn:
-    """One turn of an agent that asked: all its requests are of one conversation."""
+    """One turn of an agent, whose requests belong to one conversation."""
 
     owner: Any
     """The agent's `AgentRequests`."""
@@ -80,7 +80,7 @@ _named: ContextVar[tuple[weakref.ref[Any], str, int] | None] = ContextVar(
 
 
 def name_conversation(agent: Any, key: str, bound: int) -> None:
-    """Set the bot's key for the agent's conversation, and the bound of its list."""
+    """Set the bot's key for the conversation and its list's bound."""
     _named.set((weakref.ref(agent), key, bound))
 
 

@@ -88,7 +88,7 @@ def _streamed(
 
 @replacing
 def init_session_store(call: HostCall) -> None:
-    """Replace the host's opening of a session: restore its tool calls and its front too."""
+    """Replace the host's opening of a session: restore the session whole."""
     call.go_on()
     compressor = call.agents.of(call.owner)
     if compressor is not None:
@@ -121,7 +121,7 @@ def restore(agent: Any, compressor: AgentCompressor) -> None:
 
 
 def _complete(agent: Any) -> bool:
-    """Add stored tool calls to restored messages; return whether older messages are missing.
+    """Add stored tool calls to restored messages; return whether a front is missing.
 
     The host restores only roles and contents (agent/memory_mixin.py:573). Without their calls the
     messages match no segment, nor the window that the host puts before them. The host keeps the
@@ -140,7 +140,7 @@ def _complete(agent: Any) -> bool:
 
 
 def _front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
-    """Return the messages of a transcript before its end, which the host has restored."""
+    """Return a transcript's messages before those that the host restored."""
     keeps_tools = any(message.get("role") == "tool" for message in restored)
     said = [
         message

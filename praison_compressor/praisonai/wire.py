@@ -28,7 +28,7 @@ without a number halves the window."""
 
 
 class RoundTrip:
-    """One request of the host: its views in turn, and the usage and calls of its answer."""
+    """One request of the host, with its views and its answer."""
 
     def __init__(
         self, requests: AgentRequests, shape: Shape, params: Params, request: HostRequest
@@ -111,7 +111,7 @@ class RoundTrip:
 
 
 def opened(requests: AgentRequests | None, shape: Shape, params: Params) -> RoundTrip | None:
-    """Return the round trip of a request; None if the host sends it as it is."""
+    """Return a request's round trip; None if it stays as it is."""
     if requests is None:
         return None
     params = requests.offering(params)
@@ -144,7 +144,7 @@ async def asend(trip: RoundTrip, go: Callable[..., Any]) -> Any:
 
 
 class _Stream:
-    """A stream for the host; each piece is read before the host gets it."""
+    """A stream whose pieces are read before the host gets them."""
 
     def __init__(self, stream: Any, trip: RoundTrip) -> None:
         self._stream = stream
@@ -262,7 +262,7 @@ def _call_with_retry(transmit: Transmit) -> Replacement:
 
 
 class _TooLong(BaseException):
-    """A refusal for length, which the host's own retries (a minute) must not catch."""
+    """A refusal for length, which the host's retries must not catch."""
 
     def __init__(self, refusal: Exception) -> None:
         super().__init__(refusal)
@@ -313,7 +313,7 @@ def _given(answer: Any) -> Any:
 
 
 def _stream_responses(transmit: Transmit) -> Replacement:
-    """Replace the host's call for a stream of responses in our agents' turns."""
+    """Replace the host's call for a stream of responses, in our turns."""
 
     @replacing
     def stream_responses(call: HostCall) -> Any:
@@ -330,7 +330,7 @@ stream_responses, astream_responses = map(_stream_responses, (send, asend))
 
 
 def _client(transmit: Transmit, original: property, agents: Agents) -> property:
-    """Replace the host's property with a client that sends views in our agents' turns.
+    """Replace the host's client property: in our turns it sends views.
 
     Each property has its `transmit`: whether a client is async cannot be seen from its methods.
     """

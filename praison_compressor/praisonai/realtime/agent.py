@@ -215,7 +215,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         return await self._send_event(event)
 
     async def delete_item(self, item_id: str) -> bool:
-        """Delete an item from the conversation and the memory; return whether that worked.
+        """Delete an item from conversation and memory; return whether that worked.
 
         No later summary has its words, nor one that is being written.
         """

@@ -60,7 +60,7 @@ NO_SUCH_ITEM = ("does not exist", "not found", "invalid_item_id")
 
 @dataclass(frozen=True)
 class Marks:
-    """The numbers of items between which the window is kept; 0 and 0: nothing is folded."""
+    """The most and fewest items of the window; both 0: nothing is folded."""
 
     max_history_items: int = 0
     """Newest items that stay verbatim after a fold."""
@@ -95,7 +95,7 @@ class Marks:
 
 
 def choose(items: Items, marks: Marks) -> list[Item]:
-    """Return the oldest items above the low mark, or [] if they are too few or wordless.
+    """Return the oldest items above the low mark, [] if too few.
 
     Leading system messages stay. Speech without a transcript, a call without its output and a call
     whose output stays are kept back until two windows' items have followed.
@@ -126,7 +126,7 @@ def _says_something(item: Item) -> bool:
 
 
 class Folding:
-    """Folds items, updates the server, and restores the conversation on a new connection."""
+    """Folds items, updates the server, and restores new connections."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class Folding:
     # ------------------------------------------------------------ events
 
     def take(self, event: Event) -> bool:
-        """Apply an event and start due work; return whether it only answers an event of ours."""
+        """Apply an event, start due work; return whether it answered ours."""
         kind, item_id = str(event.get("type")), str(event.get("item_id"))
         if kind == "error":
             return self._refused(mapping(event.get("error")))
@@ -213,7 +213,7 @@ class Folding:
     # ------------------------------------------------------------ a new connection
 
     async def replay(self) -> None:
-        """Send memory and live window to a new connection; wait for no answer."""
+        """Send memory and live window to a new connection, without waiting."""
         live = self.items.live()
         if self._memory.text:
             item = memory_item(self._memory.text)
@@ -238,7 +238,7 @@ class Folding:
         return True
 
     def _settle(self, event_id: str, refusal: ServerRefused | None = None) -> bool:
-        """Store the server's answer to our event; return whether we waited for it."""
+        """Store the server's answer; return whether we waited for it."""
         answer = self._waiting.pop(event_id, None)
         if answer is None or answer.done():
             return False
@@ -342,7 +342,7 @@ class Folding:
     # ------------------------------------------------------------ changes by the user
 
     def withdraw(self, item_id: str) -> Event | None:
-        """Forget an item at once; return the event to send, None if only the memory had it."""
+        """Forget an item; return the event to send if the server has it."""
         item = self.items.get(item_id)
         if (item is None or item.folded) and self._memory.replace(item_id, None):
             self.consider()
@@ -354,7 +354,7 @@ class Folding:
         return delete_event(item_id, new_id("evt"))
 
     def _deleted(self, item_id: str) -> None:
-        """Remove an item from the memory too, unless we asked for the deletion."""
+        """Remove a deleted item from the memory, unless we deleted it."""
         is_ours = DELETE + item_id in self._waiting  # kept after a timeout
         self._settle(DELETE + item_id)
         item = self.items.get(item_id)
