@@ -42,6 +42,8 @@ class Installation:
         self.agents = Agents(self._reach)
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what the owner held before, and our replacement."""
+        self._waiting: set[patches.Replaced] = set()
+        """Names in modules that the host has not imported yet."""
         self._replace(targets)
         self._waiting = set(patches.in_installed_packages())
         self._reach()
