@@ -193,7 +193,7 @@ def _unmasked(
     transcript: Sequence[Message], given: Sequence[Message], namespace: str
 ) -> list[Message]:
     """Return a stored transcript with the host's messages for masked ones."""
-    masked = Redactor(namespace).messages(list(given)).messages
+    masked = Redactor(namespace).masked(given)[0]
     pairs = zip(given, masked, strict=True)
     own = {digest(hidden): message for message, hidden in pairs if hidden != message}
     return [own.get(digest(message), message) for message in transcript] if own else [*transcript]

@@ -149,7 +149,7 @@ class SqlStore:
         """
         added = [to_plain(message) for message in messages]
         if self.mask_secrets:
-            added = list(Redactor(session.namespace).messages(added).messages)
+            added = list(Redactor(session.namespace).masked(added)[0])
         return self._database.write(lambda a: writing.extend(a, session, place, added))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
