@@ -21,10 +21,6 @@ from tests.hostile.invariants import refusals
 POISON = "POISONED-TEXT"
 """In every bad answer that has words at all: it must turn up nowhere."""
 GOOD = "## Done\nThe modules so far are in order, V-0003 among them."
-ANOTHERS = f"""## Goal and constraints
-Ship billing-service v2.14.0 with invoice_total fixed before 2031-05-17. {POISON}
-## Files
-cmd/billing/main_server.go, internal/ledger_sync.go, ticket BILL-48213, commit 9f8e7d6c5b4a"""
 
 
 @dataclass(frozen=True)
@@ -64,13 +60,8 @@ FAULTS = (
     Fault("429 with retry-after, for ever", "rate_limited", "Rate limit", "static", 2, 1),
     # Refused whole, and then the first part, alone, at each of two smaller sizes.
     Fault("400 context length", "context", "maximum context length", calls=3),
-    Fault("content filter", Reply(f"{POISON} half", finish="content_filter"), "content_filter"),
     Fault("a refusal in a field of its own", "refusal_field", "refusal"),
-    Fault("ten times the target", "verbose", "repetition"),
     Fault("cut off by length", "cut_off", "cut off"),
-    Fault("a tool call instead of text", "tool_call", "tool call"),
-    Fault("reasoning that never closes", "unclosed_reasoning", "empty"),
-    Fault("another conversation's summary", ANOTHERS, "unrelated"),
 )
 
 

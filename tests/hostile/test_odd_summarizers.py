@@ -126,22 +126,6 @@ async def test_what_an_error_hides_is_not_its_cause(is_hidden: bool, kind: str) 
     assert [e.data["error"] for e in events if e.name == "model_answered"] == [kind]
 
 
-async def test_a_summarizer_that_will_not_be_cancelled_holds_up_no_turn() -> None:
-    """A summarizer that ignores its cancellation is left behind."""
-    cancelled: list[str] = []
-
-    async def stubborn(messages: list[Message]) -> str:
-        try:
-            await asyncio.sleep(3_600)
-        except asyncio.CancelledError:
-            cancelled.append("once")
-            await asyncio.sleep(3_600)
-        return MARK
-
-    await asyncio.wait_for(assert_static(stubborn, "no answer in"), 30)
-    assert cancelled == ["once"]
-
-
 @pytest.mark.parametrize(
     ("answer", "reason"),
     [("<think>" * 140_000, "empty"), ("<think></reasoning>" * 50_000, "empty"),

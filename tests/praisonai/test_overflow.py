@@ -11,10 +11,8 @@ import pytest
 from praisonaiagents import ExecutionConfig
 
 from praison_compressor.testing import (
-    Asked,
     Failure,
     LocalProvider,
-    Reply,
     Rules,
     Summarizer,
     Worker,
@@ -119,24 +117,6 @@ def test_a_reserve_that_is_larger(host: LocalProvider, options: dict[str, Any]) 
     assert all(made.chat(turn(n)) for n in range(14))
     assert refused_views(host) <= 1
     assert [record for record in host.requests if record.model == "aux"]
-
-
-@pytest.mark.parametrize(("path", "believed"), [(PATHS[0], 6_000), (PATHS[1], 96_000)])
-def test_a_refusal_without_numbers_costs_one_request(
-    host: LocalProvider, path: str, believed: int
-) -> None:
-    """The window is learned between the largest request that passed and the refused one."""
-
-    def answer(asked: Asked) -> Reply | Failure:
-        return TOO_LONG if asked.prompt_tokens > 2_500 else Reply("Noted.")
-
-    host.set_window(100_000)
-    host.answer_with(answer)
-    made = agent(host, path, context(host, context_window=believed))
-    assert [made.chat(turn(n)) for n in range(16)] == ["Noted."] * 16
-    refused = {json.dumps(r.messages) for r in of_agent(host) if r.status == 400}
-    assert len(refused) == 1
-    assert abs(made.context_compressor.engine().config.context_window - 2_500) <= 250
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)

@@ -78,7 +78,7 @@ def ours(
     return run
 
 
-def host(session: Session, window: int, *, repaired: bool) -> Run:
+def host(session: Session, window: int, *, repaired: bool, keep: int = 5) -> Run:
     """Return the run of the host's optimizer: once a turn, over everything, never written back."""
     from praisonaiagents.context.optimizer import SummarizeOptimizer
     from praisonaiagents.context.tokens import estimate_messages_tokens
@@ -89,7 +89,7 @@ def host(session: Session, window: int, *, repaired: bool) -> Run:
         run.represented |= set(session.keys(older))
         return plainly(older, run)
 
-    optimizer = SummarizeOptimizer(llm_summarize_fn=ask if repaired else None)
+    optimizer = SummarizeOptimizer(preserve_recent=keep, llm_summarize_fn=ask if repaired else None)
     budget, view, taken = budget_of(window), list[Message](), 0
     for request in session.requests:
         if request[-1]["role"] == "user":
