@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Summarizer
+from praison_compressor.testing import Answerer, Asked, Failure, LocalProvider, Reply, Summarizer
 from tests.helpers.hosting import agent, context, of_agent, turn
 from tests.helpers.wordings import Wording
 
@@ -41,16 +41,9 @@ def session(host: LocalProvider, path: str, said: Wording, *, turns: int = TURNS
         words = said.said(asked=tokens, window=WINDOW, chars=len(asked.text))
         return Failure(said.status, words, "invalid_request_error", said.code)
 
-    host.forget()
-    host.set_window(10**9)
-    host.set_window(128_000, "aux")
-    host.route("aux", Summarizer(r"L-\d+"))
-    host.answer_with(answer)
-    made = agent(host, path, context(host, context_window=BELIEVED))
-    answers = [_chat(made, turn(n, words=36)) for n in range(turns)]
+    answers, window = _talk(host, path, answer, BELIEVED, turns)
     refused = {json.dumps(r.messages) for r in of_agent(host) if r.status != 200}
-    window = made.context_compressor.engine().config.context_window
-    return Session(sum(not each for each in answers), len(refused), window or 0)
+    return Session(answers.count(""), len(refused), window)
 
 
 CUT = 4_096
@@ -81,17 +74,22 @@ def reported(host: LocalProvider, path: str, name: str, *, turns: int = TURNS) -
         asked.prompt_tokens = report(asked.prompt_tokens, len(sizes) - 1)
         return Reply("Noted.")
 
+    _, found = _talk(host, path, answer, BELIEVED if window == CUT else WINDOW, turns)
+    return Reported(len(sizes), sum(size > window for size in sizes), found)
+
+
+def _talk(
+    host: LocalProvider, path: str, answer: Answerer, believed: int, turns: int
+) -> tuple[list[str], int]:
+    """Return the answers of a new agent's turns, and the window that it believes in the end."""
     host.forget()
     host.set_window(10**9)
     host.set_window(128_000, "aux")
     host.route("aux", Summarizer(r"L-\d+"))
     host.answer_with(answer)
-    believed = BELIEVED if window == CUT else WINDOW
     made = agent(host, path, context(host, context_window=believed))
-    for n in range(turns):
-        _chat(made, turn(n, words=36))
-    found = made.context_compressor.engine().config.context_window
-    return Reported(len(sizes), sum(size > window for size in sizes), found or 0)
+    answers = [_chat(made, turn(n, words=36)) for n in range(turns)]
+    return answers, made.context_compressor.engine().config.context_window or 0
 
 
 def _chat(made: object, prompt: str) -> str:

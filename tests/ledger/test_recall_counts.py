@@ -24,7 +24,7 @@ from praison_compressor.messages.responses import to_messages
 from praison_compressor.view.frame import frame
 from tests.helpers.native import to_native
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
-from tests.helpers.transcripts import step
+from tests.helpers.transcripts import outputs, step
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -179,17 +179,6 @@ def test_a_value_of_json_stands_by_its_key() -> None:
 
 
 # ---------------------------------------------------------------- masked outputs
-
-
-def outputs(turns: int) -> list[dict[str, Any]]:
-    """Return a session of short messages and large outputs."""
-    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are a coding agent."}]
-    for t in range(turns):
-        body = f"part {t}: " + "lorem ipsum dolor " * 100 + f"END-{t}"
-        messages.append({"role": "user", "content": f"Look at part {t}."})
-        messages += step(f"call_{t}", body, path=f"src/part_{t}.py")
-        messages.append({"role": "assistant", "content": f"Part {t} is in order."})
-    return messages[:-1]
 
 
 async def model(messages: Sequence[Any]) -> str:

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import pytest
 from praisonaiagents import ExecutionConfig
 
 from praison_compressor.testing import LocalProvider, Worker
-from tests.helpers.host_faults import FAULTS
 from tests.helpers.hosting import (
     EVERY_PATH,
     MODES,
@@ -71,15 +67,3 @@ def test_a_tool_loop_with_parallel_calls(host: LocalProvider, path: str, mode: s
     assert len(host.for_model("aux")) >= 1
     assert len(of_agent(host)) >= 2 * (rounds + 1)
     assert {r.messages[-1]["role"] for r in of_agent(host)} == {"tool", "user"}
-
-
-LISTED = [name.partition("[")[0] for fault in FAULTS for name in fault.tests]
-
-
-@pytest.mark.parametrize("name", dict.fromkeys(LISTED))
-def test_a_test_that_is_expected_to_fail_on_older_hosts_is_there(name: str) -> None:
-    """A renamed test would otherwise leave its fault behind, expected and never met."""
-    file, _, function = name.partition("::")
-    path = "tests." + file.removesuffix(".py").replace("/", ".")
-    module: Any = importlib.import_module(path)
-    assert callable(getattr(module, function))

@@ -28,10 +28,10 @@ from praison_compressor.praisonai.provider_rules import (
 from praison_compressor.praisonai.requests import RESPONSES
 from praison_compressor.summaries.litellm_client import provider_of
 from praison_compressor.testing import Reply, Rules, check_messages
+from tests.helpers.compressing import Model
 from tests.helpers.hosting import ANTHROPIC, agent, at_home, context
 from tests.helpers.provider import strict_provider
-from tests.helpers.transcripts import session, step, transcripts
-from tests.view.test_masks import Model, outputs
+from tests.helpers.transcripts import outputs, session, step, transcripts
 
 CONVERSATION = [
     {"role": "system", "content": "Keep the books."},

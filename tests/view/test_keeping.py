@@ -15,8 +15,7 @@ from praison_compressor.view.jobs import Plan
 from praison_compressor.view.view import View
 from tests.helpers.compressing import Model
 from tests.helpers.sketches import budget, laid, planned
-from tests.helpers.transcripts import transcripts
-from tests.view.test_masks import outputs
+from tests.helpers.transcripts import outputs, transcripts
 
 # Ten steps of 500 tokens with some talk between them; steps start at 2, 5, 8, ...
 TALK = "s10 u20 " + "c50 r450 a100 " * 10 + "u30 a40"

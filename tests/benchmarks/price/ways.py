@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import Message, text_of
 from praison_compressor.view.budget import Budget
+from tests.helpers.compressing import Clock
 
 from .prices import COUNTER, Provider, Run, Session
 
@@ -34,16 +34,6 @@ def plainly(messages: Sequence[Message], run: Run) -> str:
 
 
 # -------------------------------------------------------------- the ways
-
-
-class Clock:
-    """A clock that is set; it starts now, for the store writes the real time."""
-
-    def __init__(self) -> None:
-        self.now = time.time()
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def ours(
