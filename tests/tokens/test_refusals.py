@@ -16,8 +16,7 @@ from praison_compressor.tokens import Overflow, overflow_of
 from praison_compressor.tokens.refusals import LEAST_WINDOW
 from praison_compressor.tokens.windows import UPWARD_AFTER, LearnedWindow
 from tests.helpers.hosting import LITELLM, OPENAI, agent, by_itself, context, of_agent, turn
-from tests.helpers.refusing import BELIEVED, REPORTS, reported, session
-from tests.helpers.wordings import OTHERS, TOO_LONG, Wording
+from tests.helpers.refusing import BELIEVED, OTHERS, REPORTS, TOO_LONG, Wording, reported, session
 
 SENT, WINDOW = 6_400, 6_000
 
