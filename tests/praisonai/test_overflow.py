@@ -8,28 +8,26 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from praisonaiagents import ExecutionConfig
 
 from praison_compressor.testing import (
     Failure,
     LocalProvider,
     Rules,
-    Summarizer,
     Worker,
 )
 from tests.helpers.hosting import (
     ANTHROPIC,
     EVERY_PATH,
+    LONG,
     MODES,
     OUTGROWING,
     PATHS,
     agent,
-    at_home,
+    by_itself,
     context,
     of_agent,
     turn,
 )
-from tests.helpers.provider import strict_provider
 
 HALF = 3_000
 TOO_LONG = Failure(400, "Input is too long for requested model.", "invalid_request_error")
@@ -95,7 +93,7 @@ def test_finished_tools_do_not_run_again(host: LocalProvider, runs: list[str], p
         path,
         context(host),
         tools=[noting(runs)],
-        execution=ExecutionConfig(max_iter=50, max_tool_calls_per_turn=100),
+        execution=LONG,
     )
     assert made.chat("Find the nine ledgers of Lisbon.") == "Noted."
     assert runs == [f"t{n}" for n in range(16)]
@@ -157,13 +155,9 @@ def test_room_for_an_answer_that_nobody_asked_for(host: LocalProvider) -> None:
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_template_that_wants_roles_in_turns(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, mode: str
-) -> None:
+def test_a_template_that_wants_roles_in_turns(path: str, mode: str) -> None:
     """Refused once, met from then on: two user messages in a row become one."""
-    strict = strict_provider(Worker(answer="Noted. " * 12), rules=Rules(alternate=True))
-    with strict, at_home(monkeypatch, tmp_path, strict) as host:
-        host.route("aux", Summarizer(r"L-\d+"))
+    with by_itself(Worker(answer="Noted. " * 12), rules=Rules(alternate=True)) as host:
         made = agent(host, path, context(host))
         made.chat_history.append({"role": "user", "content": "A question without an answer."})
         assert None not in MODES[mode](made, OUTGROWING)

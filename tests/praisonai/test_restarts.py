@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from praisonaiagents import Agent, ExecutionConfig, MemoryConfig
+from praisonaiagents import Agent, MemoryConfig
 from praisonaiagents.session import get_default_session_store
 
 from praison_compressor.ledger.sql.store import open_store
@@ -23,6 +23,7 @@ from tests.helpers.hosting import (
     ANTHROPIC,
     EVERY_PATH,
     LITELLM,
+    LONG,
     OPENAI,
     agent,
     chat,
@@ -185,7 +186,6 @@ def test_what_the_hosts_store_cut_is_taken_from_the_ledger(
     assert breaks == paid > 0
 
 
-LONG = ExecutionConfig(max_iter=100, max_tool_calls_per_turn=500)
 URL = "sqlite:///ledger.db"
 ROOMY = 100_000
 ANSWER = "Noted. " * 3

@@ -6,11 +6,10 @@ import contextlib
 import hashlib
 import itertools
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from praisonaiagents import Agent, ExecutionConfig
+from praisonaiagents import Agent
 
 from praison_compressor.ledger.recall import SEARCH
 from praison_compressor.messages import text_of
@@ -18,12 +17,13 @@ from praison_compressor.testing import Asked, Call, Failure, LocalProvider, Repl
 from tests.helpers.hosting import (
     EVERY_PATH,
     LITELLM,
+    LONG,
     MODES,
     OPENAI,
     WINDOW,
     WORDS,
     agent,
-    at_home,
+    by_itself,
     cells,
     context,
     look_up,
@@ -32,9 +32,7 @@ from tests.helpers.hosting import (
     turn,
     without_system,
 )
-from tests.helpers.provider import strict_provider
 
-LONG = ExecutionConfig(max_iter=100, max_tool_calls_per_turn=500)
 WIDE = 100_000
 ANSWER = "Noted. " * 3
 
@@ -243,14 +241,9 @@ def test_tools_that_are_gone_or_renamed_since(host: LocalProvider) -> None:
 
 @pytest.mark.parametrize("path", [OPENAI, LITELLM])
 @pytest.mark.parametrize("rules", [Rules(alternate=True), Rules(answered_results=True)])
-def test_a_provider_that_wants_strict_turns(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, rules: Rules
-) -> None:
+def test_a_provider_that_wants_strict_turns(path: str, rules: Rules) -> None:
     """Kept steps stand between messages of alternating roles."""
-    with (
-        strict_provider(rules=rules) as provider,
-        at_home(monkeypatch, tmp_path, provider) as host,
-    ):
+    with by_itself(rules=rules) as host:
         made = working(host, path, rounds=2)
         for n in range(3):
             made.chat(f"Question {n}?")

@@ -21,7 +21,7 @@ from tests.helpers.hosting import (
     OUTGROWING,
     achat,
     agent,
-    at_home,
+    by_itself,
     chat,
     context,
     iter_stream,
@@ -29,7 +29,6 @@ from tests.helpers.hosting import (
     stream,
     turn,
 )
-from tests.helpers.provider import strict_provider
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -54,13 +53,10 @@ class Twice(TokenCounter):
 
 
 @pytest.fixture
-def twice(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> Iterator[LocalProvider]:
+def twice() -> Iterator[LocalProvider]:
     """The host's provider, which counts each of our tokens twice."""
     worker = Worker(answer="In order.")
-    with (
-        strict_provider(worker, counter=lambda model: Twice("gpt-4o")) as running,
-        at_home(monkeypatch, tmp_path, running),
-    ):
+    with by_itself(worker, counter=lambda model: Twice("gpt-4o")) as running:
         yield running
 
 

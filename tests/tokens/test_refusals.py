@@ -161,9 +161,14 @@ def test_a_refusal_of_something_else_teaches_no_window(host: LocalProvider, path
     assert len(made.chat_history) >= 8
 
 
-@pytest.mark.parametrize("path", [OPENAI, LITELLM])
 @pytest.mark.parametrize(
-    ("words", "status"), [("input too long", 400), ("Request Entity Too Large", 413), ("", 422)]
+    ("path", "words", "status"),
+    [
+        (OPENAI, "input too long", 400),
+        (LITELLM, "Request Entity Too Large", 413),
+        (OPENAI, "", 422),
+        (LITELLM, "", 422),
+    ],
 )
 def test_a_vague_refusal_of_a_far_too_long_conversation(
     host: LocalProvider, path: str, words: str, status: int
