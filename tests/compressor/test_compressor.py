@@ -43,7 +43,7 @@ def test_a_growing_conversation_is_summarized_once_and_its_prefix_stays():
         assert sum(end in shown for shown in model.shown) == 1
 
 
-def test_what_is_called_is_what_is_reported():
+def test_a_result_reports_tokens_status_method_lineage_and_usage():
     """A result has tokens, status, method, lineage and usage by their documented names."""
     usage = Usage(prompt_tokens=900, completion_tokens=80, cost=0.001)
 

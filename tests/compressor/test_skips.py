@@ -28,7 +28,7 @@ def stuck(turns: int) -> list[Message]:
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_what_would_free_too_little_is_reported_once(background: bool) -> None:
+def test_a_compression_without_gain_is_reported_once(background: bool) -> None:
     """A compression without gain is skipped with one event, with size and trigger."""
     events: list[Event] = []
     options = {"min_gain_ratio": 0.9, "tool_policies": "keep_all"}

@@ -91,7 +91,7 @@ def test_hostile_text_is_escaped_and_masked_in_one_pass() -> None:
 
 
 @pytest.mark.parametrize("depth", [DEEPEST * 2, 100_000])
-def test_what_is_nested_too_deeply_is_named_not_followed(depth: int) -> None:
+def test_too_deep_nesting_is_an_error_with_its_index(depth: int) -> None:
     """Too deep nesting is an error with its index, and `best_view` sends it unchanged."""
     value: Any = "core"
     for _ in range(depth):

@@ -132,7 +132,7 @@ def test_every_usual_shape_of_a_secret_is_masked_whole(text: str) -> None:
     assert Redactor().text(masked) == (masked, 0)
 
 
-def test_what_only_looks_long_is_left_alone() -> None:
+def test_hashes_urls_and_names_are_not_masked() -> None:
     """Hashes, URLs, names of variables and ids are not masked."""
     assert Redactor().text(HARMLESS) == (HARMLESS, 0)
 
@@ -314,7 +314,7 @@ def test_the_option_archives_originals_as_they_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("options", "messages"), BOTH_WAYS)
-def test_what_is_masked_is_found_again(
+def test_masked_messages_give_one_view_paid_once(
     tmp_path: Path, options: dict[str, Any], messages: list[Message]
 ) -> None:
     """Transcript, view and restored transcript give one view, paid once."""

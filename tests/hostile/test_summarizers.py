@@ -193,7 +193,7 @@ async def assert_static(summarizer: Any, reason: str) -> None:
         (giving(asyncio.CancelledError()), "not by us"),
     ],
 )
-async def test_what_is_no_text_is_no_summary(summarizer: Any, reason: str) -> None:
+async def test_an_answer_that_is_no_text_is_no_summary(summarizer: Any, reason: str) -> None:
     """An answer that is no text is replaced by the static text, with the reason."""
     await assert_static(summarizer, reason)
 
@@ -211,7 +211,7 @@ async def test_a_summarizer_that_ends_more_than_itself_ends_no_turn(
 
 
 @WAYS
-def test_what_the_person_at_the_keyboard_wants_passes(how: str) -> None:
+def test_ctrl_c_while_a_summary_is_written_ends_the_program(how: str) -> None:
     """Ctrl+C while a summary is written ends the program."""
     ours = ContextCompressor(CONFIG, summarizer=raising(KeyboardInterrupt(), how))
     with pytest.raises(KeyboardInterrupt):
@@ -219,7 +219,7 @@ def test_what_the_person_at_the_keyboard_wants_passes(how: str) -> None:
 
 
 @pytest.mark.parametrize(("is_hidden", "kind"), [(True, "provider"), (False, "network")])
-async def test_what_an_error_hides_is_not_its_cause(is_hidden: bool, kind: str) -> None:
+async def test_a_hidden_context_is_not_the_kind_of_a_failure(is_hidden: bool, kind: str) -> None:
     """`raise ... from None` hides the context from the kind of a failure."""
     error = ValueError("the prompt has no template")
     error.__context__ = ConnectionError("the cache is gone")

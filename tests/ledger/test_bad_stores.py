@@ -9,7 +9,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -18,10 +18,10 @@ import pytest
 
 from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.ledger.sql import database, open_store
-from praison_compressor.testing import Call, LocalProvider, Reply, Summarizer, Worker
+from praison_compressor.testing import Call, LocalProvider, Reply, Worker
 from tests.cli.test_commands import transcript
 from tests.helpers.command import runner
-from tests.helpers.hosting import OPENAI, agent, at_home, context, look_up, of_agent, turn
+from tests.helpers.hosting import OPENAI, agent, context, look_up, of_agent, turn
 from tests.helpers.talks import committed, talk
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -99,18 +99,6 @@ def _in_a_process(
 
 
 # ---------------------------------------------------------------- inside an agent
-
-
-@pytest.fixture
-def host(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, provider: LocalProvider
-) -> Iterator[LocalProvider]:
-    """The strict provider as the host's: it refuses what exceeds the window."""
-    (tmp_path / "home").mkdir()
-    with at_home(monkeypatch, tmp_path / "home", provider) as running:
-        running.answer_with(Worker(answer="Noted. " * 12))
-        running.route("aux", Summarizer(r"L-\d+"))
-        yield running
 
 
 def times_told(caplog: pytest.LogCaptureFixture, words: str) -> int:

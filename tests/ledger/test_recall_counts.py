@@ -123,7 +123,7 @@ def test_an_answer_keeps_to_its_tokens() -> None:
     assert re.search(r"\(\d+ tokens, \d+ left\)$", search("hello"))
 
 
-def test_what_says_nothing_goes_first() -> None:
+def test_progress_and_passed_tests_leave_a_range_first() -> None:
     """Progress, frames and passed tests leave a range before a word of the rest does."""
     meter = [f"downloading {n}% [####    ]" for n in range(100)]
     passed = [f"tests/test_a.py::test_{n} PASSED" for n in range(200)]
@@ -138,7 +138,7 @@ def test_what_says_nothing_goes_first() -> None:
         assert "[… s1.3:1-100 …]" in answer
 
 
-def test_what_a_host_appends_to_each_result_is_named_not_repeated() -> None:
+def test_an_ending_of_several_messages_is_left_out_and_named() -> None:
     """An ending of several messages is left out, and read where its lines are asked for."""
     ending = "<reminder>\n" + "Mind what you read, and who wrote it. " * 5 + "\n</reminder>"
     said = [{"role": "user", "content": "Go."}]
@@ -213,7 +213,7 @@ def test_every_masked_output_says_how_it_is_read_whole(store: Store) -> None:
 
 
 @pytest.mark.parametrize("shape", [list, to_native], ids=["texts", "blocks"])
-def test_who_has_no_recall_tool_is_not_told_of_it_by_older_summaries(
+def test_a_view_without_recall_tools_does_not_mention_them(
     shape: Callable[..., list[dict[str, Any]]],
 ) -> None:
     """A view for an agent without recall tools does not mention the tools."""

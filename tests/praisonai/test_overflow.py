@@ -118,7 +118,7 @@ def test_a_reserve_that_is_larger(host: LocalProvider, options: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_where_nothing_fits_nobody_else_cuts(
+def test_the_host_cuts_nothing_where_no_view_fits(
     host: LocalProvider, runs: list[str], path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A provider that refuses every view: the host neither cuts the transcript in our place nor

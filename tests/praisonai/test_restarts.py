@@ -162,7 +162,7 @@ def test_a_cleared_history_stays_cleared(host: LocalProvider, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("path", "history"), [(OPENAI, False), (OPENAI, True), (LITELLM, True), (ANTHROPIC, False)]
 )
-def test_what_the_hosts_store_cut_is_taken_from_the_ledger(
+def test_messages_that_the_hosts_store_cut_come_from_the_ledger(
     host: LocalProvider, path: str, history: bool, retention: str
 ) -> None:
     """Where the host's store keeps the newest messages, nothing is lost or summarized twice.
@@ -282,7 +282,7 @@ def test_a_forgotten_step_is_not_sent_again(host: LocalProvider) -> None:
     assert "END-2" in " ".join(steps(after))
 
 
-def test_what_is_remembered_is_bounded(
+def test_the_newest_conversations_keep_their_steps_without_a_store(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a store the newest conversations keep their steps."""

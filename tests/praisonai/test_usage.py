@@ -141,7 +141,7 @@ def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(
 
 
 @BOTH
-def test_what_summaries_cost_is_in_the_agents_cost_summary(host: LocalProvider, mode: Any) -> None:
+def test_the_agents_cost_summary_has_the_summaries(host: LocalProvider, mode: Any) -> None:
     """Tokens and dollars of the auxiliary model count against the agent's budget as its own do."""
     summary = "Done. The ledgers L-001 to L-008 were looked after, one by one, in their order."
     host.answer_with(Worker(answer="In order."))

@@ -37,7 +37,7 @@ def test_every_wording_means_length(said: Wording) -> None:
 
 
 @pytest.mark.parametrize("said", OTHERS, ids=names(OTHERS))
-def test_what_a_smaller_request_does_not_mend(said: Wording) -> None:
+def test_limits_per_minute_and_other_refusals_mean_no_length(said: Wording) -> None:
     """Limits per minute, and what concerns other things than messages, mean no length."""
     assert overflow_of(said.error(said.words), SENT) is None
 

@@ -50,7 +50,7 @@ def test_the_oldest_yield_and_as_few_as_the_target_asks(target: int, yielded: in
     assert summarized(found) == [(2, 2 + 3 * yielded)]
 
 
-def test_where_no_number_is_enough_all_yield() -> None:
+def test_all_kept_outputs_yield_where_no_number_is_enough() -> None:
     """The limit is what counts then; and beneath it nothing can be done."""
     layout = keeping(laid(TALK), *range(2, 32, 3))
     assert summarized(planned_for(layout, 400, 300, 100)) == [(2, 32)]
