@@ -16,7 +16,7 @@ from typing import NamedTuple
 import httpx
 import openai
 
-from praison_compressor.testing import Answerer, Asked, Failure, LocalProvider, Reply, Summarizer
+from praison_compressor.testing import Answerer, Asked, Failure, LocalProvider, Reply, SummaryModel
 from tests.helpers.hosting import agent, context, of_agent, turn
 
 WINDOW, BELIEVED = 6_000, 32_000
@@ -132,7 +132,7 @@ def _talk(
     host.forget()
     host.set_window(10**9)
     host.set_window(128_000, "aux")
-    host.route("aux", Summarizer(r"L-\d+"))
+    host.route("aux", SummaryModel(r"L-\d+"))
     host.answer_with(answer)
     made = agent(host, path, context(host, context_window=believed))
     answers = [_chat(made, turn(n, words=36)) for n in range(turns)]

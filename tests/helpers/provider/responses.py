@@ -57,7 +57,6 @@ OUTPUT_PARTS = {
 class Responses(ChatCompletions):
     """The protocol of `/v1/responses`; it remembers which reasoning an item was issued with."""
 
-    name = "responses"
     path = "/responses"
 
     def __init__(self) -> None:
