@@ -34,7 +34,7 @@ def sent(ours: ContextCompressor, messages: Any = TURNS, name: str = "s", **more
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_what_was_taken_back_is_sent_again_word_for_word(store: Store, background: bool) -> None:
+def test_undo_sends_the_originals_again(store: Store, background: bool) -> None:
     """After `undo` the originals are sent until a forced compression."""
     ours, model = over(store)
     before = sent(ours)
