@@ -23,9 +23,9 @@ from ..summaries.protocol import as_summarizer
 from ..summaries.threads import off_loop, run
 from ..tokens.counter import TokenCounter
 from .bills import Account, Bill, reported
-from .choices import Draft
-from .clock import cooled
-from .pipeline import SOFT_RATIO, Pipeline
+from .decision import SOFT_RATIO, Decision, is_cold, mark
+from .hooks import emit
+from .pipeline import Pipeline
 from .preview import ContextUse, Preview, context_use_of
 from .projection import default_store
 from .request import (
@@ -39,9 +39,9 @@ from .request import (
     pinned_segment,
     request_of,
 )
-from .result import CompressResult
-from .sessions import Sessions
-from .telemetry import Telemetry, emit
+from .result import CompressResult, unread
+from .session_state import Sessions
+from .telemetry import Telemetry
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -174,9 +174,7 @@ class ContextCompressor:
         with contextlib.suppress(Exception):  # unreadable messages may be uncountable too
             size = self.tokens.messages(messages)
         given: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
-        return CompressResult(
-            given, "full", size, size, key_of(options, self.config, self.session_id)[1], None, None
-        )
+        return unread(given, size, key_of(options, self.config, self.session_id)[1])
 
     def _best(self, request: Request, logged: Exception | None) -> CompressResult:
         """Return the result, without the ledger while it cannot be read."""
@@ -206,7 +204,8 @@ class ContextCompressor:
         """
         request = self._request(messages, checked(options), Mode.PREVIEW)
         session = self._pipeline.projector.open(request)
-        return self._pipeline.preview(self._clocked(request, session), session, is_written=write)
+        request = self._priced(self._timed(request, session))
+        return self._pipeline.preview(request, session, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
         """Return the parts of a request with these messages, in tokens of the window.
@@ -216,7 +215,7 @@ class ContextCompressor:
         """
         options = checked(options)
         request = self._request(messages, options, Mode.PREVIEW)
-        view = self._pipeline.projector.look(request)
+        view = self._pipeline.look(request)
         return context_use_of(request, view, self.tokens, options.get("overhead_tokens", 0))
 
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
@@ -288,15 +287,14 @@ class ContextCompressor:
             LedgerError: the store cannot be read.
         """
         messages = self._pipeline.projector.stored(session_id := self._named(session_id))
-        size = self.tokens.messages(messages)
         trigger = budget_of({}, self.config, self.tokens).trigger
         room = trigger if token_budget is None else whole("token_budget", token_budget)
-        if size <= room:
-            session = self.store.open(self.config.namespace, session_id)
-            return CompressResult(messages, "full", size, size, session.tip, session.parent, None)
-        return self.compress_sync(
-            messages, session_id=session_id, target_tokens=token_budget, extends=False
-        )
+        if self.tokens.messages(messages) > room:
+            return self.compress_sync(
+                messages, session_id=session_id, target_tokens=token_budget, extends=False
+            )
+        request = self._request(messages, {"session_id": session_id}, Mode.FALLBACK)
+        return self._pipeline.whole(request, self._pipeline.projector.open(request))
 
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
         """Record the transcript for `resume` and `verbatim`; compress nothing.
@@ -395,30 +393,37 @@ class ContextCompressor:
 
     # -------------------------------------------------------------- requests
 
-    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Draft:
+    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Decision:
         """Return the result, or the compression that the caller must wait for."""
         request = self._request(messages, options)
         session = self._pipeline.projector.open(request)
         if request.mode is not Mode.FALLBACK:
-            request = self._clocked(request, session)
-            is_cold = request.cold_trigger is not None
-            self.sessions.of(request.key).begun(self._clock(), is_cold=is_cold)
+            request = self._timed(request, session)
+            self.sessions.of(request.key).begun(self._clock(), is_cold=request.is_cold)
             self.sessions.settle(self.store, request.key)
-        return self._quiet(request, session) or self._pipeline.start(request, session)
+        quiet = self._quiet(request, session)
+        return quiet or self._pipeline.start(self._priced(request), session)
 
-    def _clocked(self, request: Request, session: Session) -> Request:
-        """Return the request with what the price clock says now."""
+    def _timed(self, request: Request, session: Session) -> Request:
+        """Return the request with the state of the provider's cache."""
         known, now = self.sessions.of(request.key), self._clock()
         known.account.look(self.store, lambda: session, now)
         seconds = self.sessions.seconds_since(request.key, session, now)
-        return replace(cooled(request, seconds), pace=known.pace)
+        return replace(request, is_cold=is_cold(request, seconds))
+
+    def _priced(self, request: Request) -> Request:
+        """Return the request with prices and the pace of its session."""
+        summarizer = getattr(self._pipeline.writer.summarizer, "model", None)
+        writer = request.model or self.config.auxiliary_model or summarizer
+        costs = self.sessions.of(request.key).costs(request, writer)
+        return replace(request, budget=replace(request.budget, costs=costs))
 
     def _quiet(self, request: Request, session: Session) -> CompressResult | None:
         """Return the result of a turn that only adds and fits, or None."""
         share = SOFT_RATIO if self.config.background else 1.0
         # While a summary is written, send the whole as long as it fits.
         is_busy = self.background.busy(request.key)
-        trigger = request.budget.limit if is_busy else request.trigger_for(session, share)
+        trigger = request.budget.limit if is_busy else mark(request, session, share)
         return self.sessions.of(request.key).quiet(request, session, trigger, self.tokens)
 
     def _request(

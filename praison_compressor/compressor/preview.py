@@ -12,12 +12,11 @@ from ..messages.display import counted
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
 from ..view.budget import Budget
-from ..view.jobs import Plan
 from ..view.masks import answered
 from ..view.price import Balance
 from ..view.view import View
 from .choices import known_references
-from .clock import balance_of, costs_of
+from .decision import Decision, balance_of, mark
 from .request import Request
 
 
@@ -72,6 +71,9 @@ class Preview:
     tokens_after: int
     """Tokens of the view after the compression; at most, while a summary is not written."""
     would_compress: bool
+    reason: str
+    """Of a compression: "due" (above the trigger), "asked" or "cold cache". Of none: "fits", "fixed
+    part", "no gain" or "price", as in the event "skipped"."""
     new_masks: int
     """Outputs that this compression would mask or cut to their ends."""
     repaired: int
@@ -160,7 +162,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead:
         window=window,
         parts=parts,
         messages={name: len(sizes) for name, sizes in held.items()},
-        trigger=budget.trigger,
+        trigger=mark(request, view.session),
         largest=_largest(view, verbatim),
     )
 
@@ -196,11 +198,10 @@ def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
 # -------------------------------------------------------------- a compression to come
 
 
-def preview_of(
-    request: Request, view: View, plan: Plan | None, new: Sequence[Segment], tokens: TokenCounter
-) -> Preview:
-    """Return the preview of a plan, whose segments are `new`."""
-    opening, costs = tokens.messages([]), costs_of(request)
+def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter) -> Preview:
+    """Return the preview of a decision, whose plan's segments are `new`."""
+    request, view, plan = decision.request, decision.view, decision.plan
+    opening, costs = tokens.messages([]), request.budget.costs
     rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs} if plan else {}
     new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in new]
     after = view.adding(new)
@@ -219,6 +220,7 @@ def preview_of(
         tokens=view.size() + view.pinned_tokens + opening,
         tokens_after=after.size() + after.pinned_tokens + opening,
         would_compress=plan is not None,
+        reason=decision.reason,
         new_masks=len(plan.masks + plan.excerpted) if plan else 0,
         repaired=view.transcript.repaired,
         balance=balance_of(view, plan, costs) if plan and costs else None,

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from ..config import Check, CompressorConfig, expects, no_such, switch, whole
 from ..errors import ConfigError
-from ..ledger.segments import Segment, Session
+from ..ledger.segments import Segment
 from ..messages import as_list
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
@@ -53,17 +54,6 @@ Key = tuple[str, str]
 """Namespace and session."""
 
 
-class Pace(NamedTuple):
-    """How a session goes on, by its requests so far."""
-
-    growth: float
-    """Tokens that a request adds."""
-    cold_share: float
-    """Share of requests that found the provider's cache cold."""
-    is_cached: bool = True
-    """False once the provider's reports show that no cache serves the session."""
-
-
 @dataclass(frozen=True)
 class Request:
     """One call."""
@@ -80,8 +70,6 @@ class Request:
     """The auxiliary model that this call names."""
     has_model: bool = False
     """A model is there to write prose."""
-    writer: str | None = None
-    """That model's name, by which a summary is priced; None: unknown."""
     force: bool = False
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
@@ -91,10 +79,8 @@ class Request:
     """First message of the range to summarize."""
     until: str | int | None = None
     """First message behind that range."""
-    pace: Pace | None = None
-    """The pace of the session; None: unknown."""
-    cold_trigger: int | None = None
-    """Tokens above which to compress, as the provider's cache is cold; None: warm or unknown."""
+    is_cold: bool = False
+    """Whether the provider's cache has not the session's last request any more."""
 
     @property
     def places(self) -> tuple[str | int | None, ...]:
@@ -116,29 +102,13 @@ class Request:
         """Whether the call names a range to summarize."""
         return self.since is not None or self.until is not None
 
-    def budget_for(self, session: Session) -> Budget:
-        """Return the budget for a session as it is now.
-
-        After an undo, compress only when the window is full: the next turn would otherwise take
-        the undo back.
-        """
-        return self.at(self.budget.limit).budget if session.was_undone else self.budget
-
-    def trigger_for(self, session: Session, share: float = 1.0) -> int:
-        """Return the trigger times `share`, or less if the cache is cold."""
-        trigger = self.budget_for(session).trigger
-        if session.was_undone:
-            return trigger
-        return min(int(trigger * share), self.cold_trigger or trigger)
-
-    def cooled(self) -> Request:
-        """Return the request with the trigger for a cold cache."""
-        trigger = int(self.budget.trigger * self.config.idle_trigger_ratio)
-        return replace(self, cold_trigger=max(trigger, self.config.token_floor))
-
-    def at(self, trigger: int) -> Request:
-        """Return the request with another trigger."""
-        return replace(self, budget=replace(self.budget, trigger=trigger))
+    @property
+    def wishes(self) -> str:
+        """Return a digest of what a model is asked for: who writes, how much, and on what."""
+        config = self.config
+        asked = (self.model or config.auxiliary_model, config.summary_target_tokens)
+        text = repr((*asked, config.summary_instructions))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def instructed(self, words: str) -> Request:
         """Return the request with more instructions to the model that summarizes."""
@@ -180,7 +150,6 @@ def request_of(
         parent_id=options.get("parent_session_id"),
         model=model,
         has_model=has_model,
-        writer=model or config.auxiliary_model or getattr(summarizer, "model", None),
         force=options.get("force", False),
         pinned=pinned,
         keep=tuple(options.get("keep") or ()),

@@ -1,14 +1,13 @@
-"""`CompressResult`: the view to send, and its history; the event of a commit."""
+"""`CompressResult`: the view to send, and its history."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..events import Event
-from ..ledger.segments import Segment, Usage
+from ..ledger.segments import Segment, Session, Usage
 from ..ledger.tools import api_of, schemas_for
 from ..messages import Message
 from ..summaries.protocol import Written
@@ -48,13 +47,15 @@ class CompressResult:
     """Those of `masked` that this call recorded."""
     newly_summarized: int = 0
     """Messages that summaries of this call replace."""
+    summarized_by_model: int = 0
+    """Those of `newly_summarized` whose summary has a model's prose; the others' only quotes."""
     vetoed: bool = False
     """Whether a hook refused a compression. `messages` fit the window all the same, if necessary by
     a text that is recorded nowhere."""
     masked_secrets: int = 0
     """Keys and tokens masked in the archived originals of the view."""
     written: tuple[Written, ...] = field(default=(), repr=False)
-    """Texts that this call wrote and recorded."""
+    """Summaries that this call recorded."""
     model: str | None = None
     """The model that reads the view."""
     bill: Bill | None = field(default=None, compare=False)
@@ -101,36 +102,69 @@ class CompressResult:
 
 
 def result_of(
-    request: Request, view: View, tokens: TokenCounter, written: Sequence[Written] = ()
+    request: Request,
+    view: View,
+    tokens: TokenCounter,
+    *,
+    before: Session | None = None,
+    texts: Sequence[Written] = (),
+    vetoed: bool = False,
+    is_cut: bool = False,
 ) -> CompressResult:
-    """Return the result with a view; `written` has the texts of this call."""
+    """Return the result with a view.
+
+    Args:
+        before: the session before this call's commit; None: nothing was committed.
+        texts: the summaries of that commit.
+        vetoed: a hook refused a compression.
+        is_cut: messages that may not be dropped were cut in their middle, as masked outputs are.
+    """
     segments, standing = view.summaries(), view.standing
     masked = len(standing) - len(segments)
+    entries = view.session.entries
+    new = [entry.segment for entry in entries[len(before.entries) :]] if before else []
+    summaries = [segment for segment in new if segment.kind == "summary"]
     return CompressResult(
         messages=view.messages(),
-        context_status="summarized" if segments else "masked" if masked else "full",
+        context_status="summarized" if segments else "masked" if masked or is_cut else "full",
         tokens_before=view.given_tokens,
         tokens_after=view.size() + view.pinned_tokens + tokens.messages([]),
         session_id=view.session.tip,
         parent_session_id=view.session.parent,
-        summary_method=_method(view, written),
-        usage=usage_of(written),
+        summary_method=_method(view, texts, before),
+        usage=usage_of(texts),
         segments=segments,
         masked=masked,
+        newly_masked=sum(segment.kind in ("mask", "excerpt") for segment in new),
+        newly_summarized=sum(len(segment.run) for segment in summaries),
+        summarized_by_model=sum(len(s.run) for s in summaries if s.method == "model"),
+        vetoed=vetoed,
         masked_secrets=sum(tile.segment.secrets for tile in standing),
-        written=tuple(written),
+        written=tuple(texts),
         model=request.config.model,
     )
 
 
-def usage_of(written: Sequence[Written]) -> Usage:
+def grown(last: CompressResult, added: int, messages: list[Message]) -> CompressResult:
+    """Return the result of a turn that only adds tokens to the last one's."""
+    before, after = last.tokens_before + added, last.tokens_after + added
+    return replace(last, messages=messages, tokens_before=before, tokens_after=after)
+
+
+def unread(messages: Any, size: int, session_id: str) -> CompressResult:
+    """Return the result with messages as they came."""
+    return CompressResult(messages, "full", size, size, session_id, None, None)
+
+
+def usage_of(texts: Sequence[Written]) -> Usage:
     """Return the cost of the texts."""
-    return functools.reduce(Usage.__add__, (text.usage for text in written), Usage())
+    return functools.reduce(Usage.__add__, (text.usage for text in texts), Usage())
 
 
-def _method(view: View, written: Sequence[Written]) -> str | None:
+def _method(view: View, texts: Sequence[Written], before: Session | None) -> str | None:
     """Return the `summary_method` of a view."""
-    methods = {text.method for text in written}
+    known = [entry.segment.rendered for entry in before.entries] if before else []
+    methods = {text.method for text in texts if text.message not in known}
     if methods:
         return "model" if "model" in methods else "static"
     segments = view.summaries()
@@ -138,32 +172,6 @@ def _method(view: View, written: Sequence[Written]) -> str | None:
     unrecorded = view.segments[len(view.session.entries) :]
     found = "static" if any(s is t for s in segments for t in unrecorded) else "reused"
     return found if segments else None
-
-
-def committed(request: Request, before: View, result: CompressResult, seconds: float) -> Event:
-    """Return the event of a compression that was recorded."""
-    usage = result.usage
-    return Event(
-        "committed",
-        before.session.id,
-        {
-            "tokens_before": before.size(),
-            "tokens_after": result.tokens_after,
-            "method": result.summary_method,
-            "status": result.context_status,
-            "model": next((text.model for text in result.written if text.model), None),
-            "masked": result.masked,
-            "secrets": result.masked_secrets,
-            "epoch": result.session_id,
-            "parent": result.parent_session_id,
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "cache_read_tokens": usage.cache_read_tokens,
-            "cost": usage.cost,
-            "cost_saved": result.cost_saved,
-            "seconds": seconds,
-        },
-    )
 
 
 def _priced(tokens: int, price: float | None) -> float | None:

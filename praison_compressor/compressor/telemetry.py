@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..events import Event, Listener
+from ..events import Event
 from ..messages.forks import renewed
 
 if TYPE_CHECKING:
@@ -60,17 +60,6 @@ class Telemetry:
                 with contextlib.suppress(ImportError):
                     self._exporter = _Exporter(*self._providers)
             return self._exporter
-
-
-def emit(telemetry: Listener, listener: Listener | None, event: Event) -> None:
-    """Pass the event to telemetry and the listener; log the listener's failure."""
-    telemetry(event)
-    if listener is None:
-        return
-    try:
-        listener(event)
-    except Exception:
-        logger.exception("a listener failed at %s", event.name)
 
 
 class _Exporter:

@@ -51,7 +51,7 @@ def test_what_was_taken_back_is_sent_again_word_for_word(store: Store, backgroun
     assert (ours.undo("s"), again.undo("never heard of")) == ((), ())
     assert (len(model.requests), other.requests) == (1, [])
     anew = sent(ours, force=True)
-    assert (anew.summary_method, len(model.requests)) == ("model", 2)
+    assert (anew.summary_method, len(model.requests)) == ("reused", 1)
     assert sent(again, anew.messages).messages == anew.messages
     verify(store.open("default", "s").entries)
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
@@ -18,13 +19,15 @@ from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
 from ..messages.forks import renewed
 from ..messages.thinking import signatures
+from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
+from ..view.price import Costs
 from ..view.view import Tile, View, lay, lay_masks, shown
 from .bills import Account, Bill, RequestUsage, uncompressed
-from .choices import Draft
+from .decision import Decision, costs_of
 from .projection import renderings
-from .request import Key, Mode, Pace, Request
-from .result import CompressResult
+from .request import Key, Mode, Request
+from .result import CompressResult, grown, usage_of
 
 REMEMBERED_SESSIONS = 64
 
@@ -36,7 +39,7 @@ NEWEST_SHARE = 0.25
 
 
 @dataclass
-class Memory:
+class SessionState:
     """The state of one session between turns."""
 
     account: Account
@@ -48,11 +51,12 @@ class Memory:
     The texts stay the same from turn to turn, so that the provider's cache stays warm. A commit to
     the session discards them.
     """
-    draft: Draft | None = None
-    """The newest preview's compression."""
+    shown: Decision | None = None
+    """The newest preview's decision."""
     said: dict[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
     owed: Usage = field(default_factory=Usage)
+    """Cost of texts that no result has reported yet."""
     requests: int = 0
     cold_requests: int = 0
     """Requests that found the provider's cache cold."""
@@ -67,20 +71,19 @@ class Memory:
     is_cold: bool = False
     """Whether the last request found the provider's cache cold."""
 
-    @property
-    def pace(self) -> Pace | None:
-        """Return the pace of the session, or None before it shows."""
+    def costs(self, request: Request, writer: str | None) -> Costs | None:
+        """Return the prices of a request, with the pace of the session once that shows."""
         if self.requests < LEAST_REQUESTS or not self.growth:
-            return None
-        bill = self.account.bill
+            return costs_of(request, writer, None, 0.0, cached=True)
+        bill, cold = self.account.bill, self.cold_requests / self.requests
         is_cached = bill.requests < LEAST_REQUESTS or bill.usage.cached > 0
-        return Pace(self.growth, self.cold_requests / self.requests, is_cached)
+        return costs_of(request, writer, self.growth, cold, cached=is_cached)
 
     def quiet(
         self, request: Request, session: Session, trigger: int, tokens: TokenCounter
     ) -> CompressResult | None:
         """Return the result if the turn only adds to the last one and fits, else None."""
-        last, is_asked = self.last_turn, self.draft and not self.draft.request.force
+        last, is_asked = self.last_turn, self.shown and not self.shown.request.force
         if last is None or request.is_asked or is_asked or not session.is_as(last.session):
             return None
         found = added_to(last, request, trigger, tokens)
@@ -116,7 +119,7 @@ class Sessions:
 
     def __init__(self) -> None:
         self._lock = renewed(threading.RLock())
-        self._known: OrderedDict[Key, Memory] = OrderedDict()
+        self._known: OrderedDict[Key, SessionState] = OrderedDict()
         self._flying: dict[Key, Future[None]] = {}
         self._evicted: list[Account] = []
         renewed(self)
@@ -124,10 +127,10 @@ class Sessions:
     def _at_fork_reinit(self) -> None:
         self._flying = {}  # their threads are not in the child
 
-    def of(self, key: Key) -> Memory:
+    def of(self, key: Key) -> SessionState:
         """Return the memory of a session, and mark it the newest."""
         with self._lock:
-            found = self._known.setdefault(key, Memory(Account(key)))
+            found = self._known.setdefault(key, SessionState(Account(key)))
             self._known.move_to_end(key)
             while len(self._known) > REMEMBERED_SESSIONS:
                 _, gone = self._known.popitem(last=False)
@@ -166,10 +169,23 @@ class Sessions:
         last = max(self.of(key).account.requested, session.updated)
         return now - last if last else None
 
-    def owe(self, key: Key, usage: Usage) -> None:
-        """Add the usage to the bill of the session's next result."""
+    def show(self, key: Key, decision: Decision | None, used: Sequence[Written] = ()) -> None:
+        """Remember a preview's decision; owe the texts of the one before that are not used."""
         with self._lock:
-            self.of(key).owed += usage
+            known = self.of(key)
+            before, known.shown = known.shown, decision
+        if before is not None:
+            self.owe(key, [text for text in before.texts if not any(text is u for u in used)])
+
+    def committed(self, key: Key, texts: Sequence[Written]) -> None:
+        """Forget preview and placeholder after a commit with these texts."""
+        self.show(key, None, texts)
+        self.of(key).placeholder = None
+
+    def owe(self, key: Key, texts: Sequence[Written]) -> None:
+        """Charge the session's next result with texts that no result reports."""
+        with self._lock:
+            self.of(key).owed += usage_of(texts)
 
     def take_owed(self, key: Key) -> Usage:
         """Return the usage owed to the session, and reset it."""
@@ -283,17 +299,12 @@ def added_to(
     added = sum(tokens.each(seen))
     if budget.large is not None and added > budget.large:
         return None
-    result = replace(
-        last.result,
-        tokens_before=last.result.tokens_before + added,
-        tokens_after=last.result.tokens_after + added,
-    )
+    result = grown(last.result, added, shown(messages, last.sent))
     if result.tokens_after - _beside(last, tokens) > trigger:
         return None
     known = [*last.known, *(entry.plain for entry in seen)]
     # The view has the caller's own messages: the caller may edit it.
-    view = shown(messages, last.sent)
-    return replace(last, known=known, result=result), replace(result, messages=view)
+    return replace(last, known=known, result=replace(result, messages=[])), result
 
 
 def _beside(last: LastTurn, tokens: TokenCounter) -> int:

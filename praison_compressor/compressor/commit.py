@@ -1,0 +1,164 @@
+"""`Committer`: write a decision's texts, commit its segments, return the result.
+
+One compression of a session at a time, in all processes. After a lost race the request looks and
+decides again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import replace
+
+from ..errors import LedgerConflict
+from ..events import Event, Hook
+from ..ledger.segments import Store
+from ..tokens.counter import TokenCounter
+from ..view.jobs import Plan
+from ..view.view import View
+from .background import leased
+from .decision import Decision, decide
+from .hooks import asked, begun, committed
+from .plan_texts import PlanTexts
+from .projection import Projector, outline_of
+from .request import Key, Request
+from .result import CompressResult, result_of
+from .session_state import Sessions, last_turn_of
+
+MOST_CONFLICTS = 8
+"""Most commit conflicts in one call; with a damaged tip every commit conflicts."""
+
+VETO = "veto"
+"""Reason of a compression that a hook refused."""
+
+
+class Committer:
+    """Carries out decisions of one compressor; thread-safe."""
+
+    def __init__(
+        self,
+        store: Store,
+        tokens: TokenCounter,
+        sessions: Sessions,
+        projector: Projector,
+        texts: PlanTexts,
+        emit: Callable[[Event], None],
+        hook: Hook | None,
+    ) -> None:
+        self._store = store
+        self._tokens = tokens
+        self._sessions = sessions
+        self._projector = projector
+        self._texts = texts
+        self._emit = emit
+        self._hook = hook
+
+    async def carry_out(self, decision: Decision) -> CompressResult:
+        """Write and commit a compression, or take a faster writer's segments.
+
+        Raises:
+            BudgetTooSmall: what cannot be dropped exceeds the limit.
+            LedgerError: the store cannot be read or written.
+        """
+        request, due, lost = decision.request, decision, 0
+        key = key_of(decision.view)
+        while due.plan is not None:
+            others = self._sessions.enter(key)
+            if others is not None:
+                await asyncio.wrap_future(others)
+                due = await asyncio.to_thread(self.decided_again, request, due.view)
+                continue
+            try:
+                async with leased(self._store, due.view.session):
+                    # Another writer may have committed between our look and our lease.
+                    session = await asyncio.to_thread(self._projector.open, request)
+                    if not session.is_as(due.view.session):
+                        due = await asyncio.to_thread(self.decided_again, request, due.view)
+                    if due.plan is None:
+                        break
+                    return await self.commit(due, due.plan)
+            except LedgerConflict:
+                lost += 1
+                if lost >= MOST_CONFLICTS:
+                    why = f"session {due.view.session.id}: its tip moved {lost} times"
+                    raise LedgerConflict(why) from None
+            finally:
+                self._sessions.leave(key)
+            due = await asyncio.to_thread(self.decided_again, request, due.view)
+        return self.sent(request, due.view)
+
+    def decided_again(self, request: Request, view: View) -> Decision:
+        """Return the decision about the view by the newest ledger."""
+        view = self._projector.again(view, self._projector.open(request))
+        return decide(request, view, self._projector.texts, self._sessions.of(request.key).shown)
+
+    async def commit(self, decision: Decision, plan: Plan) -> CompressResult:
+        """Ask the hook, write the texts that are missing, commit; return the result.
+
+        Raises:
+            LedgerConflict: another writer committed meanwhile.
+        """
+        view, event = decision.view, begun(decision, plan)
+        said = await asked(self._hook, event, key_of(view))
+        if said is False:
+            return await asyncio.to_thread(self.vetoed, decision)
+        if said:
+            decision = replace(decision, request=decision.request.instructed(said))
+        started, texts = time.monotonic(), decision.texts
+        self._emit(event)
+        try:
+            unarchived = await asyncio.to_thread(self._projector.with_room, view, plan)
+            texts = texts or await self._texts.write(decision, unarchived)
+            entries = await asyncio.to_thread(self._texts.segments, decision, texts, unarchived)
+            after = view.adding(segment for segment, _ in entries)
+            session = await asyncio.to_thread(
+                self._store.commit, view.session, entries, outline_of(after)
+            )
+        except BaseException as error:
+            self._emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
+            if texts is not decision.texts:  # the others are a preview's
+                self._sessions.owe(key_of(view), texts)
+            raise
+        self._sessions.committed(key_of(view), texts)
+        self._projector.trim()
+        after = self._projector.again(view, session)
+        result = result_of(decision.request, after, self._tokens, before=view.session, texts=texts)
+        self._emit(committed(view, result, time.monotonic() - started))
+        return result
+
+    # -------------------------------------------------------------- without a commit
+
+    def sent(
+        self, request: Request, view: View, *, vetoed: bool = False, is_cut: bool = False
+    ) -> CompressResult:
+        """Return the result of a view; remember the view for the next turn."""
+        result = result_of(request, view, self._tokens, vetoed=vetoed, is_cut=is_cut)
+        turn = last_turn_of(request, view, result, self._tokens)
+        if turn is not None:
+            self._sessions.of(request.key).last_turn = turn
+        return result
+
+    def vetoed(self, decision: Decision) -> CompressResult:
+        """Return the view without the refused compression.
+
+        A view above the window is made to fit by texts without a model.
+        """
+        request, view = decision.request, decision.view
+        self.skip(request, view, VETO, view.session.tip)
+        if view.size() > request.budget.limit:
+            view = self._texts.without_model(decision)
+        return self.sent(request, view, vetoed=True)
+
+    def skip(self, request: Request, view: View, reason: str, epoch: str) -> bool:
+        """Emit "skipped" once per reason and epoch; return whether it was emitted."""
+        if not self._sessions.is_first(request.key, reason, epoch):
+            return False
+        numbers = {"tokens": view.size(), "trigger": request.budget.trigger}
+        self._emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
+        return True
+
+
+def key_of(view: View) -> Key:
+    """Return namespace and stable id, the key of a session."""
+    return view.session.namespace, view.session.id
