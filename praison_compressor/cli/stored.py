@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,7 +18,7 @@ from ..ledger.matches import few_words
 from ..ledger.passages import terms
 from ..ledger.recall import Recall
 from ..ledger.references import HOW, Reference, parse
-from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, in_force
+from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, in_force, undone
 from ..ledger.words import Hit
 from ..messages import Message, text_of
 from ..messages.display import counted, excerpt, in_words, one_line, when
@@ -205,19 +206,21 @@ def _list_segments(
         if (standing or not live) and (entry.segment.kind == "summary" or not summaries)
     ]
     value = [{**_segment_json(n, entry), "in_view": standing} for n, entry, standing in listed]
-    rows = [_row(list(run), kind) for (kind, _), run in itertools.groupby(listed, _kind_of_row)]
+    kind_of = functools.partial(_kind_of_row, undone(entries))
+    rows = [_row(list(run), kind) for (kind, _), run in itertools.groupby(listed, kind_of)]
     columns = ("reference", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
     table = Table(columns, rows, spare=("by", "messages#", "tokens before#", "tokens after#"))
     answer(value, [table if rows else f"{session}: nothing was compressed yet."], as_json)
 
 
-def _kind_of_row(listed: tuple[int, Entry, bool]) -> tuple[str, int]:
+def _kind_of_row(taken_back: frozenset[str], listed: tuple[int, Entry, bool]) -> tuple[str, int]:
     """Return a segment's kind and number; masks have number 0 and share a row."""
     n, entry, standing = listed
     if entry.forgotten:
         return "forgotten", n
     kind = entry.segment.kind
-    shown = kind if standing or kind == "undo" else f"{kind}, gone"
+    why = "undone" if entry.hash in taken_back else "gone"
+    shown = kind if standing or kind == "undo" else f"{kind}, {why}"
     return shown, 0 if kind in ("mask", "excerpt") else n
 
 

@@ -156,7 +156,7 @@ def costs_of(
     if main.input is None or summary.input is None or summary.output is None:
         return None
     read = main.input if main.cached is None or not cached else main.cached
-    written = main.written_1h if cache_seconds(config) >= HOUR_SECONDS else main.written
+    written = main.written_1h if config.cache_ttl == "1h" else main.written
     written = main.input if written is None or not cached else written
     is_cold = request.is_cold
     return Costs(read, written, summary.input, summary.output, growth, is_cold, cold_share)

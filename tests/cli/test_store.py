@@ -44,6 +44,7 @@ def test_an_undo_counts_as_no_compression(run: Run, view: Path, tmp_path: Path) 
     hows = [line.partition("(")[2] for line in run("lineage", SESSION).out.splitlines()]
     assert [how.partition(" 2")[0] for how in hows] == ["began", "compressed", "undo"]
     assert "1, 1 undone" in run("sessions").out
+    assert "summary, undone" in run("show", SESSION).out
     [listed] = run("sessions", "--json").json
     assert (listed["compressions"], listed["taken_back"]) == (1, 1)
     assert run("report", SESSION, "--out", tmp_path / "page.html").code == 0
