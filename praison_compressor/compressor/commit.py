@@ -9,13 +9,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from ..errors import LedgerConflict
 from ..events import Event, Hook
 from ..ledger.segments import Store
 from ..tokens.counter import TokenCounter
-from ..view.jobs import Plan
 from ..view.view import View
 from .background import leased
 from .decision import Decision, decide
@@ -33,26 +32,17 @@ VETO = "veto"
 """Reason of a compression that a hook refused."""
 
 
+@dataclass(frozen=True)
 class Committer:
     """Carries out decisions of one compressor; thread-safe."""
 
-    def __init__(
-        self,
-        store: Store,
-        tokens: TokenCounter,
-        sessions: Sessions,
-        projector: Projector,
-        texts: PlanTexts,
-        emit: Callable[[Event], None],
-        hook: Hook | None,
-    ) -> None:
-        self._store = store
-        self._tokens = tokens
-        self._sessions = sessions
-        self._projector = projector
-        self._texts = texts
-        self._emit = emit
-        self._hook = hook
+    store: Store
+    tokens: TokenCounter
+    sessions: Sessions
+    projector: Projector
+    texts: PlanTexts
+    emit: Callable[[Event], None]
+    hook: Hook | None
 
     async def carry_out(self, decision: Decision) -> CompressResult:
         """Write and commit a compression, or take a faster writer's segments.
@@ -63,68 +53,68 @@ class Committer:
         """
         request, due, lost = decision.request, decision, 0
         key = key_of(decision.view)
-        while due.plan is not None:
-            others = self._sessions.enter(key)
+        while due.compresses:
+            others = self.sessions.enter(key)
             if others is not None:
                 await asyncio.wrap_future(others)
                 due = await asyncio.to_thread(self.decided_again, request, due.view)
                 continue
             try:
-                async with leased(self._store, due.view.session):
+                async with leased(self.store, due.view.session):
                     # Another writer may have committed between our look and our lease.
-                    session = await asyncio.to_thread(self._projector.open, request)
+                    session = await asyncio.to_thread(self.projector.open, request)
                     if not session.is_as(due.view.session):
                         due = await asyncio.to_thread(self.decided_again, request, due.view)
-                    if due.plan is None:
+                    if not due.compresses:
                         break
-                    return await self.commit(due, due.plan)
+                    return await self.commit(due)
             except LedgerConflict:
                 lost += 1
                 if lost >= MOST_CONFLICTS:
                     why = f"session {due.view.session.id}: its tip moved {lost} times"
                     raise LedgerConflict(why) from None
             finally:
-                self._sessions.leave(key)
+                self.sessions.leave(key)
             due = await asyncio.to_thread(self.decided_again, request, due.view)
         return self.sent(request, due.view)
 
     def decided_again(self, request: Request, view: View) -> Decision:
         """Return the decision about the view by the newest ledger."""
-        view = self._projector.again(view, self._projector.open(request))
-        return decide(request, view, self._projector.texts, self._sessions.of(request.key).shown)
+        view = self.projector.again(view, self.projector.open(request))
+        return decide(request, view, self.projector.texts, self.sessions.of(request.key).shown)
 
-    async def commit(self, decision: Decision, plan: Plan) -> CompressResult:
+    async def commit(self, decision: Decision) -> CompressResult:
         """Ask the hook, write the texts that are missing, commit; return the result.
 
         Raises:
             LedgerConflict: another writer committed meanwhile.
         """
-        view, event = decision.view, begun(decision, plan)
-        said = await asked(self._hook, event, key_of(view))
+        view, event = decision.view, begun(decision)
+        said = await asked(self.hook, event, key_of(view))
         if said is False:
             return await asyncio.to_thread(self.vetoed, decision)
         if said:
             decision = replace(decision, request=decision.request.instructed(said))
         started, texts = time.monotonic(), decision.texts
-        self._emit(event)
+        self.emit(event)
         try:
-            unarchived = await asyncio.to_thread(self._projector.with_room, view, plan)
-            texts = texts or await self._texts.write(decision, unarchived)
-            entries = await asyncio.to_thread(self._texts.segments, decision, texts, unarchived)
+            unarchived = await asyncio.to_thread(self.projector.with_room, view, decision.plan)
+            texts = texts or await self.texts.write(decision, unarchived)
+            entries = await asyncio.to_thread(self.texts.segments, decision, texts, unarchived)
             after = view.adding(segment for segment, _ in entries)
             session = await asyncio.to_thread(
-                self._store.commit, view.session, entries, outline_of(after)
+                self.store.commit, view.session, entries, outline_of(after)
             )
         except BaseException as error:
-            self._emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
+            self.emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
             if texts is not decision.texts:  # the others are a preview's
-                self._sessions.owe(key_of(view), texts)
+                self.sessions.owe(key_of(view), texts)
             raise
-        self._sessions.committed(key_of(view), texts)
-        self._projector.trim()
-        after = self._projector.again(view, session)
-        result = result_of(decision.request, after, self._tokens, before=view.session, texts=texts)
-        self._emit(committed(view, result, time.monotonic() - started))
+        self.sessions.committed(key_of(view), texts)
+        self.projector.trim()
+        after = self.projector.again(view, session)
+        result = result_of(decision.request, after, self.tokens, before=view.session, texts=texts)
+        self.emit(committed(view, result, time.monotonic() - started))
         return result
 
     # -------------------------------------------------------------- without a commit
@@ -133,10 +123,10 @@ class Committer:
         self, request: Request, view: View, *, vetoed: bool = False, is_cut: bool = False
     ) -> CompressResult:
         """Return the result of a view; remember the view for the next turn."""
-        result = result_of(request, view, self._tokens, vetoed=vetoed, is_cut=is_cut)
-        turn = last_turn_of(request, view, result, self._tokens)
+        result = result_of(request, view, self.tokens, vetoed=vetoed, is_cut=is_cut)
+        turn = last_turn_of(request, view, result, self.tokens)
         if turn is not None:
-            self._sessions.of(request.key).last_turn = turn
+            self.sessions.of(request.key).last_turn = turn
         return result
 
     def vetoed(self, decision: Decision) -> CompressResult:
@@ -147,15 +137,15 @@ class Committer:
         request, view = decision.request, decision.view
         self.skip(request, view, VETO, view.session.tip)
         if view.size() > request.budget.limit:
-            view = self._texts.without_model(decision)
+            view = self.texts.without_model(decision)
         return self.sent(request, view, vetoed=True)
 
     def skip(self, request: Request, view: View, reason: str, epoch: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""
-        if not self._sessions.is_first(request.key, reason, epoch):
+        if not self.sessions.is_first(request.key, reason, epoch):
             return False
         numbers = {"tokens": view.size(), "trigger": request.budget.trigger}
-        self._emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
+        self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
         return True
 
 

@@ -44,8 +44,9 @@ class Decision:
     request: Request
     """Of a preview: with the user's choices as indices in the caller's list."""
     view: View
-    plan: Plan | None
-    """None: the view is sent as it is."""
+    compresses: bool
+    """False: the view is sent as it is, and the plan is empty."""
+    plan: Plan
     reason: str
     """FITS, DUE, ASKED, COLD, FIXED, NO_GAIN or PRICE."""
     texts: tuple[Written, ...] = ()
@@ -97,11 +98,12 @@ def decide(
     if view.session.was_undone:
         budget = replace(budget, trigger=budget.limit)
     found, reason = _planned(request, view, budget, measures)
-    if found is None and any(new_keeps(view)):
-        found, reason = Plan(len(view.tokens), view.size()), ASKED
+    keeps = found is None and any(new_keeps(view))
+    reason = ASKED if keeps else reason
     if view.fixed() > budget.trigger and not (found and found.excerpts):
         reason = FIXED
-    return Decision(request, view, found, reason)
+    empty = Plan(len(view.tokens), view.size())
+    return Decision(request, view, keeps or found is not None, found or empty, reason)
 
 
 def _planned(

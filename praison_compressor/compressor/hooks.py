@@ -10,7 +10,6 @@ from typing import Literal
 
 from ..events import Event, Hook, Listener
 from ..summaries.threads import begin
-from ..view.jobs import Plan
 from ..view.view import View
 from .decision import Decision
 from .request import Key
@@ -30,9 +29,9 @@ def emit(telemetry: Listener, listener: Listener | None, event: Event) -> None:
         logger.exception("a listener failed at %s", event.name)
 
 
-def begun(decision: Decision, plan: Plan) -> Event:
+def begun(decision: Decision) -> Event:
     """Return the event "started" of a planned compression."""
-    request, view = decision.request, decision.view
+    request, view, plan = decision.request, decision.view, decision.plan
     numbers = {
         "tokens": view.size(),
         "messages": len(view.tokens),

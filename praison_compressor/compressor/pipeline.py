@@ -22,7 +22,6 @@ from ..summaries.protocol import Summarizer, Written
 from ..summaries.threads import run
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
-from ..view.jobs import Plan
 from ..view.masks import shorten
 from ..view.view import View
 from .background import Background
@@ -96,7 +95,7 @@ class Pipeline:
         if request.mode is Mode.FALLBACK:
             return self._without_commit(request, view)
         decision = self._decided(request, view)
-        if decision.plan is None:
+        if not decision.compresses:
             return self._committer.sent(request, view)
         # Inside the hook, waiting would deadlock.
         is_inside = is_asked_about(key_of(view))
@@ -142,13 +141,13 @@ class Pipeline:
         """
         view, last = self.look(request, session), self.sessions.of(request.key).shown
         decision = decide(request, view, self.projector.texts)
-        plan, texts, shown = decision.plan, tuple[Written, ...](), None
-        if plan is not None:
-            paid = (self._texts.paid(decision, job, last) for job in plan.jobs if job.by_model)
-            if plan.jobs and (is_written or not request.has_model or all(paid)):
-                texts = run(self._texts.write(decision, frozenset(), last))
+        jobs, texts, shown = decision.plan.jobs, tuple[Written, ...](), None
+        paid = (self._texts.paid(decision, job, last) for job in jobs if job.by_model)
+        if jobs and (is_written or not request.has_model or all(paid)):
+            texts = run(self._texts.write(decision, frozenset(), last))
+        if decision.compresses:
             asked = resolved(request, view, {} if last is None else last.names_in(view))
-            names = {**new_references(view, plan), **names_of(request, asked, view)}
+            names = {**new_references(view, decision.plan), **names_of(request, asked, view)}
             shown = replace(decision, request=asked, texts=texts, references=names)
         self.sessions.show(request.key, shown, texts)
         new = self._texts.segments(decision, texts, frozenset())
@@ -164,12 +163,11 @@ class Pipeline:
         fits = size <= request.budget.limit
         if sent is None and not (fits and self.background.busy(key_of(view))):
             decision = self._decided(request, view)
-            plan = decision.plan
-            if plan is not None and not plan.jobs:
-                return self._shortened(decision, plan)
+            if decision.compresses and not decision.plan.jobs:
+                return self._shortened(decision)
         if size > mark(request, view.session, SOFT_RATIO):
             self.prepare(request, view)
-        if decision is not None and decision.plan is not None and not fits:
+        if decision is not None and decision.compresses and not fits:
             sent = self._held(decision)
         return self._committer.sent(request, sent or view)
 
@@ -177,7 +175,7 @@ class Pipeline:
         """Begin a summary in the background; return whether it was begun."""
         return self.background.start(key_of(view), functools.partial(self._prepare, request, view))
 
-    def _shortened(self, decision: Decision, plan: Plan) -> CompressResult:
+    def _shortened(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.
 
         The summary would lose the race to them, and its price with it.
@@ -185,7 +183,7 @@ class Pipeline:
         key = key_of(decision.view)
         if self.sessions.enter(key) is None:
             try:
-                return run(self._committer.commit(decision, plan))
+                return run(self._committer.commit(decision))
             except LedgerConflict:
                 pass  # a view without a commit is as short
             finally:
@@ -197,7 +195,7 @@ class Pipeline:
         soft = replace(request.budget, trigger=int(request.budget.trigger * SOFT_RATIO))
         request = replace(request, budget=soft, mode=Mode.COMMIT)
         due = await asyncio.to_thread(self._committer.decided_again, request, view)
-        if due.plan is None:
+        if not due.compresses:
             return
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
             await asyncio.to_thread(self._held, due)
@@ -216,7 +214,7 @@ class Pipeline:
             return after
         with contextlib.suppress(BudgetTooSmall):
             more = decide(request, after, self.projector.texts)
-            if more.plan is not None:
+            if more.compresses:
                 return self._held(more)
         return None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from ..ledger.segments import Segment, Session, undone
 from ..messages import Message
@@ -13,7 +14,7 @@ from ..summaries.protocol import Brief, Written
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import prose_of
-from ..view.jobs import Job, Plan
+from ..view.jobs import Job
 from ..view.texts import Texts
 from ..view.view import View
 from .choices import new_keeps
@@ -27,13 +28,13 @@ Unarchived = frozenset[int] | None
 recorded, and no text may name a reference."""
 
 
+@dataclass(frozen=True)
 class PlanTexts:
     """Writes the texts of plans and makes their segments; thread-safe."""
 
-    def __init__(self, writer: SummaryWriter, texts: Texts, tokens: TokenCounter) -> None:
-        self._writer = writer
-        self._texts = texts
-        self._tokens = tokens
+    writer: SummaryWriter
+    texts: Texts
+    tokens: TokenCounter
 
     async def write(
         self, decision: Decision, unarchived: Unarchived, shown: Decision | None = None
@@ -42,47 +43,29 @@ class PlanTexts:
 
         A text that a preview `shown` paid for, or that an undo took back, is not paid for again.
         """
-        jobs = decision.plan.jobs if decision.plan is not None else ()
         briefs = await asyncio.to_thread(briefs_for, decision, unarchived)
-        return tuple(
-            await asyncio.gather(
-                *(
-                    self._written(decision, job, brief, shown)
-                    for job, brief in zip(jobs, briefs, strict=True)
-                )
-            )
-        )
+        request, name = decision.request, decision.view.session.id
 
-    async def _written(
-        self, decision: Decision, job: Job, brief: Brief, shown: Decision | None
-    ) -> Written:
-        paid, request = self.paid(decision, job, shown), decision.request
-        return paid or await self._writer.write(
-            brief,
-            model=request.model,
-            session_id=decision.view.session.id,
-            force=request.force,
-        )
+        async def written(job: Job, brief: Brief) -> Written:
+            return self.paid(decision, job, shown) or await self.writer.write(
+                brief, model=request.model, session_id=name, force=request.force
+            )
+
+        return tuple(await asyncio.gather(*map(written, decision.plan.jobs, briefs)))
 
     def paid(self, decision: Decision, job: Job, shown: Decision | None) -> Written | None:
         """Return a model's text for the same run and wishes that was paid for, or None."""
         run, most = decision.view.digests[job.start : job.end], job.room + job.spare
-        known = [*_shown_texts(shown), *_undone_texts(decision.view.session)]
-        return next(
-            (
-                text
-                for replaced, wishes, text in known
-                if (replaced, wishes) == (run, decision.request.wishes)
-                and self._tokens.message(text.message) <= most
-            ),
-            None,
-        )
+        drafts = () if shown is None else _shown(shown)
+        for replaced, wishes, text in (*drafts, *_undone(decision.view.session)):
+            is_same = replaced == run and wishes == decision.request.wishes
+            if is_same and self.tokens.message(text.message) <= most:
+                return text
+        return None
 
     def without_model(self, decision: Decision) -> View:
         """Return the view after the plan, by texts without a model and without references."""
-        if decision.plan is None:
-            return decision.view
-        texts = list(map(self._writer.static, briefs_for(decision, None)))
+        texts = list(map(self.writer.static, briefs_for(decision, None)))
         made = self.segments(decision, texts, None)
         return decision.view.adding(segment for segment, _ in made)
 
@@ -93,15 +76,13 @@ class PlanTexts:
 
         Each has the messages that it covers. Without `texts` the summaries are blank.
         """
-        plan = decision.plan
-        if plan is None:
-            return []
-        texts = texts or [Written({}, "unwritten")] * len(plan.jobs)
+        jobs = decision.plan.jobs
+        texts = texts or [Written({}, "unwritten")] * len(jobs)
         made = [
             self._segment(decision, "summary", (job.start, job.end), text)
-            for job, text in zip(plan.jobs, texts, strict=True)
+            for job, text in zip(jobs, texts, strict=True)
         ]
-        for kind, index, line in self._shorter(decision, plan, unarchived):
+        for kind, index, line in self._shorter(decision, unarchived):
             run = index, index + 1
             made.append(self._segment(decision, kind, run, Written(line, "static")))
         for step in new_keeps(decision.view):
@@ -110,10 +91,10 @@ class PlanTexts:
         return made
 
     def _shorter(
-        self, decision: Decision, plan: Plan, unarchived: Unarchived
+        self, decision: Decision, unarchived: Unarchived
     ) -> Iterator[tuple[str, int, Message]]:
         """Yield kind, index and text of each mask and excerpt, with its reference."""
-        view = decision.view
+        view, plan = decision.view, decision.plan
         excerpts, first = plan.excerpted, len(view.segments) + len(plan.jobs) + 1
         origins, names = view.transcript.origins, dict[int, str]()
         for number, index in enumerate(sorted([*plan.masks, *excerpts]), first):
@@ -123,8 +104,8 @@ class PlanTexts:
             return
         masks = {index: names[index] for index in plan.masks}
         cuts = {index: names[index] for index in excerpts}
-        lines = self._texts.shortened(view, decision.request.budget.large, cuts)
-        lines |= self._texts.masked(view, masks)
+        lines = self.texts.shortened(view, decision.request.budget.large, cuts)
+        lines |= self.texts.masked(view, masks)
         for index in names:  # in the order of their references
             if index in lines:
                 yield ("mask" if index in masks else "excerpt"), index, lines[index]
@@ -137,7 +118,7 @@ class PlanTexts:
             kind=kind,
             run=view.digests[slice(*run)],
             rendered=text.message,
-            tokens=self._tokens.message(text.message),
+            tokens=self.tokens.message(text.message),
             source_tokens=view.source(*run),
             method=text.method,
             model=text.model,
@@ -156,16 +137,14 @@ Paid = tuple[tuple[str, ...], str, Written]
 """Digests of the replaced messages, the wishes, and the text."""
 
 
-def _shown_texts(shown: Decision | None) -> Iterator[Paid]:
+def _shown(shown: Decision) -> Iterator[Paid]:
     """Yield the texts by a model that a preview wrote."""
-    if shown is None or shown.plan is None:
-        return
     for job, text in zip(shown.plan.jobs, shown.texts, strict=False):
         if text.method == "model":
             yield shown.view.digests[job.start : job.end], shown.request.wishes, text
 
 
-def _undone_texts(session: Session) -> Iterator[Paid]:
+def _undone(session: Session) -> Iterator[Paid]:
     """Yield the texts by a model that an undo took back, the newest first."""
     taken = undone(session.entries)
     for entry in reversed(session.entries):
@@ -180,7 +159,7 @@ def _undone_texts(session: Session) -> Iterator[Paid]:
 def briefs_for(decision: Decision, unarchived: Unarchived) -> list[Brief]:
     """Return the brief of each of the plan's jobs, in order."""
     view, plan = decision.view, decision.plan
-    if plan is None or not plan.jobs:
+    if not plan.jobs:
         return []
     messages = view.transcript.messages
     outside = (*messages[: view.head_end], *messages[plan.tail_start :])

@@ -202,7 +202,7 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
     """Return the preview of a decision, whose plan's segments are `new`."""
     request, view, plan = decision.request, decision.view, decision.plan
     opening, costs = tokens.messages([]), request.budget.costs
-    rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs} if plan else {}
+    rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs}
     new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in new]
     after = view.adding(new)
     named = {index: name for name, index in known_references(after).items()}
@@ -219,11 +219,11 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
         opening=opening,
         tokens=view.size() + view.pinned_tokens + opening,
         tokens_after=after.size() + after.pinned_tokens + opening,
-        would_compress=plan is not None,
+        would_compress=decision.compresses,
         reason=decision.reason,
-        new_masks=len(plan.masks + plan.excerpted) if plan else 0,
+        new_masks=len(plan.masks + plan.excerpted),
         repaired=view.transcript.repaired,
-        balance=balance_of(view, plan, costs) if plan and costs else None,
+        balance=balance_of(view, plan, costs) if decision.compresses and costs else None,
     )
 
 

@@ -47,7 +47,7 @@ class Watched:
             (found.tokens_after, count(view.messages())),
             (found.segments, view.summaries()),
             (found.masked, len(view.standing) - len(found.segments)),
-            (None, decide(request, view, projector.texts).plan),
+            (False, decide(request, view, projector.texts).compresses),
         ]
         return [pair for pair in pairs if pair[0] != pair[1]]
 
