@@ -1,7 +1,7 @@
-"""`Bill`: add up what a session's requests cost, beside the same requests without us.
+"""`Bill`: what a session's requests cost, beside the same requests without us.
 
-Only what a provider reports is billed, at the prices of litellm's table. An `Account` keeps a
-session's bill in the ledger's store, so that a bill outlives the process.
+A bill has what the provider reports, at the prices of litellm's table. An `Account` keeps it in the
+ledger's store.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any
 
 from ..errors import LedgerCorrupt, LedgerError
 from ..ledger.segments import Noting, Session, Store, Usage, noting
+from ..messages.display import counted
 from ..messages.forks import renewed
 from ..tokens.models import prices_of
 from .request import Key
@@ -112,16 +113,14 @@ class Bill:
     def lines(self) -> list[str]:
         """Return the bill in lines: what was paid, the summaries, the same without us."""
         paid = f"{_words(self.usage)}{_dollars(self.cost)}"
-        lines = [f"Paid: {_count(self.requests, 'request')}, {paid}"]
+        lines = [f"Paid: {counted(self.requests, 'request')}, {paid}"]
         if self.kept_steps:
-            kept = f"{_count(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
+            kept = f"{counted(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
             lines.append(f"In these requests: kept from earlier turns: {kept}")
-        if self.summaries.prompt_tokens:
-            written = short(self.summaries.completion_tokens)
-            read = short(self.summaries.prompt_tokens)
-            lines.append(
-                f"Summaries: {read} input, {written} output{_dollars(self.summaries.cost)}"
-            )
+        made = self.summaries
+        if made.prompt_tokens:
+            tokens = f"{short(made.prompt_tokens)} input, {short(made.completion_tokens)} output"
+            lines.append(f"Summaries: {tokens}{_dollars(made.cost)}")
         alone = f"{_words(self.without)}{_dollars(self.without_cost)}"
         return [*lines, f"Without praison_compressor: {alone}"]
 
@@ -157,10 +156,6 @@ def _dollars(cost: float | None) -> str:
     return "" if cost is None else f", ${cost:.4f}"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
-
-
 def short(tokens: int) -> str:
     """Return tokens in few letters: `980`, `9.1k`, `157k`."""
     if tokens < 1_000:  # below 0 too
@@ -178,10 +173,7 @@ YOUNG_SHARE = 0.1
 
 
 class Account:
-    """A session's bill and the time of its last request, kept in the store; thread-safe.
-
-    Several processes may add to one session's bill.
-    """
+    """A session's bill and last request, kept in the store for all processes; thread-safe."""
 
     def __init__(self, key: Key) -> None:
         self._session = Session(*key, tip=key[1], parent=None)
@@ -318,8 +310,7 @@ def field_of(holder: Any, name: str) -> Any:
 def usage_in(answer: Any) -> RequestUsage | None:
     """Return the usage that an answer or a piece of one reports, or None.
 
-    Chat completions count prompt tokens, responses input tokens; the last event of a response
-    carries the whole response, and so does what the host makes of such a stream.
+    The last event of a response carries the whole response, and so does the host's stream of it.
     """
     if isinstance(answer, tuple):  # text, calls, response
         answer = answer[-1] if answer else None
@@ -332,16 +323,12 @@ def usage_in(answer: Any) -> RequestUsage | None:
 
 
 def reported(answer: Any) -> RequestUsage | None:
-    """Return the usage in an answer, or in the usage object of one, or None.
-
-    Anthropic's own API counts `input_tokens` without the cached and the written part.
-    """
+    """Return the usage in an answer, or in the usage object of one, or None."""
     found = usage_in(answer) or usage_in({"usage": answer})
     usage = field_of(answer, "usage") or answer
-    if found is None or field_of(usage, "prompt_tokens") or not found.input:
+    if not found or any(field_of(usage, n) for n in ("prompt_tokens", "input_tokens_details")):
         return found
-    if field_of(usage, "input_tokens_details"):
-        return found
+    # Anthropic's own API counts `input_tokens` without the cached and the written part.
     return replace(found, input=found.input + found.cached + found.written + found.written_1h)
 
 

@@ -406,10 +406,9 @@ class ContextCompressor:
 
     def _timed(self, request: Request, session: Session) -> Request:
         """Return the request with the state of the provider's cache."""
-        known, now = self.sessions.of(request.key), self._clock()
-        known.account.look(self.store, lambda: session, now)
-        seconds = self.sessions.seconds_since(request.key, session, now)
-        return replace(request, is_cold=is_cold(request, seconds))
+        now = self._clock()
+        last = self.sessions.last_request(request.key, session, self.store, now)
+        return replace(request, is_cold=is_cold(request, last, now))
 
     def _priced(self, request: Request) -> Request:
         """Return the request with prices and the pace of its session."""

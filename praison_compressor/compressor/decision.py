@@ -190,12 +190,10 @@ _PROVIDERS = (
 """Documented seconds of a prompt cache without a request, by the model's name."""
 
 
-def is_cold(request: Request, seconds: float | None) -> bool:
-    """Return whether the provider's cache is cold.
-
-    `seconds` passed since the session's last request; None: unknown.
-    """
-    if seconds is None or seconds <= cache_seconds(request.config):
+def is_cold(request: Request, last: float, now: float) -> bool:
+    """Return whether the provider's cache is cold `now`; `last` 0: no request is known."""
+    seconds = now - last
+    if not last or seconds <= cache_seconds(request.config):
         return False
     is_kept = request.config.cache_ttl_seconds is None and seconds <= HOUR_SECONDS
     return not (is_kept and any(mark.get("ttl") == "1h" for mark in _marks(request.messages)))

@@ -230,19 +230,17 @@ class Pipeline:
         Without messages take the session's last ones, from memory or the store.
         """
         session, known = self.projector.open(request), self.sessions.of(request.key)
-        known.account.look(self._store, lambda: session, now)
-        seconds = self.sessions.seconds_since(request.key, session, now)
-        silence = f"{session.tip} {max(known.account.requested, session.updated)}"
+        last = self.sessions.last_request(request.key, session, self._store, now)
+        if not is_cold(request, last, now):
+            return False
         # One look in each silence is enough.
-        if not is_cold(request, seconds) or not self.sessions.is_first(
-            request.key, "idle", silence
-        ):
+        if not self.sessions.is_first(request.key, "idle", f"{session.tip} {last}"):
             return False
         request = replace(request, is_cold=True)
         if not request.messages:
-            last = known.last_turn
-            is_newest = last is not None and session.is_as(last.session)
-            found = last.known if last and is_newest else self._store.transcript(session)
+            turn = known.last_turn
+            is_newest = turn is not None and session.is_as(turn.session)
+            found = turn.known if turn and is_newest else self._store.transcript(session)
             request = replace(request, messages=found)
         view = self.look(request, session)
         return view.size() > mark(request, session) and self.prepare(request, view)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..ledger.segments import Segment, Session, undone
@@ -56,7 +56,7 @@ class PlanTexts:
     def paid(self, decision: Decision, job: Job, shown: Decision | None) -> Written | None:
         """Return a model's text for the same run and wishes that was paid for, or None."""
         run, most = decision.view.digests[job.start : job.end], job.room + job.spare
-        drafts = () if shown is None else _shown(shown)
+        drafts: Iterable[Paid] = () if shown is None else _shown(shown)
         for replaced, wishes, text in (*drafts, *_undone(decision.view.session)):
             is_same = replaced == run and wishes == decision.request.wishes
             if is_same and self.tokens.message(text.message) <= most:

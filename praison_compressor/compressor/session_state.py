@@ -46,11 +46,8 @@ class SessionState:
     last_turn: LastTurn | None = None
     """The newest view that needed no compression."""
     placeholder: View | None = None
-    """The view with uncommitted texts that is sent while a model writes a summary.
-
-    The texts stay the same from turn to turn, so that the provider's cache stays warm. A commit to
-    the session discards them.
-    """
+    """The view with uncommitted texts that is sent while a model writes a summary: always the same,
+    so that the provider's cache stays warm."""
     shown: Decision | None = None
     """The newest preview's decision."""
     said: dict[str, str] = field(default_factory=dict)
@@ -161,13 +158,11 @@ class Sessions:
             said[subject] = epoch
             return is_first
 
-    def seconds_since(self, key: Key, session: Session, now: float) -> float | None:
-        """Return the seconds since the session's last known request, or None.
-
-        The store has the newest write and the last request of other processes.
-        """
-        last = max(self.of(key).account.requested, session.updated)
-        return now - last if last else None
+    def last_request(self, key: Key, session: Session, store: Store, now: float) -> float:
+        """Return the time of the session's last request, in any process; 0: unknown."""
+        account = self.of(key).account
+        account.look(store, lambda: session, now)
+        return max(account.requested, session.updated)
 
     def show(self, key: Key, decision: Decision | None, used: Sequence[Written] = ()) -> None:
         """Remember a preview's decision; owe the texts of the one before that are not used."""
