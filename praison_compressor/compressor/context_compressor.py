@@ -130,7 +130,7 @@ class ContextCompressor:
         options = checked(options)
         started = await asyncio.to_thread(self._start, messages, options)
         if not isinstance(started, CompressResult):
-            started = await self._pipeline.carry_out(started)
+            started = await self._pipeline.committer.carry_out(started)
         return self._billed(started, options)
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
@@ -138,7 +138,7 @@ class ContextCompressor:
         options = checked(options)
         started = self._start(messages, options)
         if not isinstance(started, CompressResult):
-            started = run(self._pipeline.carry_out(started))
+            started = run(self._pipeline.committer.carry_out(started))
         return self._billed(started, options)
 
     def best_view(

@@ -61,10 +61,9 @@ class Pipeline:
         self.projector = Projector(config, store, tokens)
         self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
         self._texts = PlanTexts(self.writer, self.projector.texts, tokens)
-        self._committer = Committer(
+        self.committer = Committer(
             store, tokens, sessions, self.projector, self._texts, emit, hook
         )
-        self.carry_out = self._committer.carry_out
         self._store = store
         self._tokens = tokens
 
@@ -96,24 +95,24 @@ class Pipeline:
             return self._without_commit(request, view)
         decision = self._decided(request, view)
         if not decision.compresses:
-            return self._committer.sent(request, view)
+            return self.committer.sent(request, view)
         # Inside the hook, waiting would deadlock.
         is_inside = is_asked_about(key_of(view))
-        return self._committer.vetoed(decision) if is_inside else decision
+        return self.committer.vetoed(decision) if is_inside else decision
 
     def _decided(self, request: Request, view: View) -> Decision:
         """Return the decision; emit and log once why a due compression is missing."""
         shown = self.sessions.of(request.key).shown
         decision = decide(request, view, self.projector.texts, shown)
         reason, name = decision.reason, request.key[1]
-        if reason == FIXED and self._committer.skip(request, view, FIXED, ""):
+        if reason == FIXED and self.committer.skip(request, view, FIXED, ""):
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
                 "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
                 *(name, view.fixed(), request.budget.trigger),
             )
         tip = view.session.tip
-        if reason in (NO_GAIN, PRICE) and self._committer.skip(request, view, reason, tip):
+        if reason in (NO_GAIN, PRICE) and self.committer.skip(request, view, reason, tip):
             why = "costs more than it saves yet" if reason == PRICE else "would free too little"
             logger.info("session %s: compressing it now %s", name, why)
         return decision
@@ -125,12 +124,12 @@ class Pipeline:
             BudgetTooSmall: what cannot be dropped exceeds the limit.
         """
         decision = decide(request, view, self.projector.texts)
-        return self._committer.sent(request, self._texts.without_model(decision))
+        return self.committer.sent(request, self._texts.without_model(decision))
 
     def whole(self, request: Request, session: Session) -> CompressResult:
         """Return the result with every message verbatim."""
         view = self.projector.look(request, replace(session, entries=()))
-        return self._committer.sent(request, view)
+        return self.committer.sent(request, view)
 
     # -------------------------------------------------------------- preview
 
@@ -169,7 +168,7 @@ class Pipeline:
             self.prepare(request, view)
         if decision is not None and decision.compresses and not fits:
             sent = self._held(decision)
-        return self._committer.sent(request, sent or view)
+        return self.committer.sent(request, sent or view)
 
     def prepare(self, request: Request, view: View) -> bool:
         """Begin a summary in the background; return whether it was begun."""
@@ -183,23 +182,23 @@ class Pipeline:
         key = key_of(decision.view)
         if self.sessions.enter(key) is None:
             try:
-                return run(self._committer.commit(decision))
+                return run(self.committer.commit(decision))
             except LedgerConflict:
                 pass  # a view without a commit is as short
             finally:
                 self.sessions.leave(key)
-        return self._committer.sent(decision.request, self._texts.without_model(decision))
+        return self.committer.sent(decision.request, self._texts.without_model(decision))
 
     async def _prepare(self, request: Request, view: View) -> None:
         """Write a summary before the view reaches the trigger."""
         soft = replace(request.budget, trigger=int(request.budget.trigger * SOFT_RATIO))
         request = replace(request, budget=soft, mode=Mode.COMMIT)
-        due = await asyncio.to_thread(self._committer.decided_again, request, view)
+        due = await asyncio.to_thread(self.committer.decided_again, request, view)
         if not due.compresses:
             return
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
             await asyncio.to_thread(self._held, due)
-        done = await self._committer.carry_out(due)
+        done = await self.committer.carry_out(due)
         self.sessions.owe(request.key, done.written)
 
     def _filled(self, request: Request, view: View) -> View | None:
@@ -271,4 +270,4 @@ class Pipeline:
             cut = replace(request, messages=shorten(kept, limit, count))
             after = replace(self.projector.look(cut, session), segments=())
         after = replace(after, given_tokens=view.given_tokens)
-        return self._committer.sent(request, after, is_cut=True)
+        return self.committer.sent(request, after, is_cut=True)

@@ -147,8 +147,14 @@ def result_of(
 
 def grown(last: CompressResult, added: int, messages: list[Message]) -> CompressResult:
     """Return the result of a turn that only adds tokens to the last one's."""
-    before, after = last.tokens_before + added, last.tokens_after + added
-    return replace(last, messages=messages, tokens_before=before, tokens_after=after)
+    return replace(
+        last,
+        messages=messages,
+        tokens_before=last.tokens_before + added,
+        tokens_after=last.tokens_after + added,
+        summary_method="reused" if last.segments else None,
+        vetoed=False,
+    )
 
 
 def unread(messages: Any, size: int, session_id: str) -> CompressResult:

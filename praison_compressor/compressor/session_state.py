@@ -232,7 +232,7 @@ class LastTurn:
     watched: frozenset[str]
     """Digests that would change the view: a new message may have none of them."""
     result: CompressResult
-    """The result; the next one has other messages and tokens."""
+    """The result, without its messages."""
 
 
 def last_turn_of(
@@ -259,9 +259,7 @@ def last_turn_of(
         pinned=view.pinned,
         sent=view.sent,
         watched=watched,
-        result=replace(
-            result, messages=[], summary_method="reused" if result.segments else None, written=()
-        ),
+        result=replace(result, messages=[]),
     )
 
 
