@@ -17,11 +17,7 @@ from .request import Request
 
 
 def resolved(request: Request, view: View, references: Mapping[str, int]) -> Request:
-    """Return the request with its choices as indices in the caller's list.
-
-    Raises:
-        ConfigError: a reference names no message of the transcript.
-    """
+    """Return the request with its choices as indices in the caller's list."""
 
     def origin(option: str, place: str | int | None) -> int | None:
         return view.transcript.origins[_index(view, references, option, place)]
@@ -45,9 +41,6 @@ def chosen(request: Request, view: View, references: Mapping[str, int]) -> View:
     """Return the view with the messages that stay by the user's choices.
 
     Choices of earlier calls are in the ledger.
-
-    Raises:
-        ConfigError: a reference names no message of the transcript.
     """
     if not request.chooses and not kept_before(view):
         return view
@@ -78,11 +71,7 @@ def new_keeps(view: View) -> Iterator[range]:
 
 
 def _index(view: View, references: Mapping[str, int], option: str, place: str | int | None) -> int:
-    """Return the transcript index of a reference or a caller's index.
-
-    Raises:
-        ConfigError: it names no message of the transcript.
-    """
+    """Return the transcript index of a reference or a caller's index."""
     if isinstance(place, int):
         if place in view.transcript.origins:
             return view.transcript.origins.index(place)

@@ -45,12 +45,7 @@ class Committer:
     hook: Hook | None
 
     async def carry_out(self, decision: Decision) -> CompressResult:
-        """Write and commit a compression, or take a faster writer's segments.
-
-        Raises:
-            BudgetTooSmall: what cannot be dropped exceeds the limit.
-            LedgerError: the store cannot be read or written.
-        """
+        """Write and commit a compression, or take a faster writer's segments."""
         request, due, lost = decision.request, decision, 0
         key = key_of(decision.view)
         while due.compresses:
@@ -84,11 +79,7 @@ class Committer:
         return decide(request, view, self.projector.texts, self.sessions.of(request.key).shown)
 
     async def commit(self, decision: Decision) -> CompressResult:
-        """Ask the hook, write the texts that are missing, commit; return the result.
-
-        Raises:
-            LedgerConflict: another writer committed meanwhile.
-        """
+        """Ask the hook, write, commit; return the result, or raise LedgerConflict."""
         view, event = decision.view, begun(decision)
         said = await asked(self.hook, event, key_of(view))
         if said is False:

@@ -85,11 +85,7 @@ class Decision:
 def decide(
     request: Request, view: View, measures: Measures, shown: Decision | None = None
 ) -> Decision:
-    """Return what becomes of a view now; a preview's decision where the request commits that.
-
-    Raises:
-        BudgetTooSmall: what cannot be dropped exceeds the limit.
-    """
+    """Return what becomes of a view now; a preview's decision where the request commits that."""
     if shown is not None and shown.is_taken_by(request, view):
         return replace(shown, request=request, view=view)
     budget = request.budget

@@ -61,31 +61,18 @@ class Pipeline:
         self.projector = Projector(config, store, tokens)
         self.writer = SummaryWriter(config, summarizer, tokens, emit, on_disk=masks_secrets(store))
         self._texts = PlanTexts(self.writer, self.projector.texts, tokens)
-        self.committer = Committer(
-            store, tokens, sessions, self.projector, self._texts, emit, hook
-        )
+        self.committer = Committer(store, tokens, sessions, self.projector, self._texts, emit, hook)
         self._store = store
         self._tokens = tokens
 
     # -------------------------------------------------------------- look and decide
 
     def look(self, request: Request, session: Session | None = None) -> View:
-        """Return the view of the request's messages by the newest ledger.
-
-        Raises:
-            InvalidMessages: not a list of chat messages.
-            LedgerError: the store cannot be read.
-        """
+        """Return the view of the request's messages by the newest ledger."""
         return self.projector.look(request, session, self.sessions.of(request.key).shown)
 
     def start(self, request: Request, session: Session) -> CompressResult | Decision:
-        """Return the result, or the decision to `carry_out` if the caller must wait.
-
-        Raises:
-            InvalidMessages: not a list of chat messages.
-            BudgetTooSmall: what cannot be dropped exceeds the limit.
-            LedgerError: the store cannot be read or written.
-        """
+        """Return the result, or the decision to `carry_out` if the caller must wait."""
         view = self.look(request, session)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
@@ -118,11 +105,7 @@ class Pipeline:
         return decision
 
     def _without_commit(self, request: Request, view: View) -> CompressResult:
-        """Return the view after the compression due, recorded nowhere.
-
-        Raises:
-            BudgetTooSmall: what cannot be dropped exceeds the limit.
-        """
+        """Return the view after the compression due, recorded nowhere."""
         decision = decide(request, view, self.projector.texts)
         return self.committer.sent(request, self._texts.without_model(decision))
 

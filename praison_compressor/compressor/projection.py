@@ -65,10 +65,6 @@ class Projector:
         """Return the view of the request's messages by the newest ledger.
 
         `shown` is the newest preview's decision: its references name messages.
-
-        Raises:
-            InvalidMessages: not a list of chat messages.
-            LedgerError: the store cannot be read.
         """
         session = self.open(request) if session is None else session
         given, found = request.messages, read(request.messages)
@@ -166,11 +162,7 @@ class Projector:
     # -------------------------------------------------------------- whole transcripts
 
     def stored(self, session_id: str) -> list[Message]:
-        """Return the recorded transcript of a session.
-
-        Raises:
-            SessionNotFound: the store has no such session.
-        """
+        """Return the recorded transcript of a session."""
         self._store.lineage(self._namespace, session_id)  # `open` accepts an unknown name
         session = self._store.open(self._namespace, session_id)
         if gone := sum(entry.forgotten for entry in session.entries):

@@ -126,13 +126,7 @@ def request_of(
     summarizer: Summarizer | None,
     mode: Mode | None = None,
 ) -> Request:
-    """Return the request of a call; `session_id` is the default.
-
-    Raises:
-        ConfigError: an option has a value that cannot work.
-        InvalidMessages: not a list of messages.
-        BudgetTooSmall: reserve, overhead and pinned texts leave nothing of the window.
-    """
+    """Return the request of a call; `session_id` is the default."""
     found, model = config_of(options, config), options.get("auxiliary_model")
     pinned = pinned_segment(options, config, tokens)
     asked_now = options.get("force", False) or any(map(options.get, ASKED_NOW))
@@ -194,12 +188,7 @@ def budget_of(
     tokens: TokenCounter,
     pinned: Segment | None = None,
 ) -> Budget:
-    """Return the budget of a call, by the window or by `target_tokens`.
-
-    Raises:
-        ConfigError: a number of tokens is no whole number.
-        BudgetTooSmall: reserve, overhead and pinned texts leave nothing of the window.
-    """
+    """Return the budget of a call, by the window or by `target_tokens`."""
     beside = tokens.messages([]) + (pinned.tokens if pinned else 0)
     target = options.get("target_tokens")
     if target is not None:
@@ -240,11 +229,7 @@ CHECKS: Mapping[str, Check] = {
 
 
 def checked(options: Options) -> Options:
-    """Return the options without those that are None.
-
-    Raises:
-        ConfigError: a value that cannot work.
-    """
+    """Return the options that are not None; raise ConfigError for a wrong one."""
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
         raise ConfigError(no_such("option of a call", unknown[0], Options.__annotations__))
@@ -255,11 +240,7 @@ def checked(options: Options) -> Options:
 
 
 def check_parts(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
-    """Check the arguments of a compressor.
-
-    Raises:
-        ConfigError: an argument has a wrong type.
-    """
+    """Raise ConfigError for a compressor's argument of a wrong type."""
     mapping = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
     url = "a store; a URL belongs in CompressorConfig(store_url=...)"
     for name, given, fits, wanted in (
