@@ -32,12 +32,10 @@ LEASE_SECONDS = 6.0
 """A crashed holder keeps others waiting for this long; a live holder renews four times as often."""
 
 PATIENCE_SECONDS = 600.0
-"""After this wait a compression starts without the lease: a holder that hangs and still renews must
-not stop a session for good. The commit decides the race."""
+"""After this wait a compression starts without the lease, which a holder that hangs may renew
+forever. The commit decides the race."""
 
-POLL_SECONDS = 0.1
-
-LONGEST_POLL_SECONDS = 1.0
+POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 1.0
 """Waiting processes ask less and less often: hundreds of them would keep a small store busy."""
 
 
@@ -95,11 +93,7 @@ JOIN_SECONDS = 2.0
 
 
 class Background:
-    """Runs coroutines in one thread, started with the first coroutine.
-
-    Running coroutines are cancelled by `close`, by the end of this object, and at the
-    interpreter's exit.
-    """
+    """Runs coroutines in one thread, until `close`, the end of this object, or the exit."""
 
     def __init__(self) -> None:
         self._lock = renewed(threading.Lock())
@@ -112,7 +106,7 @@ class Background:
         renewed(self)
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
-        """Begin `work` unless its key is at work; return whether begun."""
+        """Begin `work` unless something runs under its key; return whether begun."""
         with self._lock:
             if self._closed or key in self._running:
                 return False

@@ -150,8 +150,8 @@ class ContextCompressor:
     ) -> list[Message]:
         """Return the best valid view without model and write; never raise.
 
-        For a host whose turn must go on. Messages that cannot fit are shortened. Messages that
-        cannot be read come back unchanged. The failure `logged` is not logged again.
+        Messages that cannot fit are shortened, messages that cannot be read come back unchanged.
+        The failure `logged` is not logged again.
         """
         return self.best(messages, logged=logged, **options).messages
 
@@ -221,9 +221,8 @@ class ContextCompressor:
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
         """Begin the next summary if the cache is cold; return whether begun.
 
-        For an application's idle loop: above `idle_trigger_ratio` of the trigger a summary is
-        written in the background, once in each silence, and the next request finds it in the
-        ledger. No `messages` means the session's last transcript, from memory or the store.
+        For an application's idle loop: once in each silence, above `idle_trigger_ratio` of the
+        trigger. No `messages` means the session's last transcript, from memory or the store.
 
         Raises:
             CompressorError: as `compress` would.
@@ -267,12 +266,10 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             SessionNotFound: without `messages`, and the store has no such session.
         """
-        name = self._named(session_id)
-        projector = self._pipeline.projector
-        pinned = pinned_segment({}, self.config, self.tokens)
-        if messages is not None:
-            return projector.unfolded(messages, name, pinned)
-        return projector.stored(name)
+        name, projector = self._named(session_id), self._pipeline.projector
+        if messages is None:
+            return projector.stored(name)
+        return projector.unfolded(messages, name, pinned_segment({}, self.config, self.tokens))
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
@@ -315,8 +312,8 @@ class ContextCompressor:
     ) -> list[Callable[..., str]]:
         """Return two tools by which an agent searches and reads the archive.
 
-        Set `recall=True` in the configuration too, so that summaries name the tools. All answers of
-        one pair take at most `turn_tokens` (None: no bound): make a new pair for each turn.
+        Summaries name the tools with `recall=True` in the configuration. All answers of one pair
+        take at most `turn_tokens` (None: no bound): make a new pair for each turn.
         """
         session = self._opener(session_id)
         most = None if turn_tokens is None else whole("turn_tokens", turn_tokens)
@@ -349,9 +346,9 @@ class ContextCompressor:
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
         """Undo the newest compression; return its segments, () without one.
 
-        The next view has the originals word for word. A second call undoes the compression before.
-        The ledger gets a new entry and loses none; earlier epochs and their forks stay. The session
-        is compressed again when the window is full, or by `force`.
+        The next view has the originals word for word, until the window is full or `force` is given.
+        A second call undoes the compression before. The ledger loses no entry. The same compression
+        later takes the undone text.
 
         Raises:
             LedgerConflict: another writer committed to the session meanwhile.
@@ -367,7 +364,7 @@ class ContextCompressor:
     def save_all(self) -> int:
         """Save the last transcript of every session; return how many were recorded.
 
-        A session that was compressed or forgotten in part since then is left out: its transcript
+        Without sessions that were compressed or forgotten in part since then: their last transcript
         is outdated or holds forgotten words. Failures of the store are logged.
         """
         saved = 0

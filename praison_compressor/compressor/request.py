@@ -202,7 +202,6 @@ def budget_of(
 
 
 _name = expects("a name that is not empty, or None", lambda v: isinstance(v, str) and v)
-"""An empty name would name all conversations without one."""
 
 
 def _is_place(value: Any) -> bool:

@@ -20,12 +20,9 @@ from .request import Request
 
 @dataclass(frozen=True)
 class CompressResult:
-    """The view to send, with counts in tokens of its model.
+    """The view to send, with counts in tokens of its model."""
 
-    The `repr` leaves the conversation out: `asyncio.run` makes one of every result, which for a
-    long conversation takes a sixth of the time of counting it.
-    """
-
+    # Not in the `repr`, which `asyncio.run` makes: it takes a sixth of the time of counting.
     messages: list[Message] = field(repr=False)
     context_status: str
     """ "full", "masked" or "summarized"."""
@@ -70,10 +67,9 @@ class CompressResult:
 
     @property
     def recall_schemas(self) -> list[dict[str, Any]]:
-        """Return the recall tools as the request's `tools` describe them; [] without tools.
+        """Return the recall tools in the form of the calls in `messages`; [] without tools.
 
-        The form is that of the calls in `messages`: chat completions, Anthropic's Messages or
-        Responses. Where nothing was called yet, `recall_schemas_for` takes the API's name.
+        Before the first call `recall_schemas_for` takes the API's name.
         """
         return self.recall_schemas_for(api_of(self.messages))
 
@@ -88,11 +84,7 @@ class CompressResult:
 
     @property
     def cost_saved(self) -> float | None:
-        """Return the US dollars that one request saves, or None if unknown.
-
-        That is `tokens_saved` at the input price of `model` in litellm's table. Every later request
-        saves it again. `usage` has the cost of summaries.
-        """
+        """Return the US dollars that each request saves at the input price, or None if unknown."""
         return _priced(self.tokens_saved, input_price(self.model))
 
     @property
