@@ -229,32 +229,28 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
 
 def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
     """Yield the parts of a view in order; `new` has the ids of segments without texts."""
-    summaries, named, length = len(after.tiles), 0, len(after.tokens)
+    named, length = 0, len(after.tokens)
     numbers = {id(segment): number for number, segment in enumerate(after.segments, 1)}
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]
     gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]
     for start, end, segment in sorted([*after.tiles, *gaps], key=lambda run: run[0]):
-        size, before, bridges = (
-            end - start,
-            after.source(start, end),
-            sum(after.bridges(start, end)),
-        )
-        if segment is not None:
+        run, bridges = (start, end - start, after.source(start, end)), after.bridges(start, end)
+        if segment is None:
+            name = "tail" if end == length else "kept" if named else "head"
+            masked = sum(index in after.replaced for index in range(start, end))
+            left = after.span(start, end) + sum(bridges)
+            part = Part(name if after.tiles else "all", *run, left, masked)
+        else:
             named += 1
-            name = f"summary {named}" if summaries > 1 else "summary"
             is_new = id(segment) in new
             part = Part(
-                *(name, start, size, before, segment.tokens + bridges),
+                f"summary {named}" if len(after.tiles) > 1 else "summary",
+                *(*run, segment.tokens + sum(bridges)),
                 segment=None if is_new else segment,
                 to_write=is_new,
                 text=text_of(segment.rendered),
                 reference=f"s{numbers[id(segment)]}",
             )
-        else:
-            name = "tail" if end == length else "kept" if named else "head"
-            masked = sum(index in after.replaced for index in range(start, end))
-            name, left = name if summaries else "all", after.span(start, end) + bridges
-            part = Part(name, start, size, before, left, masked)
         yield replace(part, why=_why(part, budget, after))
 
 

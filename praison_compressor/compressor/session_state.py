@@ -223,10 +223,8 @@ class LastTurn:
     session: Session
     known: list[Message]
     """Private copies of the view's original messages."""
-    counted: tuple[TokenCounter, float]
-    """The counter, and the counter's ratio at that turn."""
-    head_tokens: int
-    pinned: Segment | None
+    basis: tuple[TokenCounter, float, int, Segment | None]
+    """Counter, its ratio, tokens of the head, pinned texts: the next turn needs the same."""
     sent: tuple[Tile, ...]
     """Runs of the transcript with their segments."""
     watched: frozenset[str]
@@ -254,9 +252,7 @@ def last_turn_of(
     return LastTurn(
         session=replace(view.session, id=request.key[1]),
         known=list(view.transcript.messages),
-        counted=(tokens, tokens.ratio),
-        head_tokens=request.budget.head,
-        pinned=view.pinned,
+        basis=_basis(request, tokens),
         sent=view.sent,
         watched=watched,
         result=replace(result, messages=[]),
@@ -266,16 +262,11 @@ def last_turn_of(
 def added_to(
     last: LastTurn, request: Request, trigger: int, tokens: TokenCounter
 ) -> tuple[LastTurn, CompressResult] | None:
-    """Return turn and result if the messages extend the last turn's.
-
-    Every old message is compared.
-    """
-    messages, budget, old = request.messages, request.budget, len(last.known)
+    """Return turn and result if the messages extend the last turn's, which are compared."""
+    messages, large, old = request.messages, request.budget.large, len(last.known)
     if type(messages) is not list or len(messages) < old:
         return None
-    if last.counted != (tokens, tokens.ratio) or last.head_tokens != budget.head:
-        return None
-    if last.pinned != request.pinned:
+    if last.basis != _basis(request, tokens):
         return None
     try:
         # One comparison in C is the whole cost of a quiet turn.
@@ -290,20 +281,21 @@ def added_to(
     if any(signatures(entry.plain) for entry in seen):
         return None  # the marks are others, and thinking may have to be left out
     added = sum(tokens.each(seen))
-    if budget.large is not None and added > budget.large:
+    if large is not None and added > large:
         return None
     result = grown(last.result, added, shown(messages, last.sent))
-    if result.tokens_after - _beside(last, tokens) > trigger:
+    pinned = request.pinned.tokens if request.pinned is not None and last.sent else 0
+    if result.tokens_after - tokens.messages([]) - pinned > trigger:
         return None
     known = [*last.known, *(entry.plain for entry in seen)]
     # The view has the caller's own messages: the caller may edit it.
     return replace(last, known=known, result=replace(result, messages=[])), result
 
 
-def _beside(last: LastTurn, tokens: TokenCounter) -> int:
-    """Return the view's tokens outside the trigger."""
-    pinned = last.pinned if last.pinned is not None and last.sent else None
-    return tokens.messages([]) + (pinned.tokens if pinned else 0)
+def _basis(
+    request: Request, tokens: TokenCounter
+) -> tuple[TokenCounter, float, int, Segment | None]:
+    return tokens, tokens.ratio, request.budget.head, request.pinned
 
 
 def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:
