@@ -163,12 +163,9 @@ def key_of(options: Options, config: CompressorConfig, session_id: str) -> Key:
 
 def config_of(options: Options, config: CompressorConfig) -> CompressorConfig:
     """Return the configuration with the values that a call names."""
-    tail, prose = options.get("protect_last_n_tokens"), options.get("summary_target_tokens")
-    return replace(
-        config,
-        protect_last_n_tokens=config.protect_last_n_tokens if tail is None else tail,
-        summary_target_tokens=config.summary_target_tokens if prose is None else prose,
-    )
+    names = ("protect_last_n_tokens", "summary_target_tokens")
+    given: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
+    return replace(config, **given) if given else config  # a copy checks all its options
 
 
 def pinned_segment(
