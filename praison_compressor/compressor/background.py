@@ -172,7 +172,7 @@ _at_work: weakref.WeakSet[Background] = weakref.WeakSet()
 
 @functools.cache
 def _close_before_executors() -> None:
-    """At exit, cancel the work before executors end: without threads it would fail."""
+    """Cancel the work before the executors end at exit."""
     register = getattr(threading, "_register_atexit", None)
     if register is not None:
         with contextlib.suppress(RuntimeError):  # the interpreter exits already

@@ -49,7 +49,7 @@ class RequestUsage:
         return RequestUsage(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def cost(self, model: str | None) -> float | None:
-        """Return US dollars by litellm's table; None for a model without a price."""
+        """Return US dollars by litellm's table; None without a price."""
         prices = prices_of(model)
         plain = prices.input
         if plain is None:
@@ -85,7 +85,7 @@ class Bill:
     def of(
         cls, usage: RequestUsage, without: RequestUsage, model: str | None, *, is_new: bool = True
     ) -> Bill:
-        """Return the bill of a request, or of a later report of the same stream."""
+        """Return the bill of a request, or of a stream's later report."""
         cost, without_cost = usage.cost(model), without.cost(model)
         return cls(int(is_new), usage, cost, without=without, without_cost=without_cost)
 
@@ -111,7 +111,7 @@ class Bill:
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        """Return the bill in lines: what was paid, the summaries, the same without us."""
+        """Return lines: what was paid, the summaries, the same without us."""
         paid = f"{_words(self.usage)}{_dollars(self.cost)}"
         lines = [f"Paid: {counted(self.requests, 'request')}, {paid}"]
         if self.kept_steps:
@@ -205,7 +205,7 @@ class Account:
     def look(
         self, store: Store, opened: Callable[[], Session], now: float, *, always: bool = False
     ) -> None:
-        """Read what other processes wrote, at the first request and then at `PACE_SECONDS`."""
+        """Read what other processes wrote, every `PACE_SECONDS`."""
         notes = noting(store)
         if notes is None or not (always or now - self._read_at >= PACE_SECONDS):
             return
@@ -216,7 +216,7 @@ class Account:
                 self._read_at, self._noted = now, self._noted or now
 
     def settle(self, store: Store, *, always: bool = False) -> None:
-        """Write what the store lacks: while that is much of the bill, then at `PACE_SECONDS`."""
+        """Write what the store lacks: if much, else every `PACE_SECONDS`."""
         notes = noting(store)
         if notes is None or not (always or self._is_much()):
             return
@@ -241,7 +241,7 @@ class Account:
 
     @contextmanager
     def _alone(self, waits: bool) -> Iterator[bool]:
-        """Yield whether no other thread is at the store; wait for that if asked to."""
+        """Yield whether no other thread is at the store."""
         is_alone = self._at_store.acquire(blocking=waits)
         try:
             yield is_alone
@@ -291,7 +291,7 @@ def _read(note: str) -> tuple[float, Bill]:
 
 @contextmanager
 def _logged(undo: Callable[[], Any] = lambda: None) -> Iterator[None]:
-    """Log a failure of the store and go on: no turn ends for a bill."""
+    """Log a failure of the store and go on."""
     try:
         yield
     except LedgerError as error:
@@ -303,12 +303,12 @@ def _logged(undo: Callable[[], Any] = lambda: None) -> Iterator[None]:
 
 
 def field_of(holder: Any, name: str) -> Any:
-    """Return a field of a dictionary or of a client's object, or None."""
+    """Return a field of a dictionary or an object, or None."""
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
 def usage_in(answer: Any) -> RequestUsage | None:
-    """Return the usage that an answer or a piece of one reports, or None.
+    """Return the usage in an answer or its piece, or None.
 
     The last event of a response carries the whole response, and so does the host's stream of it.
     """
@@ -323,7 +323,7 @@ def usage_in(answer: Any) -> RequestUsage | None:
 
 
 def reported(answer: Any) -> RequestUsage | None:
-    """Return the usage in an answer, or in the usage object of one, or None."""
+    """Return the usage in an answer or a usage object, or None."""
     found = usage_in(answer) or usage_in({"usage": answer})
     usage = field_of(answer, "usage") or answer
     if not found or any(field_of(usage, n) for n in ("prompt_tokens", "input_tokens_details")):
@@ -333,7 +333,7 @@ def reported(answer: Any) -> RequestUsage | None:
 
 
 def _usage(usage: Any) -> RequestUsage:
-    """Read the names of OpenAI's two APIs, and those that litellm adds for Anthropic's."""
+    """Read the names of OpenAI's APIs, and litellm's for Anthropic's."""
     chat, items = field_of(usage, "prompt_tokens_details"), field_of(usage, "input_tokens_details")
     split = field_of(chat, "cache_creation_token_details")
     split = split or field_of(usage, "cache_creation")

@@ -31,7 +31,7 @@ def resolved(request: Request, view: View, references: Mapping[str, int]) -> Req
 
 
 def names_of(request: Request, found: Request, view: View) -> dict[str, int]:
-    """Return the references that a request names, with their indices in the transcript."""
+    """Return the references that a request names, with transcript indices."""
     pairs = zip(request.places, found.places, strict=False)
     index = view.transcript.origins.index
     return {name: index(place) for name, place in pairs if isinstance(name, str)}
@@ -88,7 +88,7 @@ def _index(view: View, references: Mapping[str, int], option: str, place: str | 
 
 
 def _at(view: View, references: Mapping[str, int], number: int, at: int) -> int | None:
-    """Return the index of a segment's message, by the ledger or by a preview."""
+    """Return the index of a segment's message, recorded or shown."""
     if 1 <= number <= len(view.segments):
         indices = _of_segment(view, view.segments[number - 1])
         if 1 <= at <= len(indices):
@@ -97,7 +97,7 @@ def _at(view: View, references: Mapping[str, int], number: int, at: int) -> int 
 
 
 def _of_segment(view: View, segment: Segment) -> list[int]:
-    """Return the indices of a segment's messages, in the order of its archive."""
+    """Return the indices of a segment's messages, in archive order."""
     for start, end, laid in view.standing:
         if laid is segment:
             return by_origin(view, range(start, end))

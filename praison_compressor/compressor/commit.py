@@ -113,7 +113,7 @@ class Committer:
     def sent(
         self, request: Request, view: View, *, vetoed: bool = False, is_cut: bool = False
     ) -> CompressResult:
-        """Return the result of a view; remember the view for the next turn."""
+        """Return a view's result; remember the view for the next turn."""
         result = result_of(request, view, self.tokens, vetoed=vetoed, is_cut=is_cut)
         turn = last_turn_of(request, view, result, self.tokens)
         if turn is not None:

@@ -104,7 +104,7 @@ class ContextCompressor:
     # -------------------------------------------------------------- views
 
     async def compress(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
-        """Return the view of `messages`: itself while it fits, else with its middle summarized.
+        """Return the messages while they fit, else with their middle summarized.
 
         An option left out or None means the configured value. `messages` is not changed.
 
@@ -208,7 +208,7 @@ class ContextCompressor:
         return self._pipeline.preview(request, session, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
-        """Return the parts of a request with these messages, in tokens of the window.
+        """Return the window's tokens by part, as these messages fill it.
 
         Raises:
             CompressorError: as `compress` would.
@@ -231,7 +231,7 @@ class ContextCompressor:
         return self._pipeline.idle(request, self._clock())
 
     def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
-        """Add the usage of the session's last request to the session's bill; return the bill.
+        """Add the last request's usage to the session's bill; return that.
 
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
         dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
@@ -244,7 +244,7 @@ class ContextCompressor:
         return known.account.bill
 
     def bill(self, session_id: str | None = None) -> Bill:
-        """Return what the session has cost, by what can be read of its store too."""
+        """Return what the session has cost, in other processes too."""
         account = self.account(session_id)
         account.look(self.store, self._opener(session_id), self._clock(), always=True)
         return account.bill
@@ -274,7 +274,7 @@ class ContextCompressor:
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
     ) -> CompressResult:
-        """Return a stored session's messages in full where they fit, else their view.
+        """Return a stored session's messages where they fit, else their view.
 
         The messages are those of the last compression or `save`. `token_budget` None: the trigger.
 
@@ -415,7 +415,7 @@ class ContextCompressor:
         return replace(request, budget=replace(request.budget, costs=costs))
 
     def _quiet(self, request: Request, session: Session) -> CompressResult | None:
-        """Return the result of a turn that only adds and fits, or None."""
+        """Return the result if the turn only adds and fits."""
         share = SOFT_RATIO if self.config.background else 1.0
         # While a summary is written, send the whole as long as it fits.
         is_busy = self.background.busy(request.key)

@@ -61,7 +61,7 @@ class Decision:
         return is_same and view.digests[: len(before.digests)] == before.digests
 
     def names_in(self, view: View) -> Mapping[str, int]:
-        """Return the references that this decision showed, if they hold for the view."""
+        """Return the references that this decision showed for the view."""
         return self.references if self.holds_for(view) else {}
 
     def is_taken_by(self, request: Request, view: View) -> bool:
@@ -85,7 +85,7 @@ class Decision:
 def decide(
     request: Request, view: View, measures: Measures, shown: Decision | None = None
 ) -> Decision:
-    """Return what becomes of a view now; a preview's decision where the request commits that."""
+    """Return the decision about a view; `shown` if the request commits that."""
     if shown is not None and shown.is_taken_by(request, view):
         return replace(shown, request=request, view=view)
     budget = request.budget
@@ -122,9 +122,9 @@ def _planned(
 
 
 def mark(request: Request, session: Session, share: float = 1.0) -> int:
-    """Return the tokens above which a view is compressed: `share` of the trigger, or less.
+    """Return the tokens above which a view is compressed.
 
-    Less if the provider's cache is cold. After an undo, compress only when the window is full: the
+    `share` of the trigger, or less if the provider's cache is cold. After an undo, the limit: the
     next turn would otherwise take the undo back.
     """
     budget, config = request.budget, request.config
@@ -141,7 +141,7 @@ def mark(request: Request, session: Session, share: float = 1.0) -> int:
 def costs_of(
     request: Request, writer: str | None, growth: float | None, cold_share: float, *, cached: bool
 ) -> Costs | None:
-    """Return prices and pace of a request, or None where a price is unknown.
+    """Return a request's prices and pace; None without a known price.
 
     Args:
         writer: the model that writes summaries; None: unknown.
@@ -187,7 +187,7 @@ _PROVIDERS = (
 
 
 def is_cold(request: Request, last: float, now: float) -> bool:
-    """Return whether the provider's cache is cold `now`; `last` 0: no request is known."""
+    """Return whether the cache is cold `now`; `last` 0: unknown."""
     seconds = now - last
     if not last or seconds <= cache_seconds(request.config):
         return False
@@ -196,7 +196,7 @@ def is_cold(request: Request, last: float, now: float) -> bool:
 
 
 def cache_seconds(config: CompressorConfig) -> float:
-    """Return the seconds without a request after which the provider's cache is cold."""
+    """Return the seconds that the provider's cache lives without a request."""
     if config.cache_ttl_seconds is not None:
         return config.cache_ttl_seconds
     if config.cache_ttl is not None:

@@ -72,7 +72,7 @@ class Pipeline:
         return self.projector.look(request, session, self.sessions.of(request.key).shown)
 
     def start(self, request: Request, session: Session) -> CompressResult | Decision:
-        """Return the result, or the decision to `carry_out` if the caller must wait."""
+        """Return the result, or the decision that the caller carries out."""
         view = self.look(request, session)
         # Signed thinking is only valid behind the messages that it was written behind: a text must
         # not come while a turn goes on.
@@ -88,7 +88,7 @@ class Pipeline:
         return self.committer.vetoed(decision) if is_inside else decision
 
     def _decided(self, request: Request, view: View) -> Decision:
-        """Return the decision; emit and log once why a due compression is missing."""
+        """Return the decision; report once why a due compression is missing."""
         shown = self.sessions.of(request.key).shown
         decision = decide(request, view, self.projector.texts, shown)
         reason, name = decision.reason, request.key[1]
@@ -185,7 +185,7 @@ class Pipeline:
         self.sessions.owe(request.key, done.written)
 
     def _filled(self, request: Request, view: View) -> View | None:
-        """Return the view with the placeholder, or None if missing, unneeded or outgrown."""
+        """Return the view with the placeholder, if needed and large enough."""
         found, limit = self.sessions.of(request.key).placeholder, request.budget.limit
         if found is None or not view.session.is_as(found.session) or view.size() <= limit:
             return None

@@ -39,7 +39,7 @@ class PlanTexts:
     async def write(
         self, decision: Decision, unarchived: Unarchived, shown: Decision | None = None
     ) -> tuple[Written, ...]:
-        """Return the texts of the plan's jobs; those with prose ask a model.
+        """Return the texts of the jobs; those with prose ask a model.
 
         A text that a preview `shown` paid for, or that an undo took back, is not paid for again.
         """
@@ -54,7 +54,7 @@ class PlanTexts:
         return tuple(await asyncio.gather(*map(written, decision.plan.jobs, briefs)))
 
     def paid(self, decision: Decision, job: Job, shown: Decision | None) -> Written | None:
-        """Return a model's text for the same run and wishes that was paid for, or None."""
+        """Return a paid text of the same run and wishes, or None."""
         run, most = decision.view.digests[job.start : job.end], job.room + job.spare
         drafts: Iterable[Paid] = () if shown is None else _shown(shown)
         for replaced, wishes, text in (*drafts, *_undone(decision.view.session)):
@@ -64,7 +64,7 @@ class PlanTexts:
         return None
 
     def without_model(self, decision: Decision) -> View:
-        """Return the view after the plan, by texts without a model and without references."""
+        """Return the view after the plan, with texts without model and references."""
         texts = list(map(self.writer.static, briefs_for(decision, None)))
         made = self.segments(decision, texts, None)
         return decision.view.adding(segment for segment, _ in made)
@@ -93,7 +93,7 @@ class PlanTexts:
     def _shorter(
         self, decision: Decision, unarchived: Unarchived
     ) -> Iterator[tuple[str, int, Message]]:
-        """Yield kind, index and text of each mask and excerpt, with its reference."""
+        """Yield kind, index and text of each mask and excerpt."""
         view, plan = decision.view, decision.plan
         excerpts, first = plan.excerpted, len(view.segments) + len(plan.jobs) + 1
         origins, names = view.transcript.origins, dict[int, str]()
@@ -145,7 +145,7 @@ def _shown(shown: Decision) -> Iterator[Paid]:
 
 
 def _undone(session: Session) -> Iterator[Paid]:
-    """Yield the texts by a model that an undo took back, the newest first."""
+    """Yield the texts by a model that undos took back, newest first."""
     taken = undone(session.entries)
     for entry in reversed(session.entries):
         segment = entry.segment

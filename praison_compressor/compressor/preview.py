@@ -87,7 +87,7 @@ class Preview:
         return sum(part.to_write for part in self.parts)
 
     def fates(self) -> Iterator[tuple[int, str]]:
-        """Yield each message's index, and "keep", "mask" or the name of its summary."""
+        """Yield each index with "keep", "mask" or its summary's name."""
         for part in self.parts:
             summarized = part.to_write or part.segment is not None
             for index in range(part.start, part.start + part.messages):
@@ -228,7 +228,7 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
 
 
 def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
-    """Yield the parts of a view in order; `new` has the ids of segments without texts."""
+    """Yield the parts of a view; `new` has ids of new segments."""
     named, length = 0, len(after.tokens)
     numbers = {id(segment): number for number, segment in enumerate(after.segments, 1)}
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]

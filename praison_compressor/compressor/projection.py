@@ -134,7 +134,7 @@ class Projector:
         session: Session,
         pinned: Segment | None = None,
     ) -> list[Message] | None:
-        """Return the messages with every rendering of this session replaced by its originals.
+        """Return the messages with the session's renderings replaced by originals.
 
         Pinned texts are left out: each view has its own. None without renderings and pinned texts.
         """
@@ -179,7 +179,7 @@ class Projector:
         return [to_plain(message) for message in (given if found is None else found)]
 
     def save(self, request: Request, session: Session) -> bool:
-        """Record the transcript; return False without messages or if another writer was faster."""
+        """Record the transcript; return whether it was recorded."""
         if not request.messages:
             return False
         return self._store.keep(session, outline_of(self.look(request, session)))

@@ -104,7 +104,7 @@ class Request:
 
     @property
     def wishes(self) -> str:
-        """Return a digest of what a model is asked for: who writes, how much, and on what."""
+        """Return a digest of who writes, how much, by what instructions."""
         config = self.config
         asked = (self.model or config.auxiliary_model, config.summary_target_tokens)
         text = repr((*asked, config.summary_instructions))
@@ -225,7 +225,7 @@ CHECKS: Mapping[str, Check] = {
 
 
 def checked(options: Options) -> Options:
-    """Return the options that are not None; raise ConfigError for a wrong one."""
+    """Return the options that are not None, or raise ConfigError."""
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
         raise ConfigError(no_such("option of a call", unknown[0], Options.__annotations__))

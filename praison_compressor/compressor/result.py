@@ -67,7 +67,7 @@ class CompressResult:
 
     @property
     def recall_schemas(self) -> list[dict[str, Any]]:
-        """Return the recall tools in the form of the calls in `messages`; [] without tools.
+        """Return the recall tools in the form of the messages' calls.
 
         Before the first call `recall_schemas_for` takes the API's name.
         """
@@ -84,7 +84,7 @@ class CompressResult:
 
     @property
     def cost_saved(self) -> float | None:
-        """Return the US dollars that each request saves at the input price, or None if unknown."""
+        """Return the US dollars saved by each request; None if unknown."""
         return _priced(self.tokens_saved, input_price(self.model))
 
     @property
@@ -138,7 +138,7 @@ def result_of(
 
 
 def grown(last: CompressResult, added: int, messages: list[Message]) -> CompressResult:
-    """Return the result of a turn that only adds tokens to the last one's."""
+    """Return the last result after a turn that only adds tokens."""
     return replace(
         last,
         messages=messages,

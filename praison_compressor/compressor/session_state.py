@@ -69,7 +69,7 @@ class SessionState:
     """Whether the last request found the provider's cache cold."""
 
     def costs(self, request: Request, writer: str | None) -> Costs | None:
-        """Return the prices of a request, with the pace of the session once that shows."""
+        """Return a request's prices, with the session's pace once that shows."""
         if self.requests < LEAST_REQUESTS or not self.growth:
             return costs_of(request, writer, None, 0.0, cached=True)
         bill, cold = self.account.bill, self.cold_requests / self.requests
@@ -79,7 +79,7 @@ class SessionState:
     def quiet(
         self, request: Request, session: Session, trigger: int, tokens: TokenCounter
     ) -> CompressResult | None:
-        """Return the result if the turn only adds to the last one and fits, else None."""
+        """Return the result if the turn only adds and fits."""
         last, is_asked = self.last_turn, self.shown and not self.shown.request.force
         if last is None or request.is_asked or is_asked or not session.is_as(last.session):
             return None
@@ -140,7 +140,7 @@ class Sessions:
             return [each.last_turn for each in self._known.values() if each.last_turn]
 
     def settle(self, store: Store, key: Key | None = None) -> None:
-        """Write a session's bill at its pace, or all bills, and those of evicted sessions."""
+        """Write a session's bill, or all; the evicted sessions' too."""
         with self._lock:
             accounts, self._evicted = self._evicted, []
             if key is None:
@@ -159,13 +159,13 @@ class Sessions:
             return is_first
 
     def last_request(self, key: Key, session: Session, store: Store, now: float) -> float:
-        """Return the time of the session's last request, in any process; 0: unknown."""
+        """Return the time of the session's last request; 0: unknown."""
         account = self.of(key).account
         account.look(store, lambda: session, now)
         return max(account.requested, session.updated)
 
     def show(self, key: Key, decision: Decision | None, used: Sequence[Written] = ()) -> None:
-        """Remember a preview's decision; owe the texts of the one before that are not used."""
+        """Remember a preview's decision; owe the last one's unused texts."""
         with self._lock:
             known = self.of(key)
             before, known.shown = known.shown, decision
@@ -262,7 +262,7 @@ def last_turn_of(
 def added_to(
     last: LastTurn, request: Request, trigger: int, tokens: TokenCounter
 ) -> tuple[LastTurn, CompressResult] | None:
-    """Return turn and result if the messages extend the last turn's, which are compared."""
+    """Return turn and result if the messages extend the last turn's."""
     messages, large, old = request.messages, request.budget.large, len(last.known)
     if type(messages) is not list or len(messages) < old:
         return None

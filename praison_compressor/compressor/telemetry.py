@@ -53,7 +53,7 @@ class Telemetry:
             logger.debug("no telemetry of %s", event.name, exc_info=True)
 
     def _opened(self) -> _Exporter | None:
-        """Return the exporter, made at the first event: the import takes 0.1 s."""
+        """Return the exporter; make it at the first event."""
         with self._lock:
             if self._exporter is None and not self._is_absent:
                 self._is_absent = True
