@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ..errors import LedgerConflict
 from ..events import Event, Hook
-from ..ledger.segments import Store
+from ..ledger.segments import Store, Usage
 from ..tokens.counter import TokenCounter
 from ..view.view import View
 from .background import leased
@@ -22,7 +22,7 @@ from .hooks import asked, begun, committed
 from .plan_texts import PlanTexts
 from .projection import Projector, outline_of
 from .request import Key, Request
-from .result import CompressResult, result_of
+from .result import CompressResult, charged_with, result_of, usage_of
 from .session_state import Sessions, last_turn_of
 
 MOST_CONFLICTS = 8
@@ -86,25 +86,28 @@ class Committer:
             return await asyncio.to_thread(self.vetoed, decision)
         if said:
             decision = replace(decision, request=decision.request.instructed(said))
-        started, texts = time.monotonic(), decision.texts
+        key, started = key_of(view), time.monotonic()
+        texts, owed = decision.texts, Usage()
         self.emit(event)
         try:
             unarchived = await asyncio.to_thread(self.projector.with_room, view, decision.plan)
             texts = texts or await self.texts.write(decision, unarchived)
-            entries = await asyncio.to_thread(self.texts.segments, decision, texts, unarchived)
+            owed = self.sessions.take_owed(key) if texts else owed
+            charged = charged_with(owed, texts)  # the ledger has the whole cost
+            entries = await asyncio.to_thread(self.texts.segments, decision, charged, unarchived)
             after = view.adding(segment for segment, _ in entries)
             session = await asyncio.to_thread(
                 self.store.commit, view.session, entries, outline_of(after)
             )
         except BaseException as error:
             self.emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
-            if texts is not decision.texts:  # the others are a preview's
-                self.sessions.owe(key_of(view), texts)
+            # The texts of a preview stay with it.
+            self.sessions.owe(key, owed if decision.texts else owed + usage_of(texts))
             raise
-        self.sessions.committed(key_of(view), texts)
+        self.sessions.committed(key, texts)
         self.projector.trim()
         after = self.projector.again(view, session)
-        result = result_of(decision.request, after, self.tokens, before=view.session, texts=texts)
+        result = result_of(decision.request, after, self.tokens, before=view.session, texts=charged)
         self.emit(committed(view, result, time.monotonic() - started))
         return result
 

@@ -182,7 +182,7 @@ class Pipeline:
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
             await asyncio.to_thread(self._held, due)
         done = await self.committer.carry_out(due)
-        self.sessions.owe(request.key, done.written)
+        self.sessions.owe(request.key, done.usage)
 
     def _filled(self, request: Request, view: View) -> View | None:
         """Return the view with the placeholder, if needed and large enough."""

@@ -159,6 +159,11 @@ def usage_of(texts: Sequence[Written]) -> Usage:
     return functools.reduce(Usage.__add__, (text.usage for text in texts), Usage())
 
 
+def charged_with(owed: Usage, texts: Sequence[Written]) -> tuple[Written, ...]:
+    """Return the texts, the first with a cost that no result has reported."""
+    return tuple(replace(t, usage=t.usage + owed) if not n else t for n, t in enumerate(texts))
+
+
 def _method(view: View, texts: Sequence[Written], before: Session | None) -> str | None:
     """Return the `summary_method` of a view."""
     known = [entry.segment.rendered for entry in before.entries] if before else []

@@ -170,17 +170,18 @@ class Sessions:
             known = self.of(key)
             before, known.shown = known.shown, decision
         if before is not None:
-            self.owe(key, [text for text in before.texts if not any(text is u for u in used)])
+            lost = [text for text in before.texts if not any(text is u for u in used)]
+            self.owe(key, usage_of(lost))
 
     def committed(self, key: Key, texts: Sequence[Written]) -> None:
         """Forget preview and placeholder after a commit with these texts."""
         self.show(key, None, texts)
         self.of(key).placeholder = None
 
-    def owe(self, key: Key, texts: Sequence[Written]) -> None:
+    def owe(self, key: Key, usage: Usage) -> None:
         """Charge the session's next result with texts that no result reports."""
         with self._lock:
-            self.of(key).owed += usage_of(texts)
+            self.of(key).owed += usage
 
     def take_owed(self, key: Key) -> Usage:
         """Return the usage owed to the session, and reset it."""
