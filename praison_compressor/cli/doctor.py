@@ -15,7 +15,6 @@ from importlib.metadata import entry_points, version
 from typing import Any
 
 import typer
-from rich.text import Text
 
 from ..config import KEY_VARIABLE, STORE_VARIABLE, CompressorConfig
 from ..errors import CompressorError
@@ -23,7 +22,7 @@ from ..messages.display import counted, one_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from . import parameters as par
-from .terminal import FOUND_FAULT, answer, number, progress, unlogged
+from .terminal import FOUND_FAULT, Line, answer, in_flags, number, progress, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
 
@@ -78,10 +77,10 @@ def doctor(
         raise typer.Exit(FOUND_FAULT)
 
 
-def _lines(checks: Mapping[str, Check]) -> Iterator[Text]:
+def _lines(checks: Mapping[str, Check]) -> Iterator[Line]:
     for name, check in checks.items():
-        remedy = f" -> {check.remedy}" if check.remedy else ""
-        yield Text(f"{check.state:<5}{name}: {check.found}{remedy}", STYLES[check.state])
+        remedy = f" -> {in_flags(check.remedy)}" if check.remedy else ""
+        yield Line(f"{check.state:<5}{name}: {check.found}{remedy}", STYLES[check.state])
 
 
 # ---------------------------------------------------------------- which options hold
@@ -246,7 +245,7 @@ def trial() -> None:
     from praisonaiagents.config import loader
 
     from ..praisonai import CompressorContext, install
-    from ..testing import Asked, LocalProvider, Summarizer
+    from ..testing import Asked, LocalProvider, SummaryModel
     from ..view.budget import Budget
 
     model, window = json.loads(sys.argv[1])
@@ -264,7 +263,7 @@ def trial() -> None:
 
     def reply(asked: Asked) -> str:
         is_agents = ORDERS in str(asked.messages[0].get("content"))
-        return "Noted." if is_agents else Summarizer(r"Ledger \d+").summary(asked)
+        return "Noted." if is_agents else SummaryModel(r"Ledger \d+").summary(asked)
 
     with LocalProvider(reply, window=sys.maxsize) as provider:
         here = {"base_url": provider.base_url, "api_key": "local"}
@@ -327,8 +326,8 @@ def _auxiliary(config: CompressorConfig) -> Check:
     if model is None:
         usual = "static outside an agent; in one its own model writes them"
         return Check(OK, f"{usual} (--auxiliary-model tries one)")
+    from ..concurrency import run
     from ..summaries.litellm_client import LiteLLMSummarizer
-    from ..summaries.threads import run
 
     summarizer = LiteLLMSummarizer(
         model, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key

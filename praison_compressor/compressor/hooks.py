@@ -8,8 +8,8 @@ import logging
 from contextvars import ContextVar
 from typing import Literal
 
+from ..concurrency import begin
 from ..events import Event, Hook, Listener
-from ..summaries.threads import begin
 from ..view.view import View
 from .decision import Decision
 from .request import Key

@@ -13,13 +13,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import replace
 
+from ..concurrency import run
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall, LedgerConflict
 from ..events import Event, Hook
 from ..ledger.segments import Session, Store
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
-from ..summaries.threads import run
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.masks import shorten

@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
+from ..concurrency import renewed
 from ..errors import InvalidMessages
 from ..ledger.segments import Segment, Session, Store, Usage
 from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
-from ..messages.forks import renewed
 from ..messages.thinking import signatures
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
