@@ -49,8 +49,9 @@ def read(messages: Any) -> Transcript:
     Raises:
         InvalidMessages: not a list, a message that is no mapping, or an unknown role.
     """
-    placed = paired([cleaned(i, message) for i, message in enumerate(as_list(messages))])
-    origins, sent = tuple(zip(*placed, strict=True)) or ((), ())
+    placed = list(paired([cleaned(i, message) for i, message in enumerate(as_list(messages))]))
+    sent = tuple([message for _, message in placed])
+    origins = tuple([origin for origin, _ in placed])
     return Transcript(messages=sent, origins=origins, steps=tuple(steps(sent)))
 
 

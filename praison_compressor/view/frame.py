@@ -172,15 +172,12 @@ def unreferenced(segment: Segment) -> Segment:
     content = segment.rendered.get("content")
     if segment.kind == "mask" or "read_conversation_archive(" not in str(content):
         return segment
-    plain = _unreadable(content) if segment.kind == "excerpt" else _unframed(str(content))
+    first, newline, rest = str(content).partition("\n")
+    is_excerpt = segment.kind == "excerpt"
+    plain = _unreadable(content) if is_excerpt else _IN_REACH.sub("", first) + newline + rest
     if plain == content:
         return segment
     return replace(segment, rendered={**segment.rendered, "content": plain})
-
-
-def _unframed(summary: str) -> str:
-    first, newline, rest = summary.partition("\n")
-    return _IN_REACH.sub("", first) + newline + rest
 
 
 def _unreadable(content: Any) -> Any:
