@@ -102,8 +102,8 @@ def answer_of(
     limit = limit if is_whole else min(limit, PART_SHOWN)
     ranked, weight = _ranked(found[:DETAILED], wanted, shared, is_lone=documents == 1)
     matches, older = _apart(ranked)
-    is_wide = is_wide or documents == 1
-    layout = _Layout(near, wanted, weight, shared, matches[:limit], _older(older), is_wide)
+    wide = is_wide or documents == 1
+    layout = _Layout(near, wanted, weight, shared, matches[:limit], _older(older), wide)
     seen = layout.shown(layout.matches).places | {match.place for match in older}
     rest = [x for x in found if x.score >= least and (x.segment, x.ordinal) not in seen]
     return Answer(counted, layout.within, _rows(rest, wanted), is_whole)
@@ -224,7 +224,8 @@ class _Match:
     def path(self) -> str:
         """The keys that lead to a passage of JSON, in words; "" elsewhere."""
         path = paths_of(in_words(self.message))[self.passage.first - 1]
-        return f", in {path}" if path else ""
+        # A program among a call's arguments is no JSON.
+        return f", in {path}" if path and not tool_calls_of(self.message) else ""
 
 
 def _ranked(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -153,6 +154,7 @@ class Recall:
         """Return a function that reads the messages around one; and lines that end several."""
         shared = self._endings(session)
 
+        @functools.cache
         def near(segment: int, ordinal: int) -> Around:
             start = max(0, ordinal - NEAR_FOUND)
             wanted = slice(start, ordinal + NEAR_FOUND + 1)
