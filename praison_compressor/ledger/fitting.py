@@ -44,7 +44,7 @@ class Fitting:
     count: Callable[[str], int]
     """Tokens of a text."""
     reading: Callable[[str], str]
-    """Returns the call or command that reads on at a reference."""
+    """Returns the reference, or the command, that reads on there."""
 
     # -------------------------------------------------------------- lists
 
@@ -57,7 +57,7 @@ class Fitting:
             room -= self.count(line) + 1
             if room < 0:
                 begun = "" if number else f"\n{self._both_ends(line, left)}"
-                return f"{answer}{begun}\n{more}"
+                return f"{answer}{begun}\n{more}".rstrip("\n")
             answer = f"{answer}\n{line}"
         return answer
 
@@ -79,17 +79,20 @@ class Fitting:
 
     # -------------------------------------------------------------- what a search found
 
-    def found(self, answer: Answer, room: int, wide: int) -> str:
+    def found(self, answer: Answer, room: int) -> str:
         """Return passages and other matches, the number of matches first.
 
-        Passages are widened until the answer has `wide` tokens.
+        A passage that does not fit has a row.
         """
         others = list(self._others(answer, room // (OTHERS if answer.is_whole else PARTS)))
         room -= sum(self.count(line) + 1 for line in others)
-        left = room - self.count(f"{OPENS}\n{answer.count}") - _SLACK_TOKENS
-        lines = answer.passages(left, left - max(0, room - wide), self.count)
-        shown = self.rows(lines, room, "(more passages than fit)", answer.count)
-        return "\n".join([shown, *others])
+        least = self.count(f"{OPENS}\n{answer.count}") + _SLACK_TOKENS
+        older = [answer.older] if answer.older else []
+        for fit in range(len(answer.passages), 0, -1):
+            lines = [*answer.passages[:fit], *answer.rows[fit:], *older]
+            if least + sum(self.count(line) + 1 for line in lines) <= room:
+                break
+        return "\n".join([self.rows(lines, room, "", answer.count), *others])
 
     def _others(self, answer: Answer, room: int) -> Iterator[str]:
         """Yield rows of other matches while they fit, then references alone."""
@@ -162,14 +165,21 @@ class Fitting:
             body += f"\n[… {where.lines(end + 1, len(lines))}: repeats other messages …]"
         return f"{head}\n{body}"
 
-    def lines(self, named: Reference, message: Message, room: int) -> str:
-        """Return the named lines that fit, exactly, and how to read on."""
+    def lines(
+        self, named: Reference, message: Message, room: int, endings: Collection[str] = ()
+    ) -> str:
+        """Return the named lines that fit, exactly, and how to read on.
+
+        `endings` are lines that other messages end with too.
+        """
         assert named.message is not None
         where = named.of_message(named.message)
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
         lines = lines_of(in_words(message))
         first, last = _wanted_lines(named, len(lines))
+        if first <= (end := without_ending(lines, endings)):
+            last = min(last, end)
         head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}"
         if path := paths_of(in_words(message))[first - 1]:
             head += f", in {path}"
@@ -180,7 +190,7 @@ class Fitting:
             # A single line above the budget: as much of its two ends as fits.
             body, shown_to = self._both_ends(lines[first - 1], room), first
         if shown_to < last:
-            rest = self.reading(str(where.from_line(shown_to + 1)))
+            rest = self.reading(str(where.lines(shown_to + 1, last)))
             body += f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
         return f"{OPENS}{head}\n{body}"
 

@@ -12,7 +12,16 @@ from itertools import accumulate, pairwise
 
 from ..quotes.telling import is_bad
 
-__all__ = ["NUMBERED", "condensed", "endings", "lines_of", "paths_of", "says_nothing", "within"]
+__all__ = [
+    "NUMBERED",
+    "condensed",
+    "endings",
+    "lines_of",
+    "paths_of",
+    "says_nothing",
+    "value_around",
+    "within",
+]
 
 LONG_LINE, WRAPPED = 400, 200
 """Lines above LONG_LINE characters are wrapped at WRAPPED: JSON is often one line."""
@@ -25,6 +34,7 @@ _TOKEN = re.compile(
     r"""\"(?:[^"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[{}\[\],:]|[^\s"'{}\[\],:]+|.""", re.DOTALL
 )
 _BEGINS_JSON = re.compile(r"[{\[](?=\s*[\"'{\[\d-])")
+_LAST_KEY = re.compile(r"(?:^|\.)[^.\[]*$|\[\d+\]$")
 _OPENING, _CLOSING = frozenset("{["), frozenset("}]")
 
 
@@ -147,6 +157,19 @@ def _path(stack: Sequence[Sequence[str | int]]) -> str:
     if len(keys) > PATH_KEYS:
         keys = [keys[0], ".…", *keys[2 - PATH_KEYS :]]
     return "".join(keys).lstrip(".")
+
+
+def value_around(at: int, lines: Sequence[str], paths: Sequence[str], most: int) -> tuple[int, int]:
+    """Return the lines of the largest JSON value around one, of at most `most` characters."""
+    found, value = (at, at), paths[at]
+    while value:
+        first = next((n for n in range(at, -1, -1) if not paths[n].startswith(value)), 0)
+        ends = (n for n in range(at, len(lines)) if not paths[n].startswith(value))
+        last = next(ends, len(lines)) - 1
+        if sum(map(len, lines[first : last + 1])) > most:
+            break
+        found, value = (first, last), _LAST_KEY.sub("", value)
+    return found
 
 
 # -------------------------------------------------------------- condensed

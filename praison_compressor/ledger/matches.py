@@ -5,7 +5,7 @@ A call and its results are one document: they are counted and shown together.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..concurrency import lazy
@@ -14,18 +14,8 @@ from ..messages.calls import argument_values, arguments_of, is_path
 from ..messages.display import call_in_words, excerpt, in_words, one_line
 from ..quotes import read_calls
 from .around import Around, Near
-from .layout import NUMBERED, lines_of, paths_of, without_ending
-from .passages import (
-    WORTH,
-    Passage,
-    Term,
-    held_in,
-    passages,
-    terms,
-    wanted_in,
-    weights,
-    widened,
-)
+from .layout import NUMBERED, lines_of, paths_of, value_around, without_ending
+from .passages import CONTEXT, WORTH, Passage, Term, held_in, passages, terms, wanted_in, weights
 from .references import Reference, in_runs
 from .words import missing, words
 
@@ -39,8 +29,12 @@ A_MESSAGE, SECOND = 2, 0.8
 """Most passages shown of one message, and what the second's score counts."""
 ALIKE_NAMED = 6
 """References of older, similar messages at most."""
+WHOLE_CHARS, MOST_OF = 2_500, 0.5
+"""A message of at most that many characters is shown whole where a passage has that share of it."""
 PART_WORTH, PART_SHOWN = 0.5, 2
 """Share of the best score that a match needs where none has the whole query, and matches shown."""
+LONE = 3
+"""Factor for the lines around a match where only one document matches."""
 ALIKE, SAME_LINE = 0.8, 0.5
 """Of two passages that share this part of their words, or also a line, only one is shown."""
 CALL_CHARS, RESULT_CHARS, ROW_CHARS = 80, 100, 50
@@ -49,6 +43,8 @@ WHOLE_RESULT = 300
 """Characters of a result that is shown whole below its call."""
 LACKING, NAME_CHARS = 6, 40
 """Parts of a query that no message has, at most, and characters of each."""
+FOLLOWING = 40
+"""Lines after a passage that a reference to what follows names."""
 RESULTS = 3
 """Most results shown of a message with several calls."""
 
@@ -73,10 +69,16 @@ class Answer:
 
     count: str
     """How many messages match."""
-    passages: Callable[[int, int, Callable[[str], int]], list[str]]
-    """Returns the passages that fit, widened to another number of tokens that a function counts."""
+    passages: list[str]
+    """The best, with their call or results."""
+    rows: list[str]
+    """A row for each passage, where that does not fit."""
+    older: str
+    """A line that names older messages much like these; "" for none."""
     others: list[tuple[list[tuple[int, int]], str]]
     """Matching messages that are not shown (segment and number, from 1), with a few words."""
+    after: str
+    """Reference of the lines after the best passage; "" where nothing follows."""
     is_whole: bool
     """Whether the matches have every name of the query."""
 
@@ -88,25 +90,33 @@ def answer_of(
     near: Near,
     shared: Collection[str] = (),
     *,
-    is_wide: bool = False,
+    whole: int = WHOLE_CHARS,
 ) -> Answer:
     """Return the best passages, at most `limit`, and all other matches by reference.
 
-    `shared` are lines that end several messages of the session. The passages are widened to the
-    budget if `is_wide`, or if only one document matches.
+    `shared` are lines that end several messages of the session. A message of at most `whole`
+    characters is shown whole where a passage has most of it.
     """
     wanted = terms(query)
     documents = _documents(found)
-    counted = _count(query, found, documents)
+    count = _count(query, found, documents)
     is_whole, least = found[0].is_whole, WORTH * found[0].score
     limit = limit if is_whole else min(limit, PART_SHOWN)
-    ranked, weight = _ranked(found[:DETAILED], wanted, shared, is_lone=documents == 1)
+    whole = min(whole, WHOLE_CHARS)
+    ranked, weight = _ranked(found[:DETAILED], wanted, shared, whole, is_lone=documents == 1)
     matches, older = _apart(ranked)
-    wide = is_wide or documents == 1
-    layout = _Layout(near, wanted, weight, shared, matches[:limit], _older(older), wide)
-    seen = layout.shown(layout.matches).places | {match.place for match in older}
+    best: list[_Match] = []
+    for match in matches[:limit]:
+        if not any(each.has(match) for each in best):
+            best.append(match.with_value(whole // 2))
+    shown = _Shown(near, wanted, weight, {match.place for match in best})
+    for match in best:
+        shown.add(match)
+    rows = [match.row(wanted) for match in best]
+    seen = shown.places | {match.place for match in older}
     rest = [x for x in found if x.score >= least and (x.segment, x.ordinal) not in seen]
-    return Answer(counted, layout.within, _rows(rest, wanted), is_whole)
+    listed, after = _rows(rest, wanted), best[0].after
+    return Answer(count, shown.lines, rows, _older(older), listed, after, is_whole)
 
 
 def _older(matches: Sequence[_Match]) -> str:
@@ -204,12 +214,6 @@ class _Match:
         """The passage's lines."""
         return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
 
-    @property
-    def narrow(self) -> _Match:
-        """The match with its best line alone."""
-        best = self.passage.best
-        return replace(self, passage=replace(self.passage, first=best, last=best))
-
     @lazy
     def words(self) -> frozenset[str]:
         """Return the passage's distinct words."""
@@ -223,18 +227,53 @@ class _Match:
     @property
     def path(self) -> str:
         """The keys that lead to a passage of JSON, in words; "" elsewhere."""
-        path = paths_of(in_words(self.message))[self.passage.first - 1]
+        path = self.paths[self.passage.first - 1]
+        return f", in {path}" if path else ""
+
+    @lazy
+    def paths(self) -> list[str]:
+        """Return the keys that lead to each line of JSON, "" elsewhere."""
         # A program among a call's arguments is no JSON.
-        return f", in {path}" if path and not tool_calls_of(self.message) else ""
+        is_call = bool(tool_calls_of(self.message))
+        return [""] * len(self.lines) if is_call else paths_of(in_words(self.message))
+
+    def has(self, other: _Match) -> bool:
+        """Return whether the passage has the other's best line."""
+        first, last = self.passage.first, self.passage.last
+        return self.place == other.place and first <= other.passage.best <= last
+
+    @property
+    def after(self) -> str:
+        """Reference of the lines that follow; "" where nothing follows."""
+        last = min(len(self.lines), self.passage.last + FOLLOWING)
+        is_end = last == self.passage.last
+        return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
+
+    def with_value(self, most: int) -> _Match:
+        """Return the match with the JSON value around it, of at most `most` characters."""
+        at, passage = self.passage.best - 1, self.passage
+        first, last = value_around(at, self.lines, self.paths, most)
+        first, last = min(first + 1, passage.first), max(last + 1, passage.last)
+        return replace(self, passage=replace(passage, first=first, last=last))
+
+    def row(self, wanted: Sequence[Term]) -> str:
+        """Return the passage's reference and a few of its words."""
+        said = few_words(self.text, wanted, 2 * ROW_CHARS)
+        return f"[{self.where}] {self.message.get('role')}: {said}"
 
 
 def _ranked(
-    found: Sequence[Found], wanted: Sequence[Term], shared: Collection[str], *, is_lone: bool
+    found: Sequence[Found],
+    wanted: Sequence[Term],
+    shared: Collection[str],
+    whole: int,
+    *,
+    is_lone: bool,
 ) -> tuple[list[_Match], dict[str, float]]:
     """Return the messages' passages, best first, then newest first; and the terms' weights.
 
     A message that has more of the query elsewhere comes first. A call whose result has more of it
-    is shown with that.
+    is shown with that. What matches alone will be read next: it is shown with more lines around it.
     """
     texts = [lines_of(in_words(each.message)) for each in found]
     held = [held_in(lines, wanted) for lines in texts]
@@ -250,16 +289,30 @@ def _ranked(
         for passage in passages(
             *(lines, wanted, A_MESSAGE, weight),
             held=terms_of,
+            context=min(CONTEXT * LONE, whole) if is_lone else CONTEXT,
             dull=shared,
             worth=worth,
         ):
-            shown = replace(passage, score=part * passage.score)
+            shown = _or_whole(replace(passage, score=part * passage.score), lines, shared, whole)
             matches.append(_Match(each.segment, each.ordinal, shown, lines, each.message))
+            if shown.last - shown.first > passage.last - passage.first:
+                break
             part *= 1 if is_lone else SECOND
     least = worth * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
     matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
     return matches, weight
+
+
+def _or_whole(
+    passage: Passage, lines: Sequence[str], shared: Collection[str], most: int
+) -> Passage:
+    """Return the passage, or a short message whole if little is missing."""
+    end = without_ending(lines, shared)
+    chars = sum(map(len, lines[passage.first - 1 : passage.last]))
+    whole = sum(map(len, lines[:end]))
+    is_most = whole <= most and chars >= MOST_OF * whole and passage.last <= end
+    return replace(passage, first=1, last=end) if is_most else passage
 
 
 def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
@@ -288,70 +341,6 @@ def _are_alike(one: _Match, other: _Match) -> bool:
 
 
 # -------------------------------------------------------------- a passage with its call or results
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """The matches that an answer shows, with as many lines around them as fit."""
-
-    near: Near
-    wanted: Sequence[Term]
-    weight: Mapping[str, float]
-    shared: Collection[str]
-    """Lines that end several messages, which no passage is widened to."""
-    matches: Sequence[_Match]
-    end: str
-    """The last line."""
-    is_wide: bool
-
-    def within(self, room: int, wide: int, count: Callable[[str], int]) -> list[str]:
-        """Return the passages that fit, widened to `wide` tokens, and rows of other matches."""
-
-        def size() -> int:
-            return sum(count(line) + 1 for line in self._lines(fitting))
-
-        fitting = list(self.matches)
-        while size() > room and len(fitting) > 1:
-            fitting.pop()
-        is_long = size() > room
-        if is_long:
-            fitting = [fitting[0].narrow]
-        if is_long or self.is_wide:
-            fitting = _widened(fitting, wide - size(), count, self.shared)
-        return self._lines(fitting)
-
-    def _lines(self, fitting: Sequence[_Match]) -> list[str]:
-        """Return passages, and a row for each match behind them."""
-        rows = [
-            f"[{match.where}] {match.message.get('role')}: "
-            f"{few_words(match.text, self.wanted, 2 * ROW_CHARS)}"
-            for match in self.matches[len(fitting) :]
-        ]
-        return [*self.shown(fitting).lines, *rows]
-
-    def shown(self, matches: Sequence[_Match]) -> _Shown:
-        """Return the passages as lines."""
-        shown = _Shown(self.near, self.wanted, self.weight, {each.place for each in matches})
-        for match in matches:
-            shown.add(match)
-        if self.end:
-            shown.lines.append(self.end)
-        return shown
-
-
-def _widened(
-    matches: Sequence[_Match], room: int, count: Callable[[str], int], shared: Collection[str]
-) -> list[_Match]:
-    """Return the matches with more of the lines around them, the best first."""
-    wide: list[_Match] = []
-    for number, match in enumerate(matches):
-        beside = (*wide, *matches[number + 1 :])
-        others = [each.passage for each in beside if each.place == match.place]
-        end = max(match.passage.last, without_ending(match.lines, shared))
-        passage = widened(match.passage, match.lines[:end], room, count, others)
-        wide.append(replace(match, passage=passage))
-        room -= count(wide[-1].text) - count(match.text)
-    return wide
 
 
 @dataclass

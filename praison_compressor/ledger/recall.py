@@ -20,7 +20,7 @@ from ..messages.shapes import MASK_OPENS
 from .around import Around, Near
 from .fitting import LEAST_CHARS, LEAST_SHARE, OPENS, Fitting, ends_of
 from .layout import endings
-from .matches import COUNTED, Found, answer_of, few_words
+from .matches import COUNTED, Answer, Found, answer_of, few_words
 from .outlines import in_order, in_pairs, outline
 from .passages import terms
 from .references import HOW, Reference, parse
@@ -31,16 +31,18 @@ __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 """The tools' names."""
-ANSWER_TOKENS, WHOLE_TOKENS, LONG_TOKENS = 300, 400, 500
-"""Default size of an answer, of a message that is whole in it, of named lines and an outline."""
-SEVERAL = 3
-"""References at most that each have the default size."""
+SEARCH_TOKENS, READ_TOKENS = 300, 800
+"""Default sizes of a search's answer and of a read one."""
 TURN_TOKENS = 4_000
 """All answers of one turn together."""
 LEAST_TOKENS = 100
 """A smaller answer is of no use."""
 PASSAGES = 3
 """Passages returned when `about` is given."""
+SHORT_TOKENS = 400
+"""Messages up to this size are returned whole even when `about` is given."""
+CHARS = 2.5
+"""Characters of a message that is shown whole, for each token of the answer."""
 BEGINNING_TOKENS = 150
 """Size of a message's beginning and end, returned where nothing in it matches `about`."""
 LISTED, OUTLINED = 12, 24
@@ -72,8 +74,8 @@ class Recall:
     """Returns the agent's turn; a new turn has a new budget. None: one budget for all answers."""
     turn_tokens: int | None = TURN_TOKENS
     """None: no bound."""
-    reading: Callable[[str], str] = lambda reference: f'{READ}("{reference}")'
-    """Returns the call or command that reads on at a reference."""
+    reading: Callable[[str], str] = str
+    """Returns the reference, or the command, that reads on there."""
     _spent: tuple[Hashable, int] = field(default=(None, 0), init=False)
     _shared: tuple[str, frozenset[str]] = field(default=("", frozenset()), init=False)
 
@@ -83,27 +85,20 @@ class Recall:
 
     # -------------------------------------------------------------- what the tools answer
 
-    def search(self, query: str, limit: int = 3, budget: int = ANSWER_TOKENS) -> str:
+    def search(self, query: str, limit: int = 3, budget: int = SEARCH_TOKENS) -> str:
         """Return the number of matches, the best passages, and the others by reference."""
         return self._within_turn(
             budget, lambda session, room: self._search(session, query, max(1, limit), room)
         )
 
-    def read(self, reference: str = "", budget: int | None = None, about: str = "") -> str:
+    def read(self, reference: str = "", budget: int = READ_TOKENS, about: str = "") -> str:
         """Return the text at a reference, or at several behind commas; "" lists the segments.
 
-        With `about`, long messages are cut to the passages that match. `budget` None: the default
-        size, in which a message that is a little larger is whole.
+        With `about`, long messages are cut to the passages that match.
         """
         references = _APART.split(reference.strip())
-        default = ANSWER_TOKENS * min(len(references), SEVERAL)
-        if ":" in reference or not ("." in reference or about.strip()):
-            default = max(default, LONG_TOKENS)
         return self._within_turn(
-            budget or max(default, WHOLE_TOKENS),
-            lambda session, room: self._read_all(
-                session, references, about.strip(), room if budget else min(room, default), room
-            ),
+            budget, lambda session, room: self._read_all(session, references, about.strip(), room)
         )
 
     def _within_turn(self, budget: int, answer: Callable[[Session, int], str]) -> str:
@@ -147,8 +142,12 @@ class Recall:
         ]
         if not found:
             return self._missing(session, query, room)
-        answer = answer_of(query, found, limit, *self._near(session))
-        return self._fitting.found(answer, room, ANSWER_TOKENS - _FOOTER_TOKENS)
+        return self._fitting.found(self._answer(session, query, found, limit, room), room)
+
+    def _answer(
+        self, session: Session, query: str, found: Sequence[Found], limit: int, room: int
+    ) -> Answer:
+        return answer_of(query, found, limit, *self._near(session), whole=int(room * CHARS))
 
     def _near(self, session: Session) -> tuple[Near, frozenset[str]]:
         """Return a function that reads the messages around one; and lines that end several."""
@@ -207,16 +206,12 @@ class Recall:
 
     # -------------------------------------------------------------- reading
 
-    def _read_all(
-        self, session: Session, references: Sequence[str], about: str, room: int, whole: int
-    ) -> str:
+    def _read_all(self, session: Session, references: Sequence[str], about: str, room: int) -> str:
         """Return the texts at several references, each within its share of what is left."""
         parts: list[str] = []
         for number, reference in enumerate(references):
             share = max(LEAST_TOKENS, room // (len(references) - number))
-            part = self._read(
-                session, reference, about, share, whole if len(references) == 1 else share
-            )
+            part = self._read(session, reference, about, share)
             parts.append(part.removeprefix(f"{OPENS}\n") if parts else part)
             room -= self.count(part)
             if room < LEAST_TOKENS and number + 1 < len(references):
@@ -224,8 +219,7 @@ class Recall:
                 break
         return "\n".join(parts)
 
-    def _read(self, session: Session, reference: str, about: str, room: int, whole: int) -> str:
-        """Return the text at a reference within `room`, or `whole` for a message that fits it."""
+    def _read(self, session: Session, reference: str, about: str, room: int) -> str:
         if not reference.strip():
             return self._overview(session, room)
         named = parse(reference)
@@ -245,14 +239,15 @@ class Recall:
                 f"s{named.segment}.{len(originals)}."
             )
         if about and named.line is None:
-            said = self._about(session, named, originals, about, room, whole)
+            said = self._about(session, named, originals, about, room)
             if said is not None:
                 return said
         if named.message is None:
             return self._outlined(outline(originals, in_order(named.segment, originals)), room)
         if named.line is not None:
-            return self._fitting.lines(named, originals[named.message - 1], room)
-        return self._messages(session, named, originals, room, whole)
+            message = originals[named.message - 1]
+            return self._fitting.lines(named, message, room, self._endings(session))
+        return self._messages(session, named, originals, room)
 
     def _about(
         self,
@@ -261,9 +256,8 @@ class Recall:
         originals: Sequence[Message],
         about: str,
         room: int,
-        whole: int,
     ) -> str | None:
-        """Return the passages about something, else a remark; None if the messages fit whole.
+        """Return the passages about something, else a remark; None for short messages with it.
 
         The results of a message's calls belong to it.
         """
@@ -273,23 +267,23 @@ class Recall:
         if len(places) == 1:
             around = self._beside(session, named)
             pool |= {n: around.messages[n - around.start] for n in around.answers_of(places[0])}
-        fits = sum(self.count(in_words(each)) for each in pool.values()) <= whole - _FRAME_TOKENS
         texts = {str(n): each for n, each in sorted(pool.items())}
         held = hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
-        if held and fits and named.message:
+        is_short = sum(self.count(in_words(each)) for each in pool.values()) <= SHORT_TOKENS
+        if held and is_short:
             return None
         if held:
             found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
-            answer = answer_of(about, found, PASSAGES, *self._near(session), is_wide=True)
+            answer = self._answer(session, about, found, PASSAGES, room)
             if len(places) == 1:
                 answer = replace(answer, count=_lacking(named, list(pool.values()), about))
-            return self._fitting.found(answer, room, room)
-        remark = _nothing_about(named, list(pool.values()), about)
+            ending = f"\n(go on: {self.reading(answer.after)})" if answer.after else ""
+            return self._fitting.found(answer, room - self.count(ending)) + ending
+        remark = f"Nothing in {named} matches {_quoted(about)}."
         if len(places) > 1:
             return remark
-        room = room if fits else min(room, BEGINNING_TOKENS)
-        room -= self.count(remark)
-        return f"{remark}\n{self._messages(session, named, originals, room, room)}"
+        room = (room if is_short else min(room, BEGINNING_TOKENS)) - self.count(remark)
+        return f"{remark}\n{self._messages(session, named, originals, room)}"
 
     def _overview(self, session: Session, room: int) -> str:
         """Return the newest segments, each with the beginning of its outline."""
@@ -325,37 +319,29 @@ class Recall:
             most, rows = LEAST_CHARS, rows if most > LEAST_CHARS else in_pairs(rows)
 
     def _messages(
-        self,
-        session: Session,
-        named: Reference,
-        originals: Sequence[Message],
-        room: int,
-        whole: int,
+        self, session: Session, named: Reference, originals: Sequence[Message], room: int
     ) -> str:
         """Return the named messages, each within its share of the budget.
 
-        The calls that named results answer stand above, the results of named calls below. A single
-        message that fits `whole` is not cut.
+        The calls that named results answer stand above, the results of named calls below.
         """
         assert named.message is not None
         last = min(named.messages.stop, len(originals))
-        around = self._beside(session, named)
         asked = [(named.of_message(n), originals[n - 1]) for n in range(named.message, last + 1)]
-        size = sum(self.count(in_words(each)) for _, each in asked)
-        hint = _HINT if room < whole else ""
-        if len(asked) == 1 and size <= whole - _FRAME_TOKENS:
-            room, hint = whole, ""
-        room -= self.count(hint)
         if len(asked) * LEAST_SHARE > room:
             chosen = slice(named.message - 1, last)
             where = in_order(named.segment, originals)[chosen]
-            return self._outlined(outline(originals[chosen], where, most=1), room) + hint
+            return self._outlined(outline(originals[chosen], where, most=1), room)
+        around = self._beside(session, named)
+        size = sum(self.count(in_words(each)) for _, each in asked)
         above, ending = self._ends(around, range(named.messages.start, last), room, size)
         room -= self.count(OPENS + above) + self.count(ending)
-        parts = self._fitting.messages(asked, room - _GO_ON_TOKENS, around.shared)
-        if not hint and len(asked) == 1 and (gap := _GAP.search(parts[0])):
-            ending = f"\n(go on: {self._fitting.reading(f'{asked[0][0]}:{gap[1]}-')}){ending}"
-        return "\n".join([OPENS + above, *parts]) + ending + hint
+        if size > room - _FRAME_TOKENS:
+            room -= _GO_ON_TOKENS
+        parts = self._fitting.messages(asked, room, around.shared)
+        if gap := _GAP.search("\n".join(parts)):
+            ending += f"\n(go on: {self.reading(gap[1])})"
+        return "\n".join([OPENS + above, *parts]) + ending
 
     def _beside(self, session: Session, named: Reference) -> Around:
         """Return the messages around the named ones."""
@@ -385,17 +371,16 @@ OUTLINE_CHARS = 1_000
 MASKS = 5
 """Masked outputs that a row of the overview names."""
 _FOOTER_TOKENS = 14
-_HINT = '\n(cut: name what you look for in "about")'
 LACKING_CHARS = 100
 _FRAME_TOKENS = 40
-_GAP = re.compile(r"^\[… s\d+\.\d+:(\d+)-\d+ …\]$", re.M)
+_GAP = re.compile(r"^\[… (s\d+\.\d+:\d+-\d+) …\]$", re.M)
 _GO_ON_TOKENS = 24
 _APART = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
 
 
 def _similar(query: str, known: Sequence[str]) -> list[str]:
     """Return the known words that are most like those of a query."""
-    near = [difflib.get_close_matches(each, known, n=2, cutoff=0.75) for each in words(query)[:8]]
+    near = [difflib.get_close_matches(each, known, n=2, cutoff=0.8) for each in words(query)[:8]]
     return list(dict.fromkeys(word for some in near for word in some))
 
 
@@ -403,13 +388,6 @@ def _lacking(named: Reference, messages: Sequence[Message], about: str) -> str:
     """Return a remark on the words that no message has, "" for none."""
     lacking = missing(about, list(map(in_words, messages)))
     return excerpt(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
-
-
-def _nothing_about(named: Reference, messages: Sequence[Message], about: str) -> str:
-    known = dict.fromkeys(word for each in messages for word in words(in_words(each)))
-    similar = _similar(about, list(known))
-    held = f" Words that do occur: {', '.join(similar)}." if similar else ""
-    return f"Nothing in {named} matches {_quoted(about)}.{held}"
 
 
 def _runs(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]]]:

@@ -11,7 +11,7 @@ from ..errors import CompressorError, ConfigError
 from ..messages import Message, tool_calls_of
 from ..messages.responses import ITEM
 from ..messages.shapes import ITEMS
-from .recall import ANSWER_TOKENS, READ, SEARCH, TURN_TOKENS, Recall
+from .recall import READ, READ_TOKENS, SEARCH, SEARCH_TOKENS, TURN_TOKENS, Recall
 from .segments import Session, Store
 
 __all__ = ["APIS", "SCHEMAS", "api_of", "recall_tools", "schemas_for"]
@@ -38,19 +38,19 @@ def recall_tools(
     recall = Recall(store, session, count, turn, turn_tokens)
 
     def search_conversation_archive(
-        query: str = "", limit: int = 3, tokens: int = 0, **invented: Any
+        query: str = "", limit: int = 3, tokens: int = SEARCH_TOKENS, **invented: Any
     ) -> str:
-        return _answered(
-            lambda: recall.search(str(query), _number(limit, 3), _room(tokens) or ANSWER_TOKENS)
-        )
+        room = _room(tokens, SEARCH_TOKENS)
+        return _answered(lambda: recall.search(str(query), _number(limit, 3), room))
 
     def read_conversation_archive(
-        reference: str = "", about: str = "", tokens: int = 0, **invented: Any
+        reference: str = "", about: str = "", tokens: int = READ_TOKENS, **invented: Any
     ) -> str:
         named, sought = str(reference or ""), str(about or "")
         if sought.isdecimal():  # the budget in second place
             sought, tokens = "", int(sought[:9])
-        return _answered(lambda: recall.read(named, _room(tokens), sought))
+        room = _room(tokens, READ_TOKENS)
+        return _answered(lambda: recall.read(named, room, sought))
 
     tools: list[Callable[..., str]] = [search_conversation_archive, read_conversation_archive]
     for tool, schema in zip(tools, SCHEMAS, strict=True):
@@ -61,8 +61,10 @@ def recall_tools(
 def _documented(function: dict[str, Any]) -> str:
     """Return the schema as a docstring, which hosts parse."""
     described = {k: v["description"] for k, v in function["parameters"]["properties"].items()}
+    # Obeyed, but not worth their tokens in a schema.
     if "query" in described:
-        described["limit"] = "Passages at most (3)"  # read, but not worth its tokens in a schema
+        described["limit"] = "Passages at most (3)"
+    described["tokens"] = f"Another size of the answer, up to {TURN_TOKENS}"
     lines = "\n".join(f"    {name}: {said}" for name, said in described.items())
     return f"{function['description']}\n\nArgs:\n{lines}\n"
 
@@ -73,15 +75,13 @@ def _documented(function: dict[str, Any]) -> str:
 def _schema(name: str, description: str, **parameters: str) -> dict[str, Any]:
     properties = {key: {"type": "string", "description": said} for key, said in parameters.items()}
     form: dict[str, Any] = {"type": "object", "properties": properties}
-    properties["tokens"] = {"type": "integer", "description": TOKENS}
-    form["required"] = [name for name in ("query", "reference", "about") if name in parameters]
+    form["required"] = [name for name in ("query", "reference") if name in parameters]
     return {
         "type": "function",
         "function": {"name": name, "description": description, "parameters": form},
     }
 
 
-TOKENS = f"Leave out; after a cut answer up to {TURN_TOKENS} (default {ANSWER_TOKENS})"
 SCHEMAS = (
     _schema(
         SEARCH,
@@ -91,10 +91,10 @@ SCHEMAS = (
     ),
     _schema(
         READ,
-        "Read earlier messages word for word where a search shows too little: with `about` their "
-        "passages, else a long one is cut",
-        reference="s2.14, s2.14-20, s2.14:900-940 (lines), s2 (all), or several; empty: list",
-        about="What you look for, in words or names of the text",
+        "Read earlier messages word for word. What is read stays in the context and is paid for on "
+        "every later turn: search first, then read only the lines still needed, with `about`",
+        reference="s2.14, s2.14-20, s2.14:900-940 (lines), s2 (outline), or several; empty: list",
+        about="Only passages with these words of the text",
     ),
 )
 """The tools as a chat request describes them to the model."""
@@ -156,9 +156,8 @@ def _number(given: Any, otherwise: int) -> int:
         return otherwise
 
 
-def _room(tokens: Any) -> int | None:
-    """Return a budget, None for the default."""
-    return min(_number(tokens, 0), TURN_TOKENS) or None
+def _room(tokens: Any, otherwise: int) -> int:
+    return min(_number(tokens, 0), TURN_TOKENS) or otherwise
 
 
 def _answered(ask: Callable[[], str]) -> str:
