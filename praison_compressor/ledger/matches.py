@@ -29,8 +29,8 @@ A_MESSAGE, SECOND = 2, 0.8
 """Most passages shown of one message, and what the second's score counts."""
 ALIKE_NAMED = 6
 """References of older, similar messages at most."""
-WHOLE_CHARS, MOST_OF = 2_500, 0.5
-"""A message of at most that many characters is shown whole where a passage has that share of it."""
+MOST_OF = 0.5
+"""A short message is shown whole where a passage has that share of it."""
 PART_WORTH, PART_SHOWN = 0.5, 2
 """Share of the best score that a match needs where none has the whole query, and matches shown."""
 LONE = 3
@@ -90,7 +90,7 @@ def answer_of(
     near: Near,
     shared: Collection[str] = (),
     *,
-    whole: int = WHOLE_CHARS,
+    whole: int,
 ) -> Answer:
     """Return the best passages, at most `limit`, and all other matches by reference.
 
@@ -102,7 +102,6 @@ def answer_of(
     count = _count(query, found, documents)
     is_whole, least = found[0].is_whole, WORTH * found[0].score
     limit = limit if is_whole else min(limit, PART_SHOWN)
-    whole = min(whole, WHOLE_CHARS)
     ranked, weight = _ranked(found[:DETAILED], wanted, shared, whole, is_lone=documents == 1)
     matches, older = _apart(ranked)
     best: list[_Match] = []

@@ -41,7 +41,7 @@ PASSAGES = 3
 """Passages returned when `about` is given."""
 SHORT_TOKENS = 400
 """Messages up to this size are returned whole even when `about` is given."""
-CHARS = 2.5
+CHARS = 2
 """Characters of a message that is shown whole, for each token of the answer."""
 BEGINNING_TOKENS = 150
 """Size of a message's beginning and end, returned where nothing in it matches `about`."""
@@ -147,7 +147,7 @@ class Recall:
     def _answer(
         self, session: Session, query: str, found: Sequence[Found], limit: int, room: int
     ) -> Answer:
-        return answer_of(query, found, limit, *self._near(session), whole=int(room * CHARS))
+        return answer_of(query, found, limit, *self._near(session), whole=room * CHARS)
 
     def _near(self, session: Session) -> tuple[Near, frozenset[str]]:
         """Return a function that reads the messages around one; and lines that end several."""

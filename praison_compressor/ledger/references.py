@@ -65,10 +65,6 @@ class Reference:
         """Return the reference of a whole message of this segment."""
         return Reference(self.segment, message)
 
-    def from_line(self, line: int) -> Reference:
-        """Return the reference of this message from a line on."""
-        return replace(self, line=line, last_line=None, around=False, last_message=None)
-
     def lines(self, first: int, last: int) -> Reference:
         """Return the reference of lines of this message."""
         return replace(self, line=first, last_line=last, around=False, last_message=None)
