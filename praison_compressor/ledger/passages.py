@@ -21,6 +21,8 @@ __all__ = ["Passage", "Term", "passages", "terms", "wanted_in"]
 PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
 """Shares of an identifier's weight for a match in another case, and in another spelling."""
+DEFINED = 1.2
+"""The same where the line defines the identifier, or reports its failure."""
 NEAR = 0.8
 """Share of a term's weight that a line beside the match has."""
 SHOWN = 0.65
@@ -38,6 +40,7 @@ MOST_LINES = 200
 
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _IDENTIFIER = re.compile(r"\d|[^\W_][._/:#@\\-]+[^\W_]|[a-z][A-Z]|[^\W_]_|_[^\W_]|^[~./\\]")
+_DEFINES = re.compile(r"(?:\b(?:def|func|fn|class|type|const|let|var)\b|\bFAIL:)[^=]*$")
 _WORDS = re.compile(r"[^\W_]+")
 _EMPTY = re.compile(r"\s*(?:\d+\s*[→|:])?\s*(?:</?[\w-]+>)?\s*")
 _EDGES = "\"'`()[]{}<>,;!?*"
@@ -189,7 +192,9 @@ def _held(line: str, wanted: Iterable[Term]) -> Held:
     folded, found = line.casefold(), dict[str, float]()
     for term in wanted:
         if _has(line, folded, term.text):
-            found[term.text] = 1.0 if term.written in line else OTHER_CASE
+            before, written, _ = line.partition(term.written)
+            defined = term.parts and _DEFINES.search(before)
+            found[term.text] = OTHER_CASE if not written else DEFINED if defined else 1.0
         elif (
             term.parts
             and all(part in folded for part in term.parts)

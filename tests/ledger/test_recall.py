@@ -278,6 +278,18 @@ def test_a_name_in_the_letters_asked_for_comes_first() -> None:
         assert re.findall(r"^\[(s1\.\d)\]", search(name), re.M)[0] == place
 
 
+def test_a_defining_line_comes_before_remarks() -> None:
+    """A line that defines an identifier, or reports its failure, comes before what mentions it."""
+    said = [
+        "def read_gauge(pier):",
+        "--- FAIL: TestGauge_Pier (0.00s)",
+        "TestGauge_Pier, read_gauge",
+    ]
+    search, _ = holding([{"role": "user", "content": f"{text} {n}"} for n, text in enumerate(said)])
+    for name, place in (("read_gauge", "s1.1"), ("TestGauge_Pier", "s1.2")):
+        assert re.findall(r"^\[(s1\.\d)\]", search(name), re.M)[0] == place
+
+
 def test_an_answer_repeats_nothing() -> None:
     """An answer repeats no result, names a message once and trims empty lines."""
     gap = "\n  3→\n" + "\n".join(f"  {n}→filler" for n in range(4, 40)) + "\n"
