@@ -172,7 +172,7 @@ def _around(
 
     Long lines have fewer lines beside them. No empty or dull line stands at an end.
     """
-    wide = context // CONTEXT
+    wide = round(context / CONTEXT)
     after = range(number + 1, min(len(lines), number + 1 + wide * AFTER))
     before = range(number - 1, max(-1, number - 1 - wide * BEFORE), -1)
     room, shown = context - len(lines[number]), [number]
@@ -192,9 +192,9 @@ def _held(line: str, wanted: Iterable[Term]) -> Held:
     folded, found = line.casefold(), dict[str, float]()
     for term in wanted:
         if _has(line, folded, term.text):
-            before, written, _ = line.partition(term.written)
-            defined = term.parts and _DEFINES.search(before)
-            found[term.text] = OTHER_CASE if not written else DEFINED if defined else 1.0
+            at = line.find(term.written)
+            is_defined = term.parts and _DEFINES.search(line[: max(at, 0)])
+            found[term.text] = OTHER_CASE if at < 0 else DEFINED if is_defined else 1.0
         elif (
             term.parts
             and all(part in folded for part in term.parts)
