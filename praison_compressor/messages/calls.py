@@ -188,7 +188,7 @@ _WRITES = re.compile(
     r"(?<![-=\d&>])>{1,2}\|?\s*(?:([\w./~@+-][^\s;|&<>()'\"]*)|['\"]([^'\"\n]+)['\"])"
     r"|\btee (?:-a )?([\w./~@+-]+)|'[^']*'|\"[^\"]*\""
 )
-"""Redirections; quoted words are passed over."""
+"""Redirections; quoted words match, too, so that nothing in them does."""
 _ACTS = re.compile(
     r"(?:^|[;&|\n(])\s*(?:sudo )?(?:git )?(sed|perl|mv|cp|rm|touch|patch)\s([^;&|\n]*)"
 )
@@ -198,7 +198,7 @@ MAX_PATH_CHARS = 300
 
 
 def changed_by(call: ToolCall) -> list[str]:
-    """Return the paths that a call is to change, each once."""
+    """Return the paths of the files that a call changes, each once."""
     given, line = arguments_of(call), command_of(call)
     if isinstance(given, str):
         found = [*_patched(given), *_by_shell(line)]
@@ -311,7 +311,7 @@ class AnsweredCall:
     at: int
     call: ToolCall
     text: str = ""
-    """The result's text, with its `is_error` flag in words."""
+    """The result's text; an `is_error` flag is added in words."""
     answered_at: int = -1
 
     @property

@@ -38,7 +38,7 @@ from .shapes import (
 EMPTY = "(empty)"
 
 AGAIN = "--again"
-"""In the id of a call whose message has another call with the same id."""
+"""Makes the id of a second call with one id distinct."""
 
 CONVERTED = (
     "praison_compressor.messages.responses: to_messages(instructions, items), to_items(view)"
@@ -134,7 +134,7 @@ def _is_sound(call: Any) -> bool:
 def _mended(plain: Message) -> Message:
     """Return a plain message as a provider accepts it.
 
-    The older shape of a call (`function_call`, role `function`) becomes the newer one.
+    `function_call` and the role `function`, OpenAI's older shape, become the newer one.
     """
     mended = {key: value for key, value in plain.items() if not key.startswith("_")}
     calls, older = mended.pop("tool_calls", None), mended.pop("function_call", None)
@@ -282,7 +282,7 @@ def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Pla
         place = results.take(call)
         if place is not None:
             given.setdefault(place[0], {})[place[1]] = call.id
-    # In their own order: a provider only requires that results directly follow.
+    # Results keep their order: a provider only requires that they directly follow.
     whole = sorted(at for at in given if WHOLE in given[at])
     brought = _brought(clean, index + 1, {at: given[at] for at in sorted(given.keys() - {*whole})})
     taken.update(whole, brought)

@@ -44,13 +44,13 @@ _KEPT = frozenset(
     "mcp_call mcp_list_tools mcp_approval_request mcp_approval_response compaction "
     "compaction_summary item_reference tool_search_call tool_search_output".split()
 )
-"""Items that stay items beside an answer, since no chat message has their shape."""
+"""Items without a chat shape: they stay items beside an answer."""
 
 _FRAME = frozenset(
     "type id call_id status created_by name pending_safety_checks namespace "
     "max_output_length".split()
 )
-"""Keys of a call's item that are none of its arguments."""
+"""Keys of a call's item that are no arguments."""
 
 
 def to_messages(instructions: Any, items: Any) -> list[Message]:
@@ -162,7 +162,7 @@ def _result(kind: str, item: Mapping[str, Any]) -> Message:
         "content": _output_text(kind, output),
     }
     if kind != "function_call_output":
-        # The whole item: the API takes back its own shape alone.
+        # The whole item, since the API accepts only its own shape.
         return {**message, ITEM: dict(item)}
     # No digest includes `id`. The status of an answered call says nothing.
     return {**message, "id": item["id"]} if "id" in item else message

@@ -18,7 +18,7 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..compressor.bills import short
-from ..concurrency import apart
+from ..concurrency import begin
 from ..events import Event, Listener
 from ..messages import Message
 from ..messages.display import one_line
@@ -90,7 +90,7 @@ class Notices:
             work = functools.partial(self._report, event, messages)
             hooks.append(asyncio.ensure_future(_after(hooks[-1:], work)))
             return
-        apart(lambda: self._report(event, messages))  # this thread may wait for the hooks
+        begin(lambda: self._report(event, messages)).result()  # this thread may wait for the hooks
         if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             line = self._say(f"Compressed {short(before)} → {short(after)} in the background")

@@ -163,10 +163,11 @@ def _checked(reply: Any) -> SummaryReply:
     """Return the reply, or raise TypeError for a field of another type."""
     if not isinstance(reply, SummaryReply):
         raise TypeError(f"it gave {type(reply).__name__}, not a SummaryReply")
-    for name, kinds in (("usage", Usage), ("model", (str, type(None)))):
+    for name, kinds in (("usage", (Usage,)), ("model", (str, type(None)))):
         if not isinstance(value := getattr(reply, name), kinds):
-            raise TypeError(f"its {name} is a {type(value).__name__}")
-    return replace(reply, usage=Usage() + reply.usage)  # the sum raises for texts
+            found, expected = type(value).__name__, kinds[0].__name__
+            raise TypeError(f"its {name} is a {found}, not a {expected}")
+    return replace(reply, usage=Usage() + reply.usage)  # the sum raises TypeError for texts
 
 
 async def _done(work: Callable[[], Awaitable[T]], seconds: float) -> T:
@@ -196,8 +197,7 @@ async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        # Returned: a SystemExit that is raised would end the loop, and a GeneratorExit must not
-        # leave a closed coroutine as another error.
+        # Not raised: SystemExit would end the loop, and a closed coroutine may raise no other error.
         return _as_ours(error)
 
 
