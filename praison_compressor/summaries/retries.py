@@ -197,7 +197,7 @@ async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        # Not raised: SystemExit would end the loop, and a closed coroutine may raise no other error.
+        # Not raised: SystemExit would end the loop; a closed coroutine may raise no other error.
         return _as_ours(error)
 
 
