@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from ..concurrency import in_time, renewed
@@ -109,21 +110,9 @@ class Asker:
             await _done(ready, STARTING_UP)
         data: dict[str, Any] = {"model": self.model_name}
         self.emit(Event("model_called", self.session_id, data))
-        began, seconds = time.monotonic(), self.config.timeout_seconds
-
-        async def ask() -> SummaryReply:
-            return _checked(
-                # Copies: a user's summarizer may edit them, and the answer is compared with these.
-                await self.summarizer.summarize(
-                    [dict(message) for message in messages],
-                    max_tokens=most,
-                    model=self.model,
-                    timeout_seconds=seconds,
-                )
-            )
-
+        began = time.monotonic()
         try:
-            reply = await _done(ask, seconds)
+            reply = await _done(partial(self._ask, messages, most), self.config.timeout_seconds)
             data = {**asdict(reply.usage), "model": reply.model or self.model_name}
             self.usage, self.answered_by = self.usage + reply.usage, reply.model or self.answered_by
             return reply
@@ -133,6 +122,18 @@ class Asker:
         finally:
             data = {**data, "seconds": time.monotonic() - began}
             self.emit(Event("model_answered", self.session_id, data))
+
+    async def _ask(self, messages: list[Message], most: int) -> SummaryReply:
+        """Return the summarizer's answer, its fields checked."""
+        return _checked(
+            await self.summarizer.summarize(
+                # Copies, since a user's summarizer may edit them.
+                [dict(message) for message in messages],
+                max_tokens=most,
+                model=self.model,
+                timeout_seconds=self.config.timeout_seconds,
+            )
+        )
 
 
 # -------------------------------------------------------------- a user's own summarizer
