@@ -14,7 +14,6 @@ from .shapes import Message, ToolCall, tool_calls_of
 
 # -------------------------------------------------------------- arguments
 
-
 _UNSPOKEN = frozenset(
     "offset limit timeout headlimit viewrange startline endline line character linenumber "
     "securityrisk".split()
@@ -113,7 +112,6 @@ def verb_of(call: ToolCall) -> str:
 
 # -------------------------------------------------------------- results
 
-
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: \w+)?[ _-]?(?:code|status)|return ?code)[^\w-]{0,4}(-?\d+)"
     r"|^\[exit (-?\d+)\]|\b(?:killed|terminated) by signal (\d+)|<returncode>(-?\d+)</returncode>",
@@ -161,7 +159,6 @@ def opened(result: str) -> str:
 
 
 # -------------------------------------------------------------- files
-
 
 PATH_KEYS = frozenset(
     "absolutepath file filename filepath filepaths files notebookpath oldpath path paths "

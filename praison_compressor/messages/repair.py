@@ -241,7 +241,6 @@ def _is_empty(message: Message) -> bool:
 
 # -------------------------------------------------------------- calls and their results
 
-
 NO_RESULT = "[no result was recorded for this tool call]"
 
 WHOLE = -1

@@ -81,7 +81,6 @@ def thinned(text: str, keep: int = 2) -> str:
 
 # -------------------------------------------------------------- arguments
 
-
 LEAST_STRING_CHARS = 200  # characters of each string that always stay
 LEAST_CALL_CHARS = 1_000  # shorter arguments stay unchanged
 
