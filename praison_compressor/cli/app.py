@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import logging
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from importlib import import_module
 from inspect import cleandoc
 from logging.handlers import MemoryHandler
 from typing import Annotated, Any
@@ -13,24 +15,29 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from .compressing import compress, inspect
-from .demo import demo
-from .doctor import doctor
-from .report import bill, report
-from .stored import forget, lineage, restore, search, sessions, show, verify
-from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, complain, errors_in_a_line
+from ..config import nearest
+from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, Unusable, complain, errors_in_a_line
 
 NAME = "praison-compressor"
 
-COMMANDS: tuple[Callable[..., None], ...] = (
-    *(compress, inspect, report, demo, doctor),
-    *(sessions, lineage, bill, show, search),
-    *(restore, verify, forget),
-)
+COMMANDS = {
+    **dict.fromkeys(("compress", "inspect"), "compressing"),
+    "report": "report",
+    "demo": "demo",
+    "doctor": "doctor",
+    **dict.fromkeys(("sessions", "lineage"), "stored"),
+    "bill": "report",
+    **dict.fromkeys(("show", "search", "restore", "verify", "forget"), "stored"),
+}
+"""Command -> its module, in the order of the help. Only the module of the command is imported."""
+
+OBJECTS_BETWEEN_COLLECTIONS = 100_000
+"""A transcript's messages live until the command ends: a search for garbage finds none."""
 
 
 def main() -> None:
     """Run the command line of this process."""
+    gc.set_threshold(OBJECTS_BETWEEN_COLLECTIONS)
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
@@ -43,6 +50,22 @@ def main() -> None:
 
 class _Group(TyperGroup):
     """The commands; an error becomes one line and an exit code."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Import a command."""
+        return _command(cmd_name) if cmd_name in COMMANDS else None
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """Return the command that the arguments name; suggest the nearest for an unknown one."""
+        if args[0] in COMMANDS or args[0].startswith("-"):
+            return super().resolve_command(ctx, args)
+        meant = nearest(args[0], COMMANDS)
+        hint = f"did you mean {meant}?" if meant else f"{NAME} -h lists the commands"
+        raise Unusable(f"no command {args[0]}; {hint}")
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -58,7 +81,16 @@ class _Command(TyperCommand):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
 
-def build() -> typer.Typer:
+def _command(name: str) -> Any:
+    """Return the command of that name, as the parser takes it."""
+    function = getattr(import_module(f".{COMMANDS[name]}", __package__), name)
+    text, _, example = cleandoc(function.__doc__ or "").rpartition("\n\n$ ")
+    app = typer.Typer(add_completion=False, rich_markup_mode=None)
+    app.command(name, cls=_Command, help=text, epilog=f"$ {example}")(function)
+    return typer.main.get_command(app)
+
+
+def build() -> Any:
     """Return the application."""
     app = typer.Typer(
         name=NAME,
@@ -69,10 +101,7 @@ def build() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     app.callback()(_common)
-    for command in COMMANDS:
-        text, _, example = cleandoc(command.__doc__ or "").rpartition("\n\n$ ")
-        app.command(command.__name__, cls=_Command, help=text, epilog=f"$ {example}")(command)
-    return app
+    return typer.main.get_command(app)
 
 
 def _version(asked: bool) -> None:

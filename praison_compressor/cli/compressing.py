@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Annotated, Any
@@ -14,13 +14,13 @@ from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..events import Event
 from ..ledger.memory import MemoryStore
-from ..messages import text_of, tool_calls_of
+from ..messages import Message, text_of, tool_calls_of
 from ..messages.digests import Seen
 from ..messages.display import counted, excerpt, one_line
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
 from . import parameters as par
-from .terminal import Piece, Table, answer, money, number, progress, titled, unlogged
+from .terminal import Piece, Table, answer, in_flags, money, number, progress, titled, unlogged
 from .transcripts import read_one, writable, write
 
 
@@ -62,26 +62,22 @@ def compress(
         store, namespace, settings, model, window, auxiliary_model, keep_tokens, pin
     )
     options: Any = {"session_id": session, "target_tokens": target, "force": force}
-    choices = par.choices(keep, since, until)
     failures: list[str] = []
-
-    def hear(event: Event) -> None:
-        if event.name == "fell_back":
-            failures.append(one_line(str(event.data.get("reason", ""))))
-
     with progress("Compressing", len(messages)) as step:
         tokens = Watched(config.model, step)
-        compressor = ContextCompressor(par.with_window(config), tokens=tokens, on_event=hear)
-        if any(choices.values()):  # a preview gives references to messages
+        compressor = ContextCompressor(
+            par.with_window(config), tokens=tokens, on_event=lambda e: failures.extend(_failure(e))
+        )
+        choices = par.choices(keep, since, until)
+        if choices:  # a preview gives references to messages
             compressor.preview(messages, **options)
         with unlogged():  # `failures` has the reasons
             result = compressor.compress_sync(messages, **options, **choices)
         # Of an empty range: the view as it is now, and no compression to come.
         seen = compressor.preview(messages, session_id=session, until=0)
-    by = {unframe(text.message): text.model or text.method for text in result.written}
-    parts = [_as_written(part, by) for part in seen.parts]
     if out is not None:
         write(out, result.messages, source=file)
+    parts = list(_as_written(seen.parts, result))
     value = {
         "file": file,
         **{name: getattr(result, name) for name in OF_RESULT},
@@ -95,13 +91,11 @@ def compress(
         yield _method(result, config.auxiliary_model, asked=force or target is not None)
         yield from (f"  {failure}" for failure in failures)
         yield from _savings(result)
-        yield from _kept(session, result, config)
-        if config.store_url is None and any(map(is_framed, messages)):
-            yield "The file holds a summary. Without its store (--store) it is ordinary text."
+        yield from _kept(session, result, config, messages)
         for segment in result.segments if show else ():
             yield from titled("summary", unframe(segment.rendered))
-        if out not in (None, "-"):
-            yield f"Written to {out}"
+        where = "stdout" if out == "-" else out or "nowhere; --out FILE writes it"
+        yield f"View written to {where}." if out else f"View written {where}."
 
     answer(value, shown(), as_json, file=sys.stderr if out == "-" else None)
 
@@ -133,11 +127,28 @@ class Watched(TokenCounter):
         return found
 
 
-def _kept(session: str | None, result: CompressResult, config: CompressorConfig) -> Iterator[str]:
+def _failure(event: Event) -> list[str]:
+    reason = one_line(str(event.data.get("reason", "")))
+    return [reason] if event.name == "fell_back" else []
+
+
+def _as_written(parts: Iterable[Part], result: CompressResult) -> Iterator[Part]:
+    """Yield the parts; a summary that this command wrote has that reason."""
+    by = {unframe(text.message): text.model or text.method for text in result.written}
+    for part in parts:
+        how = by.get(unframe(part.segment.rendered)) if part.segment else None
+        yield part if how is None else replace(part, why=f"summarized now ({how})")
+
+
+def _kept(
+    session: str | None, result: CompressResult, config: CompressorConfig, messages: Sequence[Any]
+) -> Iterator[str]:
     """Yield where the session is kept, and under which name."""
     if config.store_url is None:
         if session is not None:
             yield f"Session {session} is kept nowhere; --store names a place for it."
+        if any(map(is_framed, messages)):
+            yield "The file holds a summary. Without its store (--store) it is ordinary text."
     elif result.context_status == "full":
         yield "Nothing was stored: a session is stored when it is first compressed."
     else:
@@ -145,25 +156,19 @@ def _kept(session: str | None, result: CompressResult, config: CompressorConfig)
         yield f"Kept as session {session or result.session_id}{named}."
 
 
-def _as_written(part: Part, by: Mapping[str, str]) -> Part:
-    """Return the part; a summary that this command wrote has that reason."""
-    how = by.get(unframe(part.segment.rendered)) if part.segment else None
-    return part if how is None else replace(part, why=f"written now ({how})")
-
-
 def _parts_table(seen: Preview, parts: Sequence[Part], view_messages: int) -> Table:
     """Return a row for each part of a view, and the total."""
     before = sum(part.tokens_before for part in parts) + seen.opening
     after = sum(part.tokens_after for part in parts) + seen.opening
     saved = f"{100 * (before - after) / before:.0f} % saved" if after < before else ""
-    rows: list[tuple[str | int, ...]] = [
-        (part.name, part.reference, part.messages, part.tokens_before, part.tokens_after, part.why)
-        for part in parts
-    ]
-    rows.append(("total", "", f"{len(seen.messages):,} -> {view_messages:,}", before, after, saved))
+    rows: list[tuple[str | int, ...]] = []
+    for part in parts:
+        name = f"summary {part.reference}" if part.reference else part.name
+        sizes = part.messages, part.tokens_before, part.tokens_after
+        rows.append((name, *sizes, in_flags(part.why)))
+    rows.append(("total", f"{len(seen.messages):,} -> {view_messages:,}", before, after, saved))
     styles = ["yellow" if part.segment or part.to_write else "" for part in parts]
-    columns = ("part", "reference", "messages#", "tokens before#", "tokens after#", "what")
-    return Table(columns, rows, styles, spare=("messages#", "tokens before#"))
+    return Table(("part", "messages#", "tokens#", "after#", "what"), rows, styles)
 
 
 def _method(result: CompressResult, model: str | None, *, asked: bool) -> str:
@@ -175,7 +180,7 @@ def _method(result: CompressResult, model: str | None, *, asked: bool) -> str:
         why = "nothing to gain" if asked else "it fits, so nothing was compressed"
         return f"Method: none; {why}. --target or --window ask for less, --force for it anyway."
     if result.summary_method == "reused":
-        return "Method: reused from the store; nothing was written."
+        return "Method: reused from the store; nothing was summarized again."
     if result.summary_method == "model":
         cost = "" if used.cost is None else f", {money(used.cost)}"
         numbers = f"{number(used.prompt_tokens)} tokens read, {number(used.completion_tokens)}"
@@ -241,7 +246,6 @@ def inspect(
     config = par.configured(
         store, namespace, settings, model, window, auxiliary_model, keep_tokens, pin
     )
-    is_assumed = config.model is None and config.context_window is None
     absent = _absent(config.store_url)
     options: Any = {"session_id": session, "target_tokens": target, "force": force}
     with progress("Counting tokens", len(transcript)) as step:
@@ -250,22 +254,21 @@ def inspect(
         store_there = MemoryStore() if absent else None
         compressor = ContextCompressor(par.with_window(config), store=store_there, tokens=tokens)
         choices = par.choices(keep, since, until)
-        if any(choices.values()):
+        if choices:
             compressor.preview(transcript, **options)
         seen = compressor.preview(transcript, **options, **choices)
     fates = list(_fates(seen)) if messages or as_json else []
-    columns = ("index", "reference", "role", "fate", "tokens", "text")
     names = ("limits", "budget", "tokens", "tokens_after", "balance", "would_compress", "repaired")
     value = {
         "file": file,
         "tokenizer": {"source": tokens.source, "exact": tokens.exact},
         **{name: getattr(seen, name) for name in names},
         "parts": list(map(_part_json, seen.parts)),
-        "messages": [dict(zip(columns, fate, strict=True)) for fate in fates],
+        "messages": [dict(zip(COLUMNS, fate, strict=True)) for fate in fates],
     }
 
     def shown() -> Iterator[Piece]:
-        yield _budget_line(seen, assumed=is_assumed)
+        yield f"Target {number(target)} tokens." if target else _budget_line(seen, config)
         if absent:
             yield f"There is no {absent} yet: no segment is found again."
         yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
@@ -275,12 +278,14 @@ def inspect(
         if seen.balance is not None:
             yield f"{seen.balance}"
         if messages:
-            styles = [{"keep": "", "mask": "cyan"}.get(fate[3], "yellow") for fate in fates]
-            heads = ("index#", "reference", "role", "fate", "tokens#", "text")
-            yield Table(heads, fates, styles, spare=("role", "index#"))
+            yield _messages_table(fates)
         yield from _texts(seen)
 
     answer(value, shown(), as_json)
+
+
+COLUMNS = ("index", "reference", "role", "fate", "tokens", "text")
+"""Of a message: its fate is "keep", "mask" or the name of its summary."""
 
 
 def _absent(url: str | None) -> str | None:
@@ -292,17 +297,26 @@ def _absent(url: str | None) -> str | None:
 
 
 def _fates(seen: Preview) -> Iterator[tuple[int, str, str, str, int, str]]:
-    """Yield index, reference, role, fate, tokens and text of each message.
+    """Yield a row of `COLUMNS` for each message.
 
     The text is the line that replaces a masked output, else the message's beginning.
     """
     for index, fate in seen.fates():
         message = seen.messages[index]
-        calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
-        begins = excerpt(" ".join([*calls, text_of(message)]), 80)
+        text = seen.lines.get(index) if fate == "mask" else None
         reference, tokens = seen.references[index], seen.message_tokens[index]
-        text = seen.lines.get(index, begins) if fate == "mask" else begins
-        yield index, reference, str(message.get("role")), fate, tokens, text
+        yield index, reference, str(message.get("role")), fate, tokens, text or _beginning(message)
+
+
+def _beginning(message: Message) -> str:
+    calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
+    return excerpt(" ".join([*calls, text_of(message)]), 80)
+
+
+def _messages_table(fates: Sequence[tuple[int, str, str, str, int, str]]) -> Table:
+    styles = [{"keep": "", "mask": "cyan"}.get(fate[3], "yellow") for fate in fates]
+    heads = ("index#", "reference", "role", "fate", "tokens#", "text")
+    return Table(heads, fates, styles, spare=("role",))
 
 
 def _texts(seen: Preview) -> Iterator[Piece]:
@@ -314,11 +328,10 @@ def _texts(seen: Preview) -> Iterator[Piece]:
             yield f"{part.reference}: the auxiliary model writes the text when `compress` asks it."
 
 
-def _budget_line(seen: Preview, *, assumed: bool) -> str:
-    budget = seen.budget
-    if budget.limit == budget.trigger:
-        return f"Target {number(budget.target + seen.opening)} tokens, whatever the window."
-    source = "assumed; set --model or --window" if assumed else seen.limits.source
+def _budget_line(seen: Preview, config: CompressorConfig) -> str:
+    budget, source = seen.budget, in_flags(seen.limits.source)
+    if config.model is None and config.context_window is None:
+        source = "assumed; set --model or --window"
     return (
         f"Window {number(seen.limits.window)} tokens ({source}), "
         f"{number(budget.limit)} of them usable: compress above {number(budget.trigger)}, "

@@ -9,15 +9,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from rich.text import Text
-
 from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import excerpt
 from ..tokens.counter import TokenCounter
 from ..tokens.models import input_price
 from ..view.frame import is_framed, unframe
 from . import parameters as par
-from .terminal import Piece, Table, answer, money, number, titled
+from .terminal import Line, Piece, Table, answer, money, number, titled
 
 if TYPE_CHECKING:
     from .demo_agent import Outcome, Sent
@@ -100,13 +98,13 @@ def _shown(turns: Iterator[Outcome]) -> Iterator[Piece]:
     for outcome in turns:
         outcomes.append(outcome)
         yield ""
-        yield Text(f"You: {outcome.user}", "bold")
+        yield Line(f"You: {outcome.user}", "bold")
         yield _requests(outcome.sent, first)
-        yield Text(f"Agent: {excerpt(outcome.answer, 100)}", "green")
+        yield Line(f"Agent: {excerpt(outcome.answer, 100)}", "green")
         first += len(outcome.sent)
     last = outcomes[-1].sent[0]
     yield ""
-    yield Text(
+    yield Line(
         f"The last question was asked with request {first - len(outcomes[-1].sent)}:", "bold"
     )
     half = min(WIDTH, shutil.get_terminal_size().columns // 2 - 1)
@@ -173,7 +171,7 @@ def _closing(outcomes: Sequence[Outcome]) -> Iterator[Piece]:
     if not check["in_view"]:
         where = f"what was sent no longer held it, the agent found it with {check['found_by']}"
     right = "that is what the log says" if check["right"] else "the log says otherwise"
-    yield Text(f"The answer: {where}; {right}.", "green" if check["right"] else "red")
+    yield Line(f"The answer: {where}; {right}.", "green" if check["right"] else "red")
     yield ""
     yield (
         "{requests} requests, {refused} refused; without compression {would_be_refused} would be. "

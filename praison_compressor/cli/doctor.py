@@ -15,7 +15,6 @@ from importlib.metadata import entry_points, version
 from typing import Any
 
 import typer
-from rich.text import Text
 
 from ..config import KEY_VARIABLE, STORE_VARIABLE, CompressorConfig
 from ..errors import CompressorError
@@ -23,7 +22,7 @@ from ..messages.display import counted, one_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from . import parameters as par
-from .terminal import FOUND_FAULT, answer, number, progress, unlogged
+from .terminal import FOUND_FAULT, Line, answer, in_flags, number, progress, unlogged
 
 OK, NOTE, FAIL = "ok", "note", "fail"
 
@@ -78,10 +77,10 @@ def doctor(
         raise typer.Exit(FOUND_FAULT)
 
 
-def _lines(checks: Mapping[str, Check]) -> Iterator[Text]:
+def _lines(checks: Mapping[str, Check]) -> Iterator[Line]:
     for name, check in checks.items():
-        remedy = f" -> {check.remedy}" if check.remedy else ""
-        yield Text(f"{check.state:<5}{name}: {check.found}{remedy}", STYLES[check.state])
+        remedy = f" -> {in_flags(check.remedy)}" if check.remedy else ""
+        yield Line(f"{check.state:<5}{name}: {check.found}{remedy}", STYLES[check.state])
 
 
 # ---------------------------------------------------------------- which options hold

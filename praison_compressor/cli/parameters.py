@@ -121,9 +121,10 @@ DEFAULT = CompressorConfig.namespace
 
 
 def choices(keep: Sequence[str] | None, since: str | None, until: str | None) -> dict[str, Any]:
-    """Return the options of a call that choose messages, by reference or index."""
+    """Return the given options of a call that choose messages, by reference or index."""
     kept = [_place(text) for text in keep or ()] or None
-    return {"keep": kept, "since": _place(since), "until": _place(until)}
+    found = {"keep": kept, "since": _place(since), "until": _place(until)}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _place(text: str | None) -> str | int | None:
@@ -226,3 +227,16 @@ def existing(store: SqlStore, namespace: str, name: str) -> Session:
         hint = f" (did you mean {meant!r}?)" if meant else ""
         raise SessionNotFound(f"{error}{hint}") from error
     return store.open(namespace, name)
+
+
+def remembered(store: SqlStore, namespace: str, name: str) -> Session:
+    """Return the stored session of an id, unless all of it was forgotten.
+
+    Raises:
+        SessionNotFound: there is none, or only tombstones of it.
+    """
+    found = existing(store, namespace, name)
+    is_gone = found.entries and all(entry.forgotten for entry in found.entries)
+    if is_gone and not store.transcript(found):
+        raise SessionNotFound(f"session {name!r} was forgotten; only its tombstones are left")
+    return found

@@ -25,7 +25,7 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.memory import MemoryStore
 from ..ledger.outlines import in_order
-from ..ledger.segments import FORGOTTEN, Entry, Epoch, Segment, Store, Usage, in_force
+from ..ledger.segments import Entry, Epoch, Segment, Store, Usage
 from ..messages import Message, content_digest, read, text_of
 from ..messages.display import clean, counted, when
 from ..summaries.prompts import rendering
@@ -35,11 +35,11 @@ from ..view.budget import Budget
 from ..view.frame import is_framed, unframe
 from . import parameters as par
 from .compressing import summary_of
-from .stored import family, in_view
+from .stored import FOLDED, IN_VIEW, family, states
 from .terminal import Unusable, answer, money, number, progress, unlogged
 from .transcripts import put, read_one
 
-WHOLE = "The transcript that the store has, each step of it taken for a request."
+WHOLE = "The transcript that the store has; each answer of the model ends a request."
 
 ARCHIVED = "The store has not the whole transcript, so its size over time is not shown."
 
@@ -78,7 +78,7 @@ def report(
             # Not the user's store: a report leaves no session behind.
             compressor = ContextCompressor(par.with_window(config), store=MemoryStore())
             messages = read_one(what, conversation)
-            with progress("Sending it as it grew", len(request_ends(messages)[0])) as step:
+            with progress("Sending it as it grew", len(requests_in(messages))) as step:
                 life = life_of_transcript(messages, compressor, title=Path(what).name, step=step)
         else:
             life = _of_session(what, store, namespace, config)
@@ -88,7 +88,7 @@ def report(
         "compressions": life.compressions,
         "summaries": len(life.cards),
         "masks": len(life.masks),
-        "tokens_whole": life.last.whole,
+        "tokens_whole": life.tokens,
         "tokens_view": life.last.view,
         "tokens_not_sent": life.not_sent,
         "bill": asdict(life.bill),
@@ -111,10 +111,10 @@ def bill(
     $ praison-compressor bill audit --store ledger.db
     """
     with par.ledger(store) as opened:
-        found = stored_bill(opened, opened.open(namespace, session))
-        if found == Bill():
-            par.existing(opened, namespace, session)
-    answer(asdict(found), found.lines(), as_json)
+        found = stored_bill(opened, par.remembered(opened, namespace, session))
+    none = f"No request of {session} is known. An agent's requests are billed, and those that an "
+    none += "application passes to `record_usage`; `compress` sends none."
+    answer(asdict(found), found.lines() if found.requests else [none], as_json)
 
 
 def _of_session(what: str, store: str | None, namespace: str, config: CompressorConfig) -> Life:
@@ -125,7 +125,7 @@ def _of_session(what: str, store: str | None, namespace: str, config: Compressor
     """
     try:
         with par.ledger(store) as opened:
-            par.existing(opened, namespace, what)
+            par.remembered(opened, namespace, what)
             found = life_of_session(opened, namespace, what, TokenCounter(config.model))
             found = replace(found, lines=_lines(config))
             if not found.lines or not found.points:
@@ -145,6 +145,8 @@ def _of_session(what: str, store: str | None, namespace: str, config: Compressor
 class Point:
     """The context at one request, in tokens."""
 
+    request: int
+    """Its number, from 1 on."""
     messages: int
     whole: int
     """Tokens of the transcript so far."""
@@ -186,6 +188,9 @@ class Life:
 
     title: str
     note: str
+    messages: int = 0
+    tokens: int = 0
+    """Of the whole transcript."""
     points: tuple[Point, ...] = ()
     """One for each request; none where the store has only what was compressed."""
     cards: tuple[Card, ...] = ()
@@ -213,7 +218,17 @@ class Life:
     @property
     def last(self) -> Point:
         """Return the last request; zeros where none is known."""
-        return self.points[-1] if self.points else Point(0, 0, 0)
+        return self.points[-1] if self.points else Point(0, 0, 0, 0)
+
+    @property
+    def requests(self) -> int:
+        """Return the number of requests: the bill's, where there is one."""
+        return self.bill.requests or self.last.request
+
+    @property
+    def summaries_cost(self) -> Usage:
+        """Return what the summaries cost: by the bill, where there is one."""
+        return self.bill.summaries if self.bill.requests else self.usage
 
     @property
     def compressions(self) -> int:
@@ -252,12 +267,10 @@ def life_of_transcript(
         CompressorError: as `ContextCompressor.compress`.
     """
     session = compressor.session_id
-    ends, stride = request_ends(messages)
-    for end in ends:
+    for end in requests_in(messages).values():
         compressor.compress_sync(messages[:end], session_id=session)
         step()
-    every = f", every {stride} steps" if stride > 1 else ""
-    note = f"The transcript, sent again as it grew{every}, with these options."
+    note = "The transcript, sent again as it grew, with these options."
     found = Life("", "")
     with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored
         found = _collected(compressor.store, compressor.config.namespace, session)
@@ -300,12 +313,12 @@ def _collected(store: Store, namespace: str, session_id: str) -> Life:
     # A database knows the whole family; the store in memory only the chain.
     epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
     session = store.open(namespace, session_id)
-    found = zip(session.entries, in_force(session.entries), in_view(session.entries), strict=True)
+    found = enumerate(zip(session.entries, states(session.entries), strict=True), 1)
     # An undone segment counts as paid for, and is not shown.
     cards = [
-        _card(n, entry, standing, store.originals(session, entry) or [])
-        for n, (entry, segment, standing) in enumerate(found, 1)
-        if segment.kind != FORGOTTEN.kind
+        _card(n, entry, state == IN_VIEW, store.originals(session, entry) or [])
+        for n, (entry, state) in found
+        if state in (IN_VIEW, FOLDED)
     ]
     return Life(
         title=session.id,
@@ -328,18 +341,20 @@ def _card(number: int, entry: Entry, standing: bool, messages: Sequence[Message]
 # ---------------------------------------------------------------- its size over time
 
 
-def request_ends(messages: Sequence[Message]) -> tuple[list[int], int]:
-    """Return where requests ended, and after how many steps each.
+def requests_in(messages: Sequence[Message]) -> dict[int, int]:
+    """Return each request's number and messages; of a long transcript every few requests.
 
-    A request ends after each step; in a long transcript after every few. A message that was added
-    as a repair ends no step.
+    An assistant message answers a request. What comes after the last answer waits for one.
     """
     transcript = read(messages)
-    steps = ([transcript.origins[index] for index in step] for step in transcript.steps)
-    given = ([origin for origin in step if origin is not None] for step in steps)
-    ends = [max(origins) + 1 for origins in given if origins]
-    stride = max(1, -(-len(ends) // MOST_POINTS))
-    return sorted({*ends[::stride], len(messages)}), stride
+    firsts = (step[0] for step in transcript.steps)
+    answers = [at for at in firsts if transcript.messages[at].get("role") == "assistant"]
+    found = [transcript.origins[at] for at in answers]
+    ends = [end for end in found if end]  # a repair answers none
+    if not ends or messages[-1].get("role") != "assistant":
+        ends.append(len(messages))
+    stride = -(-len(ends) // MOST_POINTS)
+    return dict([*enumerate(ends, 1)][::-stride][::-1])
 
 
 def _drawn(found: Life, messages: Sequence[Message], tokens: TokenCounter) -> Life:
@@ -347,11 +362,14 @@ def _drawn(found: Life, messages: Sequence[Message], tokens: TokenCounter) -> Li
     cards = sorted((*found.cards, *found.masks), key=lambda card: card.number)
     sizes = map(tokens.message, messages)
     whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]
-    waiting = list(_cuts(messages, cards))
+    waiting, requests = list(_cuts(messages, cards)), requests_in(messages)
+    if waiting and waiting[-1][0] > max(requests.values()):
+        # Compressed behind the last answer: the next request will show it.
+        requests[max(requests) + 1] = len(messages)
     saved: dict[frozenset[str], int] = {}
     points: list[Point] = []
     begun: dict[str, int] = {}
-    for request, end in enumerate(request_ends(messages)[0], 1):
+    for request, end in requests.items():
         now = [card for cut, card in waiting if cut <= end]
         del waiting[: len(now)]
         for card in now:
@@ -359,9 +377,15 @@ def _drawn(found: Life, messages: Sequence[Message], tokens: TokenCounter) -> Li
             saved = {other: size for other, size in saved.items() if not other <= run}
             saved[run] = sum(map(tokens.message, card.messages)) - card.segment.tokens
             begun.setdefault(card.epoch, request)
-        points.append(Point(end, whole[end], whole[end] - sum(saved.values()), bool(now)))
-    price = input_price(tokens.model)
-    return replace(found, points=tuple(points), requests_of=begun, price=price)
+        points.append(Point(request, end, whole[end], whole[end] - sum(saved.values()), bool(now)))
+    return replace(
+        found,
+        messages=len(messages),
+        tokens=whole[-1],
+        points=tuple(points),
+        requests_of=begun,
+        price=input_price(tokens.model),
+    )
 
 
 def _cuts(messages: Sequence[Message], cards: Sequence[Card]) -> Iterator[tuple[int, Card]]:
@@ -418,7 +442,7 @@ def _part(name: str) -> Markup:
 def _columns(life: Life) -> dict[str, Any]:
     """Return the chart's data, column by column."""
     return {
-        "messages": [point.messages for point in life.points],
+        "requests": [point.request for point in life.points],
         "whole": [point.whole for point in life.points],
         "view": [point.view for point in life.points],
         "lines": dict(life.lines),

@@ -9,10 +9,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.text import Text
 
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
+from ..ledger.layout import lines_of
 from ..ledger.matches import few_words
 from ..ledger.passages import terms
 from ..ledger.recall import Recall
@@ -26,16 +26,7 @@ from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
 from . import parameters as par
-from .terminal import (
-    FOUND_FAULT,
-    Piece,
-    Table,
-    Unusable,
-    answer,
-    complain,
-    number,
-    titled,
-)
+from .terminal import FOUND_FAULT, Line, Piece, Table, Unusable, answer, complain, number, titled
 from .transcripts import read_one, write
 
 if TYPE_CHECKING:
@@ -142,6 +133,7 @@ def show(
             value = {**_segment_json(named.segment, entry), "originals": originals}
             answer(value, _whole_segment(named.segment, entry, originals), as_json)
         else:
+            _check_line(opened, found, named)
             text = _recall(opened, found, store).read(str(named), MOST_TOKENS)
             answer({"session": session, "reference": str(named), "text": text}, [text], as_json)
 
@@ -173,8 +165,9 @@ def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
     if named is None:
         raise Unusable(f"{one_line(reference)!r} is no reference; {HOW}")
     if not 1 <= named.segment <= len(entries):
+        verb = "is" if len(entries) == 1 else "are"
         there = counted(len(entries), "segment")
-        raise Unusable(f"{session}: no segment s{named.segment}, there are {there}")
+        raise Unusable(f"{session}: no segment s{named.segment}, there {verb} {there}")
     entry = entries[named.segment - 1]
     count = len(entry.segment.run)
     if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
@@ -182,14 +175,33 @@ def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
     return named
 
 
-def in_view(entries: Sequence[Entry]) -> list[bool]:
-    """Return for each entry whether it is in the view."""
+def _check_line(store: SqlStore, session: Session, named: Reference) -> None:
+    """Raise `Unusable` if a message has fewer lines than a reference names."""
+    if named.line is None or named.message is None:
+        return
+    entry = session.entries[named.segment - 1]
+    message = (store.originals(session, entry, named.messages) or [])[named.message - 1]
+    lines = len(lines_of(in_words(message)))
+    if named.line > lines:
+        where = named.of_message(named.message)
+        raise Unusable(f"{session.id}: no line {named}, {where} has {counted(lines, 'line')}")
+
+
+IN_VIEW, FOLDED, UNDONE, GONE = "in view", "folded", "undone", "forgotten"
+
+
+def states(entries: Sequence[Entry]) -> list[str]:
+    """Return the state of each entry: in view, folded into a later one, undone or forgotten."""
     later: list[frozenset[str]] = []
-    found: list[bool] = []
-    for segment in reversed(in_force(entries)):
+    found: list[str] = []
+    for entry, segment in zip(reversed(entries), reversed(in_force(entries)), strict=True):
         run = frozenset(segment.run)
-        is_gone = segment.kind == FORGOTTEN.kind or any(run <= other for other in later)
-        found.append(not is_gone)
+        if entry.forgotten:
+            found.append(GONE)
+        elif segment.kind == FORGOTTEN.kind:
+            found.append(UNDONE)
+        else:
+            found.append(FOLDED if any(run <= other for other in later) else IN_VIEW)
         later += [run] if run else []
     return found[::-1]
 
@@ -198,30 +210,35 @@ def _list_segments(
     session: str, entries: Sequence[Entry], *, summaries: bool, live: bool, as_json: bool
 ) -> None:
     """List segments; neighbouring masks share a row."""
-    numbered = zip(itertools.count(1), entries, in_view(entries))
+    numbered = zip(itertools.count(1), entries, states(entries))
     listed = [
-        (n, entry, standing)
-        for n, entry, standing in numbered
-        if (standing or not live) and (entry.segment.kind == "summary" or not summaries)
+        (n, entry, state)
+        for n, entry, state in numbered
+        if (state == IN_VIEW or not live) and (entry.segment.kind == "summary" or not summaries)
     ]
-    value = [{**_segment_json(n, entry), "in_view": standing} for n, entry, standing in listed]
+    value = [
+        {**_segment_json(n, entry), "in_view": state == IN_VIEW, "state": state}
+        for n, entry, state in listed
+    ]
     rows = [_row(list(run), kind) for (kind, _), run in itertools.groupby(listed, _kind_of_row)]
-    columns = ("reference", "kind", "by", "messages#", "tokens before#", "tokens after#", "begins")
-    table = Table(columns, rows, spare=("by", "messages#", "tokens before#", "tokens after#"))
-    answer(value, [table if rows else f"{session}: nothing was compressed yet."], as_json)
+    columns = ("reference", "kind", "by", "messages#", "tokens#", "after#", "begins")
+    none = f"{session}: nothing was compressed yet."
+    if entries:
+        none = f"{session}: {counted(len(entries), 'segment')}, none of this kind."
+    answer(value, [Table(columns, rows, spare=("by",)) if rows else none], as_json)
 
 
-def _kind_of_row(listed: tuple[int, Entry, bool]) -> tuple[str, int]:
+def _kind_of_row(listed: tuple[int, Entry, str]) -> tuple[str, int]:
     """Return a segment's kind and number; masks have number 0 and share a row."""
-    n, entry, standing = listed
-    if entry.forgotten:
-        return "forgotten", n
+    n, entry, state = listed
     kind = entry.segment.kind
-    shown = kind if standing or kind == "undo" else f"{kind}, gone"
+    if state == GONE:
+        return GONE, n
+    shown = kind if state == IN_VIEW or kind == "undo" else f"{kind}, {state}"
     return shown, 0 if kind in ("mask", "excerpt") else n
 
 
-def _row(run: Sequence[tuple[int, Entry, bool]], kind: str) -> tuple[str | int | None, ...]:
+def _row(run: Sequence[tuple[int, Entry, str]], kind: str) -> tuple[str | int | None, ...]:
     (first, entry, _), (last, _, _) = run[0], run[-1]
     name = f"s{first}" if first == last else f"s{first} to s{last}"
     if entry.forgotten:
@@ -275,13 +292,13 @@ def search(
     """
     with par.ledger(store) as opened:
         if session is not None:
-            par.existing(opened, namespace, session)
+            par.remembered(opened, namespace, session)
         hits = opened.search(namespace, query, session, limit)
         found = {hit.session_id: opened.open(namespace, hit.session_id) for hit in hits}
         shown: list[Piece] = []
         for name, each in found.items():
             own = [hit for hit in hits if hit.session_id == name]
-            shown.append(Text(name, "bold"))
+            shown.append(Line(name, "bold"))
             if any(hit.entry for hit in own):
                 shown.append(_recall(opened, each, store).search(query, limit, MOST_TOKENS))
             for message in (hit.message for hit in own if not hit.entry):
@@ -317,12 +334,10 @@ def restore(
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
     with par.ledger(store) as opened:
-        par.existing(opened, namespace, session)
+        par.remembered(opened, namespace, session)
         compressor = ContextCompressor(CompressorConfig(namespace=namespace), store=opened)
         given = None if view is None else read_one(view)
         messages = compressor.verbatim(given, session_id=session)
-    if not messages:
-        raise Unusable(f"nothing is left of {session}: its messages were forgotten")
     write(out, messages, source=view or "-")
     lacking = list(_lacking(messages))
     if out == "-":
@@ -331,7 +346,7 @@ def restore(
         return
     value = {"session": session, "messages": len(messages), "out": out, "lacking": lacking}
     written = f"{counted(len(messages), 'message')} written to {out}"
-    answer(value, [written, *(Text(f"{each}.", "yellow") for each in lacking)], as_json)
+    answer(value, [written, *(Line(f"{each}.", "yellow") for each in lacking)], as_json)
 
 
 def _lacking(messages: Sequence[Message]) -> Iterator[str]:
@@ -359,11 +374,11 @@ def verify(
     with par.ledger(store) as opened:
         if session is not None:
             namespace = namespace or par.DEFAULT
-            par.existing(opened, namespace, session)
+            par.remembered(opened, namespace, session)
         faults = opened.verify(namespace, session)
         what = session or opened.place
     sound = f"Sound: every hash and every original of {what} agrees."
-    shown: list[Piece] = [Text(str(fault), "red") for fault in faults]
+    shown: list[Piece] = [Line(str(fault), "red") for fault in faults]
     answer({"sound": not faults, "faults": faults}, shown or [sound], as_json)
     if faults:
         raise typer.Exit(FOUND_FAULT)
@@ -393,14 +408,14 @@ def forget(
     with par.ledger(store) as opened:
         if target is None:
             cleared = opened.clear_pages()
-            said = "No freed page holds old bytes." if cleared else Text(_PAGES_LEFT, "yellow")
+            said = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
             answer({"pages_cleared": cleared}, [said], as_json)
             return
         # A target that does not exist is an error before any question.
         if target.startswith("sha256:"):
             opened.check_message(namespace, target)
         else:
-            par.existing(opened, namespace, target)
+            par.remembered(opened, namespace, target)
         question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
         if not yes and not typer.confirm(question, err=True):
             raise Unusable("nothing was erased")
@@ -419,8 +434,8 @@ def _erased(found: Forgotten) -> Iterator[Piece]:
     yield f"Erased: {counted(done.messages, 'message')}, {counted(done.segments, 'segment')}."
     for name in done.still_in:
         held = "holds some of the same messages itself, or was forked from it and lacks them now"
-        yield Text(f"Session {name} {held}.", "yellow")
+        yield Line(f"Session {name} {held}.", "yellow")
     for sentence in found.left:
-        yield Text(f"Left: {sentence}.", "yellow")
+        yield Line(f"Left: {sentence}.", "yellow")
     if not done.pages_cleared:
-        yield Text(_PAGES_LEFT, "yellow")
+        yield Line(_PAGES_LEFT, "yellow")

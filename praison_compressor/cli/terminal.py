@@ -11,17 +11,17 @@ import itertools
 import json
 import logging
 import os
+import re
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import typer
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console
-from rich.text import Text
 
+from ..config import CompressorConfig
 from ..errors import BudgetTooSmall, CompressorError, ConfigError, InvalidMessages, LedgerError
 from ..messages.display import clean, one_line
 
@@ -40,10 +40,17 @@ class Table:
     styles: Sequence[str] = ()
     """Styles of the rows, in their order."""
     spare: Sequence[str] = ()
-    """Columns that a narrow terminal leaves out, the first one first."""
+    """Columns of words that a narrow terminal leaves out, the first one first."""
 
 
-Piece = str | Text | Table
+class Line(NamedTuple):
+    """A text in a style."""
+
+    text: str
+    style: str = ""
+
+
+Piece = str | Line | Table
 
 
 def answer(
@@ -60,26 +67,32 @@ def answer(
 
 def show(pieces: Iterable[Piece], file: IO[str]) -> None:
     """Print each piece as it comes, in colour in a terminal."""
-    console = Console(file=file, markup=False, highlight=False, emoji=False)
-    width = console.width if console.is_terminal else None
+    put, width = _printer(file)
     for piece in pieces:
-        lines = _laid_out(piece, width) if isinstance(piece, Table) else [_text(piece)]
-        for line in lines:
-            if width is None:
-                file.write(f"{line.plain}\n")  # rich would end with code 1 at a closed pipe
-            else:
-                console.print(line, soft_wrap=isinstance(piece, Table))
+        if isinstance(piece, Table):
+            for line in _laid_out(piece, width):
+                put(line, True)
+        else:
+            text, style = piece if isinstance(piece, Line) else Line(piece)
+            put(Line(clean(text), style), False)
 
 
-def _text(piece: str | Text) -> Text:
-    plain, style = (piece, "") if isinstance(piece, str) else (piece.plain, piece.style)
-    return Text(clean(plain), style)
+def _printer(file: IO[str]) -> tuple[Callable[[Line, bool], object], int | None]:
+    """Return a function that prints a line, and the width of a terminal or None."""
+    if file.isatty() or "FORCE_COLOR" in os.environ:
+        from rich.console import Console  # a pipe does not wait for it
+        from rich.text import Text
+
+        console = Console(file=file, markup=False, highlight=False, emoji=False)
+        if console.is_terminal:
+            return lambda line, is_row: console.print(Text(*line), soft_wrap=is_row), console.width
+    return lambda line, is_row: file.write(f"{line.text}\n"), None
 
 
-def titled(title: str, text: str) -> Iterator[Text]:
+def titled(title: str, text: str) -> Iterator[Line]:
     """Yield a text of several lines under its title."""
-    yield Text(f"--- {title}", "bold")
-    yield Text(text, "yellow")
+    yield Line(f"--- {title}", "bold")
+    yield Line(text, "yellow")
 
 
 def number(value: int | None) -> str:
@@ -104,32 +117,37 @@ def _plain(value: Any) -> Any:
 # ---------------------------------------------------------------- tables
 
 GAP = "  "
-LEAST_TEXT = 36
-"""Cells that the last column keeps before another column is left out."""
+LEAST_TEXT, LEAST_WORD = 36, 6
+"""Cells that the last column keeps before another column is left out, and at all."""
 
 
-def _laid_out(table: Table, width: int | None) -> Iterator[Text]:
+def _laid_out(table: Table, width: int | None) -> Iterator[Line]:
     """Lay out a table within a width; None for any width."""
     heads = [name.rstrip("#") for name in table.columns]
     rows = [heads, *([_cell(value) for value in row] for row in table.rows)]
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
-    shown = _columns(table, widths, width)
-    if width is not None and len(shown) > 1:
-        rest = sum(widths[place] + len(GAP) for place in shown[:-1])
-        widths[shown[-1]] = min(widths[shown[-1]], max(1, width - rest))
+    shown = list(range(len(widths))) if width is None else _fit(table, widths, width)
     for row, style in itertools.zip_longest(rows, ["bold", *table.styles], fillvalue=""):
         cells = [_fitted(row[at], widths[at], table.columns[at].endswith("#")) for at in shown]
-        yield Text(GAP.join(cells).rstrip(), style)
+        yield Line(GAP.join(cells).rstrip(), style)
 
 
-def _columns(table: Table, widths: Sequence[int], width: int | None) -> list[int]:
-    """Return the places of the columns that fit."""
-    shown = list(range(len(widths)))
-    for name in table.spare if width is not None else ():
-        needed = sum(widths[place] + len(GAP) for place in shown[:-1])
-        if needed + min(widths[shown[-1]], LEAST_TEXT) > (width or 0):
+def _fit(table: Table, widths: list[int], width: int) -> list[int]:
+    """Return the places of the columns that fit; cut the width of the last one.
+
+    Words go before numbers: first spare columns, then the rest of the last column.
+    """
+    *shown, last = range(len(widths))
+
+    def left() -> int:
+        return width - sum(widths[place] + len(GAP) for place in shown)
+
+    for name in table.spare:
+        if left() < min(widths[last], LEAST_TEXT):
             shown.remove(list(table.columns).index(name))
-    return shown
+    is_room = left() >= min(widths[last], LEAST_WORD) or not shown
+    widths[last] = max(1, min(widths[last], left()))
+    return [*shown, last] if is_room else shown
 
 
 def _cell(value: str | int | None) -> str:
@@ -158,6 +176,7 @@ def progress(title: str, steps: int) -> Iterator[Callable[[], None]]:
     if not sys.stderr.isatty():
         yield lambda: None
         return
+    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
     columns = TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn()
@@ -200,6 +219,31 @@ class Unusable(CompressorError):
     """A file or an option that the command cannot work with."""
 
 
+FLAGS = {
+    **{name: f"--set {name}" for name in CompressorConfig.names()},
+    **{name: f"--{name}" for name in ("model", "namespace", "keep", "since", "until")},
+    "auxiliary_model": "--auxiliary-model",
+    "context_window": "--window",
+    "protect_last_n_tokens": "--keep-tokens",
+    "pinned": "--pin",
+    "store_url": "--store",
+    "target_tokens": "--target",
+}
+"""Option of the library -> option of the command line."""
+
+_OPTION = re.compile(
+    r"(?<!--set )(?<!\w\()(?<![\w'.\-/])"
+    r"(?:[a-z]+_[a-z_]+|(?:keep|since|until|model|namespace|pinned)(?==))(?![\w'(])"
+)
+
+
+def in_flags(text: str) -> str:
+    """Return a text with the library's options as the command line names them."""
+    if text.startswith("no option"):  # it lists what `--set` takes
+        return text
+    return _OPTION.sub(lambda found: FLAGS.get(found[0], found[0]), text)
+
+
 def complain(text: str, *, kind: str = "") -> None:
     """Print one line on stderr."""
     print(one_line(f"praison-compressor: {kind}{text}"), file=sys.stderr)
@@ -212,7 +256,7 @@ def errors_in_a_line() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except CompressorError as error:
-        complain(str(error))
+        complain(in_flags(str(error)))
         raise typer.Exit(_code(error)) from error
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("praison_compressor"):

@@ -27,7 +27,8 @@ def read_one(path: str, which: int | None = None) -> list[Any]:
     try:
         found = [_messages(value) for value in _values(raw.decode("utf-8-sig"))]
     except (ValueError, RecursionError) as error:
-        raise Unusable(f"{path}: not a transcript: {error}; expected {ACCEPTED}") from error
+        wrong = _position(error) if isinstance(error, json.JSONDecodeError) else error
+        raise Unusable(f"{path}: not a transcript: {wrong}; expected {ACCEPTED}") from error
     if not any(found):
         raise Unusable(f"{path}: holds no messages; expected {ACCEPTED}")
     there = len(found)
@@ -55,10 +56,15 @@ def _lines(text: str, no_value: ValueError) -> list[Any]:
     for number, line in enumerate(text.split("\n"), 1):
         try:
             values += [json.loads(line)] if line.strip() else []
-        except ValueError as error:
+        except json.JSONDecodeError as error:
             # A file whose first line is no value is one broken value, not lines of them.
-            raise ValueError(f"line {number}: {error}" if values else str(no_value)) from error
+            raise (ValueError(_position(error, number)) if values else no_value) from error
     return values
+
+
+def _position(error: json.JSONDecodeError, line: int | None = None) -> str:
+    """Return what is wrong, in which line and column of the file."""
+    return f"line {line or error.lineno}, column {error.colno}: {error.msg}"
 
 
 def _messages(value: Any) -> list[Any]:

@@ -13,6 +13,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import check
+from praison_compressor.messages.display import clean
 from praison_compressor.testing import Failure, LocalProvider
 from tests.helpers.command import Run
 from tests.helpers.readme_tables import commands, example
@@ -69,8 +70,16 @@ def test_version_and_help(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = run("compress", "--help").out
     assert ("[OPTIONS] FILE\n" in shown, "│" in shown) == (True, False)
     assert max(map(len, shown.splitlines())) <= 60
-    wrong = run("compres", "x")
-    assert (wrong.code, "compress" in wrong.err) == (2, True)
+
+
+def test_a_misspelled_command_is_answered_with_the_nearest_one(run: Run) -> None:
+    """One line names the nearest of all commands, or how to list them."""
+    for name in commands():
+        wrong = name[0] + name[2:]
+        done = run(wrong, "x")
+        said = f"praison-compressor: no command {wrong}; did you mean {name}?\n"
+        assert (done.code, done.out, done.err) == (2, "", said)
+    assert "praison-compressor -h lists the commands" in run("fly").err
 
 
 def test_any_option_of_the_configuration_is_set(file: Path, run: Run) -> None:
@@ -98,7 +107,10 @@ def test_any_option_of_the_configuration_is_set(file: Path, run: Run) -> None:
         (("--set", "tool_policies=never"), "tool_policies='never': expected"),
         (("--window", "many"), "'--window': many: expected a whole number"),
         (("--window", "9" * 400), "expected a whole number"),
-        (("--window", 0), "context_window=0: expected"),
+        (("--window", 0), "--window=0: expected"),
+        (("--set", "context_window=-1"), "--window=-1: expected"),
+        (("--keep", "s1.400"), "--keep='s1.400': no message"),
+        (("--since", "900"), "--since=900: the transcript has 121 messages"),
     ],
 )
 def test_a_wrong_option_is_named(
@@ -108,6 +120,16 @@ def test_a_wrong_option_is_named(
     refused = run("compress", file, *given)
     assert (refused.code, refused.out, said in refused.err) == (2, "", True), refused.err
     assert "Traceback" not in refused.err
+
+
+def test_a_remedy_names_options_of_the_command_line(file: Path, run: Run) -> None:
+    """What does not fit is answered with flags, not with options of the library."""
+    small = run("compress", file, "--target", 50).err
+    assert "raise --window or --target, or lower --set output_reserve" in small
+    assert "context_window" not in small
+    seen = run("inspect", file, "--window", "8k").out
+    assert "(--keep-tokens 20,000)" in seen
+    assert "(--set head_tokens " in seen
 
 
 # ---------------------------------------------------------------- what is accepted
@@ -170,6 +192,17 @@ def test_what_is_no_transcript_is_one_line_and_exit_code_2(tmp_path: Path, run: 
         done = run("compress", path)
         assert (done.code, done.out, len(done.err.splitlines())) == (2, "", 1), name
         assert "bad.json" in done.err or "messages[" in done.err
+    assert "expected a JSON list" in done.err
+
+
+def test_a_broken_line_has_one_position(tmp_path: Path, run: Run) -> None:
+    """The error names line and column of the file, once."""
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"role": "user", "content": "x"}\n' * 3 + '{"role": \n')
+    assert (
+        "not a transcript: line 4, column 10: Expecting value; expected"
+        in run("compress", path).err
+    )
 
 
 def test_odd_names_and_paths_are_one_line(file: Path, view: Path, run: Run) -> None:
@@ -194,7 +227,7 @@ def test_odd_names_and_paths_are_one_line(file: Path, view: Path, run: Run) -> N
 def test_the_table_adds_up_and_agrees_with_the_library(file: Path, run: Run) -> None:
     """The table has every message in one part; view and totals are the library's own."""
     shown = run("compress", file, "--window", 8_000).out
-    for word in ("head", "summary", "tail", "tokens before", "tokens after", "total", "% saved"):
+    for word in ("head", "summary s1", "tail", "tokens", "after", "total", "% saved"):
         assert word in shown
     assert "Method: static (no model was given" in shown
     assert ("\x1b" in shown, "│" in shown) == (False, False)
@@ -270,7 +303,6 @@ def test_inspect_promises_what_compress_does(file: Path, run: Run) -> None:
     done = run("inspect", file, "--window", 8_000, "--messages")
     assert done.code == 0
     assert "kept: system prompt" in done.out
-    assert "protect_last_n_tokens" in done.out
     found = run("inspect", file, "--window", 8_000, "--json").json
     assert [message["index"] for message in found["messages"]] == list(range(len(transcript())))
     assert run("inspect", file).out.count("Nothing would be done") == 1
@@ -309,6 +341,39 @@ def test_compress_does_what_inspect_showed(file: Path, run: Run) -> None:
     )
     wrong = run("compress", *given, "--keep", "s7.1")
     assert (wrong.code, "s7.1" in wrong.err) == (2, True)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_a_narrow_terminal_keeps_every_number(
+    columns: int, file: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Totals of a view and indices of messages stand in a terminal of any width."""
+    given = ("inspect", file, "--window", "8k", "--messages")
+    found = run(*given, "--json").json
+    for name, value in {"COLUMNS": columns, "FORCE_COLOR": 1, "TERM": "xterm"}.items():
+        monkeypatch.setenv(name, str(value))
+    lines = clean(run(*given).out).splitlines()
+    rows = {words[0]: words for words in map(str.split, lines) if words}
+    assert max(map(len, lines)) <= columns
+    sums = [f"{found[name]:,}" for name in ("tokens", "tokens_after")]
+    assert rows["total"][1:6] == ["121", "->", "32", *sums]
+    assert {str(index) for index in range(121)} <= rows.keys()
+
+
+def test_a_size_that_was_asked_for_is_no_window(file: Path, run: Run) -> None:
+    """`--target` is named as such, and a small window as a window."""
+    assert run("inspect", file, "--target", "1k").out.startswith("Target 1,000 tokens.\n")
+    small = run("inspect", file, "--window", "1k").out
+    assert small.startswith("Window 1,000 tokens (--window), 747 of them usable: ")
+
+
+def test_compress_says_where_the_view_is(file: Path, run: Run) -> None:
+    """A summary is written now; the view goes to a file, or nowhere."""
+    alone = run("compress", file, "--window", "8k").out
+    assert "summarized now (static)" in alone
+    assert alone.endswith("\nView written nowhere; --out FILE writes it.\n")
+    written = run("compress", file, "--window", "8k", "--out", "view.json").out
+    assert written.endswith("\nView written to view.json.\n")
 
 
 def test_a_view_is_only_its_owners(file: Path, run: Run) -> None:

@@ -44,6 +44,13 @@ def test_a_sessions_bill_is_shown_after_a_restart(run: Run, tmp_path: Path) -> N
     assert run("bill", "unknown").code == 4
 
 
+def test_a_bill_without_requests_says_who_fills_it(run: Run, view: Path) -> None:
+    """The command line's own sessions have no bill: they send nothing to a model."""
+    done = run("bill", SESSION)
+    assert done.code == 0
+    assert done.out.startswith(f"No request of {SESSION} is known. An agent's requests are billed")
+
+
 class Page(HTMLParser):
     """What a browser would make of the page: elements, addresses, text."""
 
@@ -112,7 +119,8 @@ def test_the_page_is_complete_in_itself_and_nothing_of_a_transcript_is_markup() 
 def test_a_replayed_transcript_shows_growth_and_cuts() -> None:
     """A replayed transcript grows; what is sent falls at each compression and fits the window."""
     life = lived(transcript(60))
-    assert [point.messages for point in life.points][-1] == len(transcript(60))
+    assert (life.messages, life.points[-1].messages) == (len(transcript(60)), 3 + 4 * 59 + 2 - 1)
+    assert [point.request for point in life.points] == [*range(1, 121)]
     wholes = [point.whole for point in life.points]
     assert wholes == sorted(wholes)
     assert max(point.view for point in life.points) < 8_000 < wholes[-1]
@@ -190,8 +198,9 @@ def test_the_command_writes_a_transcripts_and_a_sessions_page(tmp_path: Path, ru
     assert run("report", SESSION, "--out", page).code == 0
     family = page.read_text("utf-8").partition('<ol class="family">')[2]
     assert [f'"{how}"' in family for how in ("began", "compressed", "fork")] == [True] * 3
-    for session in ("the-fork", SESSION):
-        run("forget", session, "--yes")
+    run("forget", "the-fork", "--yes")
+    for hit in run("search", "FACT-3", "--json").json:
+        assert run("forget", hit["digest"], "--yes").code == 0
     assert run("report", SESSION, "--out", page).code == 0
     text = Page(page.read_text("utf-8")).text
     assert "forgotten; the chain keeps the link" in text
@@ -215,7 +224,7 @@ def test_a_stored_sessions_page_is_as_good_as_the_transcripts(
     assert (stored.not_sent, stored.not_paid) == (life.not_sent, life.not_paid)
     begun = {epoch: at for epoch, at in life.requests_of.items() if epoch != ours.session_id}
     assert stored.requests_of == begun
-    assert "each step of it taken for a request" in Page(render(stored)).text
+    assert "each answer of the model ends a request" in Page(render(stored)).text
 
 
 def test_a_store_that_has_only_what_was_compressed_says_so(tmp_path: Path) -> None:

@@ -12,8 +12,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import typer.main
-
 from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import build
 from praison_compressor.cli.demo import picture
@@ -31,7 +29,8 @@ HOST = DOCS / "host.md"
 
 def commands() -> dict[str, Any]:
     """Every command of the program by its name, as the parser knows it."""
-    return dict(typer.main.get_command(build()).commands)  # type: ignore[attr-defined]
+    program = build()
+    return {name: program.get_command(None, name) for name in program.list_commands(None)}
 
 
 def options_table() -> str:

@@ -4,7 +4,7 @@
   if (!places[0]) return;
   const data = JSON.parse(document.getElementById("data").textContent);
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const steps = data.messages.map((_, index) => index + 1);
+  const steps = data.requests;
   const tokens = (value) => (value == null ? "" : value.toLocaleString("en"));
   const short = (value) => (value >= 1e6 ? `${value / 1e6}M` : value >= 1e3 ? `${value / 1e3}k` : `${value}`);
 
@@ -58,7 +58,7 @@
       cursor: { sync: { key: "life" } },
       scales: { x: { time: false }, y: { range: (_, low, high) => [0, Math.max(1, most, high) * 1.1] } },
       axes: [requests, axis({ size: 56, values: (_, list) => list.map(short) })],
-      series: [{ label: "request", value: (_, value) => tokens(value ?? steps.length) }, ...shown.map(([one]) => one)],
+      series: [{ label: "request", value: (_, value) => tokens(value ?? steps.at(-1)) }, ...shown.map(([one]) => one)],
       hooks: { draw: hooks },
     },
     [steps, ...shown.map(([, values]) => values)],
