@@ -137,12 +137,12 @@ _KNOWN = frozenset(
 )
 
 
-def opened(result: str) -> str:
+def unwrapped(result: str) -> str:
     r"""Return the output inside a tool's JSON wrapper, with its exit code.
 
     A result with an unknown key is no wrapper, and stays unchanged.
 
-    >>> opened('{"output": "a\\nb\\n", "metadata": {"exit_code": 2}}')
+    >>> unwrapped('{"output": "a\\nb\\n", "metadata": {"exit_code": 2}}')
     'a\nb\nexit code 2'
     """
     value = loaded(result) if result.startswith("{") and result.endswith("}") else None

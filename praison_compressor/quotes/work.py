@@ -39,7 +39,7 @@ class Newest(NamedTuple):
             about += [f"{ROLE}:"] if call.name == AGENT and not call.id else []
             if not said or (kind == calls.LISTS and "\n" in output.strip()):
                 about.append(size(output))
-            code = calls.exit_code(calls.opened(output)) if kind == calls.ACTS else ""
+            code = calls.exit_code(calls.unwrapped(output)) if kind == calls.ACTS else ""
             about += ["exit code 0:"] if code == "0" and "exit" not in said else []
         lead = " ".join(about) + (" " if said else "")
         return Quoted(self.exchange.where, rank, said.replace(path, "…") if path else said, lead)
