@@ -47,7 +47,7 @@ SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
 
 @dataclass(frozen=True)
 class Drafter:
-    """Ask for a brief's prose, in as many parts as the summarizer's window requires."""
+    """Ask for a brief's prose in one part, or in several for a small window."""
 
     asker: Asker
     tokens: TokenCounter

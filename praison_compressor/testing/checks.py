@@ -17,7 +17,7 @@ class Rules:
     """Strictness where real providers differ; the defaults are OpenAI's."""
 
     alternate: bool = False
-    """Refuse two user or two assistant messages in a row, as many chat templates do."""
+    """Refuse two user or two assistant messages in a row, as chat templates do."""
 
     answered_results: bool = False
     """Refuse a user message right after a tool's result, as Mistral's API does."""
