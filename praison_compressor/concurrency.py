@@ -44,6 +44,11 @@ def begin(work: Callable[[], T], *, context: contextvars.Context | None = None) 
     return future
 
 
+def apart(work: Callable[[], T]) -> T:
+    """Do the work in a thread with this context; wait."""
+    return begin(work).result()
+
+
 def off_loop(work: Callable[[], Any]) -> None:
     """Do the work here; where a loop runs in this thread, begin it in another."""
     if _is_in_loop():
@@ -57,7 +62,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
     If a loop runs in this thread, the coroutine runs in another thread.
     """
-    return begin(lambda: _run(work)).result() if _is_in_loop() else _run(work)
+    return apart(lambda: _run(work)) if _is_in_loop() else _run(work)
 
 
 def _is_in_loop() -> bool:

@@ -30,9 +30,9 @@ from .terminal import FOUND_FAULT, Line, Piece, Table, Unusable, answer, complai
 from .transcripts import read_one, write
 
 if TYPE_CHECKING:
-    from ..ledger.sql.reading import SessionInfo
+    from ..ledger.sql.queries import SessionInfo
     from ..ledger.sql.store import SqlStore
-    from ..praisonai.ledgers import Forgotten
+    from ..praisonai.agent_ledger import Forgotten
 
 
 def sessions(
@@ -419,8 +419,8 @@ def forget(
         question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
         if not yes and not typer.confirm(question, err=True):
             raise Unusable("nothing was erased")
-        from ..praisonai.ledgers import default_host
-        from ..praisonai.ledgers import forget as forget_in_host_too
+        from ..praisonai.agent_ledger import default_host
+        from ..praisonai.agent_ledger import forget as forget_in_host_too
 
         found = forget_in_host_too(opened, namespace, target, default_host())
     answer({**asdict(found.erased), "left": found.left}, _erased(found), as_json)

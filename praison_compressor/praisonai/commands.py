@@ -14,7 +14,7 @@ from ..compressor.result import CompressResult
 from ..config import nearest
 from ..errors import CompressorError, ConfigError
 from ..ledger.segments import Segment
-from ..ledger.sql.reading import SessionInfo
+from ..ledger.sql.queries import SessionInfo
 from ..messages import digest, text_of, tool_calls_of
 from ..messages.display import counted, one_line
 from .agent_compressor import AgentCompressor
@@ -182,10 +182,12 @@ def _part_of(preview: Preview, part: Part) -> list[str]:
 def compacted(result: CompressResult) -> str:
     """Return the answer to `/compact`: what became of the messages."""
     by = [text.model or "a model" for text in result.written if text.method == "model"]
-    how = f"by {by[0]}" if by else "without a model"
-    done = []
-    if result.written:
-        done.append(f"{counted(result.newly_summarized, 'message')} summarized {how}")
+    made = result.summarized_by_model
+    quoted, done = result.newly_summarized - made, []
+    if made:
+        done.append(f"{counted(made, 'message')} summarized by {by[0]}")
+    if quoted:
+        done.append(f"{counted(quoted, 'message')} summarized without a model")
     if result.newly_masked:
         done.append(f"{counted(result.newly_masked, 'output')} masked")
     kept = len(result.messages) - len(result.segments) - result.masked

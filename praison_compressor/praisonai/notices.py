@@ -18,12 +18,12 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..compressor.bills import short
-from ..concurrency import begin
+from ..concurrency import apart
 from ..events import Event, Listener
 from ..messages import Message
 from ..messages.display import one_line
 from .conversations import Conversation, Status
-from .requests import HostRequest
+from .request_shapes import HostRequest
 
 log = logging.getLogger(__name__)
 
@@ -90,7 +90,7 @@ class Notices:
             work = functools.partial(self._report, event, messages)
             hooks.append(asyncio.ensure_future(_after(hooks[-1:], work)))
             return
-        begin(lambda: self._report(event, messages)).result()  # this thread may wait for the hooks
+        apart(lambda: self._report(event, messages))  # this thread may wait for the hooks
         if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             line = self._say(f"Compressed {short(before)} → {short(after)} in the background")

@@ -184,7 +184,7 @@ BAD = {
 }
 
 
-def test_what_is_no_transcript_is_one_line_and_exit_code_2(tmp_path: Path, run: Run) -> None:
+def test_a_file_without_a_transcript_is_one_line_and_exit_code_2(tmp_path: Path, run: Run) -> None:
     """A file without a transcript gives one line on stderr that names the file."""
     path = tmp_path / "bad.json"
     for name, held in BAD.items():
@@ -259,7 +259,7 @@ def test_the_view_is_written_valid_in_both_formats(file: Path, tmp_path: Path, r
     assert file.read_bytes() == before
 
 
-def test_what_fits_is_left_alone(file: Path, run: Run) -> None:
+def test_a_transcript_that_fits_is_left_alone(file: Path, run: Run) -> None:
     """A transcript that fits is returned as it is; the output says how to ask for less."""
     done = run("compress", file)
     assert done.code == 0

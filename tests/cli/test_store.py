@@ -66,7 +66,7 @@ def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.Fixtu
     assert (away.code, "secret" in away.err + away.out) == (4, False)
 
 
-def test_what_was_compressed_can_be_read_and_searched(run: Run, view: Path) -> None:
+def test_compressed_messages_can_be_read_and_searched(run: Run, view: Path) -> None:
     """Segments, their originals and the words in them are found in the store."""
     rows = run("show", SESSION, "--json").json
     assert sum(len(row["run"]) for row in rows) > 0
@@ -78,7 +78,7 @@ def test_what_was_compressed_can_be_read_and_searched(run: Run, view: Path) -> N
     assert run("search", "zebra crossing").out == "Nothing found.\n"
 
 
-def test_what_search_names_is_read_by_its_reference(run: Run, view: Path, tmp_path: Path) -> None:
+def test_show_reads_the_references_that_search_prints(run: Run, view: Path, tmp_path: Path) -> None:
     """The answer is that of the agent's tool; its references are read as the library reads them."""
     store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
     ours = ContextCompressor(CompressorConfig(), store=store)
@@ -116,7 +116,7 @@ def test_a_person_reads_on_by_the_command(run: Run, tmp_path: Path) -> None:
     assert len(pages) > 3
     assert "row 300: " in pages[-1]
     several = run("show", "an audit", "s1.1-40", *place).out
-    assert re.search(r"\(more: praison-compressor show 'an audit' s1.\d+-40 --store ", several)
+    assert re.search(r"^s1\.1 user: 0 row 1: ", several, re.M)
     assert "conversation_archive" not in "".join([*pages, several])
 
 
@@ -179,7 +179,7 @@ def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(
     assert run("verify").code == 1
 
 
-def test_what_is_forgotten_is_gone_and_the_chain_still_verifies(
+def test_forget_removes_words_and_the_chain_still_verifies(
     run: Run, view: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Forgotten words are found nowhere; without a yes nothing is forgotten."""

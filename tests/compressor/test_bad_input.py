@@ -28,7 +28,7 @@ CALLED = ("target_tokens", "overhead_tokens", "protect_last_n_tokens")
 
 
 @pytest.mark.parametrize("wrong", NUMBERS, ids=type)
-def test_what_is_no_number_of_tokens_is_refused(wrong):
+def test_a_value_that_is_no_number_of_tokens_is_refused(wrong):
     """A value that is no number of tokens is a `ConfigError` with the option's name."""
     ours = compressor()
     ours.compress_sync(session(20), session_id="s")

@@ -182,32 +182,20 @@ def test_a_misspelled_command_is_answered_with_the_right_one(host: LocalProvider
     assert host.requests == []
 
 
-def test_the_status_after_a_command_is_of_the_next_request(host: LocalProvider) -> None:
-    """`/compact` and `/undo` change what is sent next, and `/status` says so."""
-    made = agent(host, OPENAI, context(host))
-    chat(made, [turn(n) for n in range(8)])
-    made.chat("/compact")
-    compacted = made.chat("/status").splitlines()[0]
-    made.chat("/undo")
-    whole = made.chat("/status").splitlines()[0]
-    made.chat("Go on.")
-    sent = made.chat("/status").splitlines()[0]
-    assert re.match(r"Next request: .*summary [1-9].*\(summarized\)", compacted)
-    assert re.match(r"Next request: .*summary 0.*\(full\)", whole)
-    assert re.match(r"Last request: .*summary 0.*\(full\)", sent)
-
-
-def test_undo_counts_only_what_is_sent_again(host: LocalProvider) -> None:
+def test_status_and_undo_count_what_is_sent_next(host: LocalProvider) -> None:
     """Messages that were deleted from the history meanwhile are not sent again."""
     host.answer_with(lambda asked: f"Noted as {asked.number}. " * 12)
     made = agent(host, OPENAI, context(host))
     chat(made, [turn(n) for n in range(8)])
     made.chat("/compact")
+    assert re.match(r"Next request: .*summary [1-9].*\(summarized\)", made.chat("/status"))
     del made.chat_history[4:6]
-    answer = made.chat("/undo")
-    sizes = re.findall(r"[nN]ext request(?: has|:) ([\d.]+k)", answer + made.chat("/status"))
+    answer, status = made.chat("/undo"), made.chat("/status")
+    assert re.match(r"Next request: .*summary 0.*\(full\)", status)
+    sizes = re.findall(r"[nN]ext request(?: has|:) ([\d.]+k)", answer + status)
     assert sizes[0] == sizes[1]
     made.chat("Go on.")
+    assert re.match(r"Last request: .*summary 0.*\(full\)", made.chat("/status"))
     back = [turn(n) for n in range(8) if n != 2]
     said = [text_of(m) for m in of_agent(host)[-1].messages if m["role"] == "user"]
     assert said == [*back, "Go on."]
@@ -302,6 +290,17 @@ def test_compact_commits_what_the_preview_showed(host: LocalProvider, path: str)
     assert host.refused == []
 
 
+def test_no_text_of_a_command_is_paid_twice(host: LocalProvider) -> None:
+    """Two previews, `/compact`, `/undo` and `/compact` again ask the model once."""
+    made = talked(host)
+    shown = made.chat("/compact preview")
+    assert made.chat("/compact preview") == shown
+    counted = re.findall(r"\d+ messages summarized by .*;", made.chat("/compact"))
+    made.chat("/undo")
+    assert re.findall(r"\d+ messages summarized by .*;", made.chat("/compact")) == counted != []
+    assert len(host.for_model("aux")) == 1
+
+
 def test_a_preview_sizes_and_names_what_would_go(host: LocalProvider) -> None:
     """Each replaced message has its reference; the sizes are those of `/status`."""
     made = talked(host)
@@ -332,11 +331,12 @@ def test_a_preview_has_the_sum_where_prices_are_known(
 
 
 def test_a_kept_message_is_never_summarized(host: LocalProvider) -> None:
-    """Not by the command, nor by later compressions, nor by another preview's numbers."""
+    """Neither the command, later compressions nor a wrong reference undoes the choice."""
     made = talked(host)
     for number in (2, 4):
         shown = made.chat("/compact preview")
         made.chat(f"/compact keep {reference(shown, f'Turn {number}:')}")
+    assert "s9.9" in made.chat("/compact keep s9.9")
     made.chat("/compact")
     chat(made, [turn(n, words=150) for n in range(8, 18)])
     assert made.context_compressor.status().summaries > 1
@@ -379,16 +379,6 @@ def test_the_focus_reaches_the_summarizer_once(host: LocalProvider) -> None:
     made.chat("/undo")
     made.chat("/compact")
     assert "the harbour dues" not in host.for_model("aux")[-1].text
-
-
-def test_a_wrong_reference_changes_nothing(host: LocalProvider) -> None:
-    """The answer names it, and the choices before it stand."""
-    made = talked(host)
-    made.chat(f"/compact keep {reference(made.chat('/compact preview'), 'Turn 2:')}")
-    assert "s9.9" in made.chat("/compact keep s9.9")
-    made.chat("/compact")
-    made.chat("Go on.")
-    assert turn(2) in said(of_agent(host)[-1])
 
 
 def test_an_edited_history_drops_the_choices(host: LocalProvider) -> None:

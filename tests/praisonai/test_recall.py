@@ -58,11 +58,11 @@ def found_by_search(provider: LocalProvider) -> list[str]:
 @pytest.mark.parametrize(
     ("path", "mode"), [*zip(EVERY_PATH, ("stream", "chat", "achat", "stream"), strict=True)]
 )
-def test_a_detail_of_turn_3_is_found_in_turn_60(host: LocalProvider, path: str, mode: str) -> None:
+def test_a_detail_of_turn_3_is_found_in_turn_30(host: LocalProvider, path: str, mode: str) -> None:
     """Without an option said, word for word, and no request is refused."""
-    host.answer_with(Searcher("Turn 59:", "L-003"))
+    host.answer_with(Searcher("Turn 29:", "L-003"))
     made = agent(host, path, context(host), tools=[look_up])
-    MODES[mode](made, [turn(n) for n in range(60)])
+    MODES[mode](made, [turn(n) for n in range(30)])
     assert "Turn 3: look after ledger L-003. the parser" in found_by_search(host)[0]
     assert {record.status for record in of_agent(host)} == {200}
 
@@ -178,7 +178,7 @@ def test_an_agents_own_tool_of_that_name_stays(
     chat(made, OUTGROWING)
     assert made.tools[: 1 + len(own)] == [look_up, *own]
     assert [tool.__name__ for tool in made.tools[1 + len(own) :]] == given
-    assert caplog.text.count("is kept, in the place of the recall tool") == len(own)
+    assert caplog.text.count("is kept; the recall tool of that name is not given") == len(own)
 
 
 def test_a_resumed_session_has_the_tools_at_once(host: LocalProvider, tmp_path: Any) -> None:

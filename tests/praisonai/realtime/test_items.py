@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from praison_compressor import ConfigError
 from praison_compressor.messages import check, read
 from praison_compressor.praisonai.realtime import Marks
+from praison_compressor.praisonai.realtime.folding import choose
 from praison_compressor.praisonai.realtime.items import (
     Items,
     messages_of,
 )
-from praison_compressor.praisonai.realtime.memory import choose
 
 
 def follower(*events) -> Items:
@@ -142,7 +142,7 @@ _PART = {"type": "output_audio", "transcript": "one two three four five"}
         ([_CUT, {**_CUT, "audio_end_ms": 900}], "one"),
     ],
 )
-def test_only_what_was_heard_remains(late, left):
+def test_only_words_that_were_heard_remain(late, left):
     """No late event brings unheard words back."""
     assert interrupted(*late) == left
 
