@@ -131,7 +131,7 @@ class ContextCompressor:
         started = await asyncio.to_thread(self._start, messages, options)
         if not isinstance(started, CompressResult):
             started = await self._pipeline.committer.carry_out(started)
-        return self._billed(started, options)
+        return self._finished(started, options)
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """Call `compress` from anywhere, also from inside a running event loop."""
@@ -139,7 +139,7 @@ class ContextCompressor:
         started = self._start(messages, options)
         if not isinstance(started, CompressResult):
             started = run(self._pipeline.committer.carry_out(started))
-        return self._billed(started, options)
+        return self._finished(started, options)
 
     def best_view(
         self,
@@ -435,16 +435,15 @@ class ContextCompressor:
             mode=mode,
         )
 
-    def _billed(self, result: CompressResult, options: Options) -> CompressResult:
-        """Return the result with the background's costs and the recall tools."""
+    def _finished(self, result: CompressResult, options: Options) -> CompressResult:
+        """Return the result with the recall tools, the costs that it has to report and the bill."""
         key = key_of(options, self.config, self.session_id)
-        if result.segments or result.masked or self.config.recall:
-            result = replace(result, recall_tools=tuple(self.recall_tools(key[1])))
+        has_tools = result.segments or result.masked or self.config.recall
+        tools = tuple(self.recall_tools(key[1])) if has_tools else ()
         if not options.get("extends", True):
-            return result
-        known = self.sessions.of(key)
-        result = replace(result, usage=result.usage + self.sessions.take_owed(key))
-        known.answered(result)
+            return replace(result, recall_tools=tools)
+        known, usage = self.sessions.of(key), result.usage + self.sessions.take_owed(key)
+        known.answered(result.tokens_before, result.tokens_saved, usage)
         if result.written or result.newly_masked:
             off_loop(functools.partial(known.account.settle, self.store, always=True))
-        return replace(result, bill=known.account.bill)
+        return replace(result, recall_tools=tools, usage=usage, bill=known.account.bill)
