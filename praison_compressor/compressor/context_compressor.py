@@ -23,7 +23,7 @@ from ..messages import Message
 from ..summaries.protocol import as_summarizer
 from ..tokens.counter import TokenCounter
 from .bills import Account, Bill, reported
-from .decision import SOFT_RATIO, Decision, is_cold, mark
+from .decision import Decision, is_cold, quiet_mark
 from .hooks import emit
 from .pipeline import Pipeline
 from .preview import ContextUse, Preview, context_use_of
@@ -416,11 +416,8 @@ class ContextCompressor:
 
     def _quiet(self, request: Request, session: Session) -> CompressResult | None:
         """Return the result if the turn only adds and fits."""
-        share = SOFT_RATIO if self.config.background else 1.0
-        # While a summary is written, send the whole as long as it fits.
-        is_busy = self.background.busy(request.key)
-        trigger = request.budget.limit if is_busy else mark(request, session, share)
-        return self.sessions.of(request.key).quiet(request, session, trigger, self.tokens)
+        most = quiet_mark(request, session, is_busy=self.background.busy(request.key))
+        return self.sessions.of(request.key).quiet(request, session, most, self.tokens)
 
     def _request(
         self, messages: Sequence[Any], options: Options, mode: Mode | None = None
