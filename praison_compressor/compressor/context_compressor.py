@@ -24,7 +24,6 @@ from ..summaries.protocol import as_summarizer
 from ..tokens.counter import TokenCounter
 from .bills import Account, Bill, reported
 from .decision import Decision, is_cold, quiet_mark
-from .hooks import emit
 from .pipeline import Pipeline
 from .preview import ContextUse, Preview, context_use_of
 from .projection import default_store
@@ -41,7 +40,7 @@ from .request import (
 )
 from .result import CompressResult, unread
 from .session_state import Sessions
-from .telemetry import Telemetry
+from .telemetry import Telemetry, emit
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

@@ -26,9 +26,8 @@ from ..view.masks import shorten
 from ..view.view import View
 from .background import Background
 from .choices import names_of, new_references, resolved
-from .commit import Committer, key_of
+from .commit import Committer, is_asked_about, key_of
 from .decision import FIXED, NO_GAIN, PRICE, SOFT_RATIO, Decision, decide, is_cold, mark, quiet_mark
-from .hooks import is_asked_about
 from .plan_texts import PlanTexts
 from .preview import Preview, preview_of
 from .projection import Projector
