@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..concurrency import renewed
-from ..events import Event
+from ..events import Event, Listener
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -60,6 +60,17 @@ class Telemetry:
                 with contextlib.suppress(ImportError):
                     self._exporter = _Exporter(*self._providers)
             return self._exporter
+
+
+def emit(telemetry: Listener, listener: Listener | None, event: Event) -> None:
+    """Pass the event to telemetry and the listener; log the listener's failure."""
+    telemetry(event)
+    if listener is None:
+        return
+    try:
+        listener(event)
+    except Exception:
+        logger.exception("a listener failed at %s", event.name)
 
 
 class _Exporter:

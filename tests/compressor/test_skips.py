@@ -96,6 +96,7 @@ def test_a_veto_is_reported_once_and_never_bursts_the_window(hook: Any, backgrou
     assert max(result.tokens_after for result in results) <= 4_500
     forced = ours.compress_sync(turns[0], session_id="s", force=True)
     assert (forced.vetoed, forced.messages) == (True, turns[0])
+    assert not ours.compress_sync(turns[0], session_id="s").vetoed
     assert [(event.name, event.data["reason"]) for event in events] == [("skipped", "veto")]
     assert ours.store.open("default", "s").entries == ()
     ours.close()
