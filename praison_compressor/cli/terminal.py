@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import IO, Any, NamedTuple
 
-import typer
+import click
 from rich.cells import cell_len, set_cell_size
 
 from ..config import CompressorConfig
@@ -257,22 +257,22 @@ def errors_in_a_line() -> Iterator[None]:
         sys.stdout.flush()
     except CompressorError as error:
         complain(in_flags(str(error)))
-        raise typer.Exit(_code(error)) from error
+        raise click.exceptions.Exit(_code(error)) from error
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("praison_compressor"):
             raise
         complain(f"{error.name} is not installed; pip install {error.name}")
-        raise typer.Exit(FOUND_FAULT) from error
+        raise click.exceptions.Exit(FOUND_FAULT) from error
     except BrokenPipeError as error:
         # `| head` has read enough. Python would complain at exit when it flushes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(DONE) from error
+        raise click.exceptions.Exit(DONE) from error
     except OSError as error:
         complain(f"{error.filename or 'output'}: {error.strerror or error}")
-        raise typer.Exit(FOUND_FAULT) from error
+        raise click.exceptions.Exit(FOUND_FAULT) from error
     except KeyboardInterrupt as error:
         complain("interrupted")
-        raise typer.Exit(INTERRUPTED) from error
+        raise click.exceptions.Exit(INTERRUPTED) from error
 
 
 def _code(error: CompressorError) -> int:
