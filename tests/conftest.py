@@ -18,7 +18,7 @@ os.environ.pop("PRAISON_COMPRESSOR_STORE", None)
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from praison_compressor.testing import LocalProvider, SummaryModel, Worker
 from tests.helpers import host_faults
 from tests.helpers.provider import strict_provider
 
@@ -51,7 +51,7 @@ def host(
 
     with at_home(monkeypatch, tmp_path, provider) as running:
         running.answer_with(Worker(answer="Noted. " * 12))
-        running.route("aux", Summarizer(r"L-\d+"))
+        running.route("aux", SummaryModel(r"L-\d+"))
         yield running
 
 

@@ -239,7 +239,7 @@ def trial() -> None:
     from praisonaiagents.config import loader
 
     from ..praisonai import CompressorContext, install
-    from ..testing import Asked, LocalProvider, Summarizer
+    from ..testing import Asked, LocalProvider, SummaryModel
     from ..view.budget import Budget
 
     model, window = json.loads(sys.argv[1])
@@ -257,7 +257,7 @@ def trial() -> None:
 
     def reply(asked: Asked) -> str:
         is_agents = ORDERS in str(asked.messages[0].get("content"))
-        return "Noted." if is_agents else Summarizer(r"Ledger \d+").summary(asked)
+        return "Noted." if is_agents else SummaryModel(r"Ledger \d+").summary(asked)
 
     with LocalProvider(reply, window=sys.maxsize) as provider:
         here = {"base_url": provider.base_url, "api_key": "local"}
@@ -320,8 +320,8 @@ def _auxiliary(config: CompressorConfig) -> Check:
     if model is None:
         usual = "static outside an agent; in one its own model writes them"
         return Check(OK, f"{usual} (--auxiliary-model tries one)")
+    from ..concurrency import run
     from ..summaries.litellm_client import LiteLLMSummarizer
-    from ..summaries.threads import run
 
     summarizer = LiteLLMSummarizer(
         model, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key

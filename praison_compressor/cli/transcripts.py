@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from ..messages.cleaning import CONVERTED
 from ..messages.display import escaped
+from ..messages.repair import CONVERTED
 from .terminal import Unusable
 
 ACCEPTED = (

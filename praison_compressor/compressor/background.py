@@ -17,10 +17,9 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Hashable
 from concurrent.futures import Future
 from typing import Any
 
+from ..concurrency import begin, renewed
 from ..errors import LedgerError
 from ..ledger.segments import Session, Store
-from ..messages.forks import renewed
-from ..summaries.threads import begin
 
 logger = logging.getLogger(__name__)
 

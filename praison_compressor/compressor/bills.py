@@ -14,9 +14,9 @@ from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass, field, replace
 from typing import Any
 
+from ..concurrency import renewed
 from ..errors import LedgerCorrupt, LedgerError
 from ..ledger.segments import Noting, Session, Store, Usage, noting
-from ..messages.forks import renewed
 from ..tokens.models import prices_of
 from .request import Key
 

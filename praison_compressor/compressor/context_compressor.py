@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from ..concurrency import off_loop, run
 from ..config import CompressorConfig, whole
 from ..errors import CompressorError, ConfigError, LedgerError
 from ..events import Hook, Listener
@@ -20,7 +21,6 @@ from ..ledger.segments import Segment, Session, Store, undoing
 from ..ledger.tools import recall_tools
 from ..messages import Message
 from ..summaries.protocol import as_summarizer
-from ..summaries.threads import off_loop, run
 from ..tokens.counter import TokenCounter
 from .bills import Account, Bill, reported
 from .choices import Draft

@@ -14,13 +14,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from ..concurrency import run
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall, LedgerConflict
 from ..events import Event, Hook
 from ..ledger.segments import Session, Store, Usage
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
-from ..summaries.threads import run
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.jobs import Plan

@@ -12,11 +12,11 @@ from collections import OrderedDict
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
+from ..concurrency import renewed
 from ..errors import InvalidMessages
 from ..ledger.segments import Segment, Session, Store, Usage
 from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
-from ..messages.forks import renewed
 from ..messages.thinking import signatures
 from ..tokens.counter import TokenCounter
 from ..view.view import Tile, View, lay, lay_masks, shown

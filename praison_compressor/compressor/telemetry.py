@@ -14,8 +14,8 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..concurrency import renewed
 from ..events import Event, Listener
-from ..messages.forks import renewed
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span

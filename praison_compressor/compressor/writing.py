@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import Literal
 
+from ..concurrency import begin
 from ..events import Event, Hook
 from ..ledger.segments import Segment
 from ..messages import Message
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Brief, Written
-from ..summaries.threads import begin
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.frame import prose_of

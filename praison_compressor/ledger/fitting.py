@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ..messages import Message
 from ..messages.display import in_words
-from ..messages.excerpts import ends
+from ..messages.shortening import ends
 from .layout import condensed, lines_of, paths_of, within, without_ending
 from .matches import Answer, ends_of
 from .references import Reference, in_runs

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ..concurrency import lazy
 from ..messages import Message, ToolCall, result_text, tool_calls_of
 from ..messages.calls import AnsweredCall, argument_values, arguments_of, is_path
 from ..messages.display import call_in_words, excerpt, in_words, one_line
-from ..messages.forks import lazy
 from ..quotes import read_calls
 from .layout import NUMBERED, lines_of, paths_of, without_ending
 from .passages import CONTEXT, WORTH, Passage, Term, held_in, passages, terms, wanted_in, weights

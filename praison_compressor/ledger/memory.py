@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from weakref import WeakValueDictionary
 
+from ..concurrency import renewed
 from ..errors import LedgerConflict, SessionNotFound
 from ..messages import Message, content_digest
 from ..messages.digests import MessageCache, Originals
-from ..messages.forks import renewed
 from .segments import (
     ARCHIVE_ONLY,
     DROPPED,

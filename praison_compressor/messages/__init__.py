@@ -1,29 +1,27 @@
-"""Chat messages as data: read once, repaired only in the view, grouped, digested.
+"""Read chat messages as data; repair them in copies alone.
 
-A *step* is never split: an assistant message with its tool calls and all their results; every
-other message is a step alone. A *turn* starts with a user message.
+A *step* is never split: an assistant message with its tool calls and all their results. Every other
+message is a step alone. A *turn* starts with a user message.
 
 Calls and results stand beside the content (OpenAI's `tool_calls`, role `tool`), or are blocks of it
-(Anthropic's `tool_use`, `tool_result`). Both are read, and each keeps its shape.
+(Anthropic's `tool_use`, `tool_result`). Each message keeps its shape.
 
-- `shapes`: one message's text, calls and plain copy
-- `digests`: canonical and content digests; the cache of messages
-- `cleaning`: one message, checked and repaired
-- `parsing`: calls paired with results: a list as a `Transcript`
+- `shapes`: the words, calls and plain copy of one message, of OpenAI's and Anthropic's shape
 - `responses`: items of OpenAI's Responses API as messages, and back
-- `calls`: what a call asks: arguments, command line, files; and its result
-- `excerpts`: texts and call arguments made shorter
-- `thinking`: signed thinking of Anthropic's models, and messages without it
-- `completing`: what a host left out of a request, restored
+- `transcript`: a list of messages as a `Transcript` of steps
+- `repair`: what a provider would refuse, repaired: messages, calls without results
+- `dropped_steps`: tool steps that a host left out of a request, put back
+- `digests`: canonical and content digests; the cache of messages
+- `calls`: a call's arguments, command line, files and kind; its result
+- `thinking`: signed thinking of Anthropic's models, found and left out
 - `secrets`: keys and passwords masked
-- `display`: a message as text for a person
-- `forks`: locks and lazy values that work in a forked process
+- `shortening`: texts and call arguments made shorter
+- `display`: messages as text for a person
 """
 
 from __future__ import annotations
 
 from .digests import content_digest, digest
-from .parsing import Transcript, as_list, check, read, steps
 from .shapes import (
     ORPHAN_OPENS,
     Message,
@@ -33,6 +31,7 @@ from .shapes import (
     is_result,
     is_system,
     is_tools_text,
+    leading_in,
     media_in,
     result_blocks,
     result_text,
@@ -40,6 +39,7 @@ from .shapes import (
     to_plain,
     tool_calls_of,
 )
+from .transcript import Transcript, as_list, check, read, steps
 
 __all__ = [
     "ORPHAN_OPENS",
@@ -55,6 +55,7 @@ __all__ = [
     "is_result",
     "is_system",
     "is_tools_text",
+    "leading_in",
     "media_in",
     "read",
     "result_blocks",

@@ -1,4 +1,4 @@
-"""Read what a tool call asks: arguments, command line, files, kind; and which result answers it."""
+"""Read a tool call: arguments, command line, files and kind; find its result."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _UNSPOKEN = frozenset(
     "offset limit timeout headlimit viewrange startline endline line character linenumber "
     "securityrisk".split()
 )
-"""Arguments that name a place in a text or a duration."""
+"""Arguments that are a place in a text or a duration."""
 NEAR = 64
-"""Calls whose readings are kept: several readers look at one call, one after the other."""
+"""Calls cached: several functions read one call, one after the other."""
 _SHELL_KEYS = ("command", "cmd", "commands", "commandline", "script", "input", "code")
 _SHELL = re.compile(r"bash|shell|terminal|exec|run|command|console|process", re.I)
 
@@ -32,22 +32,18 @@ def call_text(call: ToolCall) -> str:
     return f"{call.name} {values}".rstrip()
 
 
+@lru_cache(maxsize=NEAR)
 def arguments_of(call: ToolCall) -> Any:
-    """Return the decoded arguments (do not change them), or a string."""
-    return _decoded(call.arguments or "{}")
+    """Return the decoded arguments (read-only), or a text that is no JSON."""
+    value = loaded(call.arguments or "{}")
+    return call.arguments if value is None else value
 
 
 @lru_cache(maxsize=NEAR)
 def named_arguments(call: ToolCall) -> dict[str, Any]:
-    """Return the arguments by normalized name (do not change them)."""
+    """Return the arguments (read-only) by normalized name."""
     given = arguments_of(call)
     return {key_of(str(k)): v for k, v in given.items()} if isinstance(given, Mapping) else {}
-
-
-@lru_cache(maxsize=NEAR)
-def _decoded(text: str) -> Any:
-    value = loaded(text)
-    return text if value is None else value
 
 
 def loaded(text: str) -> Any:
@@ -60,12 +56,12 @@ def loaded(text: str) -> Any:
 
 @lru_cache(maxsize=1024)
 def key_of(argument: str) -> str:
-    """Return a name in one spelling: `AbsolutePath` and `absolute_path` as `absolutepath`."""
+    """Return a name in one spelling: `absolutepath` for `AbsolutePath` and `absolute_path`."""
     return argument.replace("_", "").replace("-", "").lower()
 
 
 def argument_values(value: Any) -> Iterator[str]:
-    """Yield every string and number of the arguments, in order."""
+    """Yield the arguments' strings and numbers, places and durations excepted."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, (int, float)) and not isinstance(value, bool):
@@ -127,7 +123,7 @@ _EXIT_WORDS = ("exit", "return", "signal")
 
 
 def exit_code(text: str) -> str:
-    """Return the exit code at one end of an output, or ""."""
+    """Return the exit code at either end of an output, or ""."""
     for edge in (text[:400], text[-400:]):
         found = _EXIT.search(edge) if any(word in edge.lower() for word in _EXIT_WORDS) else None
         if found:
@@ -146,10 +142,10 @@ _KNOWN = frozenset(
 def opened(result: str) -> str:
     r"""Return the output inside a tool's JSON wrapper, with its exit code.
 
-    A result with a key of its own stays as it is.
+    A result with an unknown key is no wrapper, and stays unchanged.
 
-    >>> opened('{"output": "a\\\\nb\\\\n", "metadata": {"exit_code": 2}}')
-    'a\\nb\\nexit code 2'
+    >>> opened('{"output": "a\\nb\\n", "metadata": {"exit_code": 2}}')
+    'a\nb\nexit code 2'
     """
     value = loaded(result) if result.startswith("{") and result.endswith("}") else None
     if not isinstance(value, dict):
@@ -171,7 +167,7 @@ PATH_KEYS = frozenset(
     "absolutepath file filename filepath filepaths files notebookpath oldpath path paths "
     "relativepath relativeworkspacepath sourcepath targetfile uri".split()
 )
-"""Names of arguments that name a file."""
+"""Arguments that are a file's path."""
 _CHANGES = re.compile(
     r"edit|patch|replace|insert|update|modify|append|apply|write|create|save|delete|remove|move|"
     r"rename|copy|touch|(?:^|_)(?:mv|rm|cp)(?:$|_)",
@@ -202,23 +198,18 @@ MAX_PATH_CHARS = 300
 
 
 def changed_by(call: ToolCall) -> list[str]:
-    """Return the paths that a call names to change, each once."""
+    """Return the paths that a call is to change, each once."""
     given, line = arguments_of(call), command_of(call)
     if isinstance(given, str):
         found = [*_patched(given), *_by_shell(line)]
     else:
-        found = list(_by_tool(call, line))
+        texts = map(named_arguments(call).get, _PATCH_KEYS)
+        found = [path for text in texts if isinstance(text, str) for path in _patched(text)]
+        if not found and line:
+            found = [*_by_shell(line)]
+        elif not found and _CHANGES.search(verb_of(call)):
+            found = paths_in(call)
     return list(dict.fromkeys(path.removeprefix("./") for path in found if is_path(path)))
-
-
-def _by_tool(call: ToolCall, line: str) -> Iterator[str]:
-    given = named_arguments(call)
-    texts = (given.get(key) for key in _PATCH_KEYS)
-    patched = [path for text in texts if isinstance(text, str) for path in _patched(text)]
-    if patched or line:
-        yield from patched or _by_shell(line)
-    elif _CHANGES.search(verb_of(call)):
-        yield from paths_in(call)
 
 
 def paths_in(call: ToolCall) -> list[str]:
@@ -245,7 +236,7 @@ def _paths(value: Any, *, whole: bool) -> Iterator[str]:
 
 
 def is_path(text: str) -> bool:
-    """Return whether a text may be a path: one short line."""
+    """Return whether a text is one short line, as paths are."""
     return 0 < len(text) <= MAX_PATH_CHARS and len(text.splitlines()) == 1
 
 
@@ -295,12 +286,12 @@ _KINDS = tuple(
          "read|view|get|cat|fetch|open|look|show|query|web|describe|think|browse|download"),
     )
 )  # fmt: skip
-"""What a call does by its first word: (kind, form of a command line, form of a tool's name)."""
+"""(kind of a call, pattern of its command line, pattern of its tool's name)."""
 
 
 @lru_cache(maxsize=512)
 def kind_of(call: ToolCall) -> str:
-    """Return what a call's first word says that it does, or `ACTS`."""
+    """Return a call's kind by its first word; `ACTS` if no other."""
     line, verb = command_of(call), verb_of(call)
     names_file = not PATH_KEYS.isdisjoint(named_arguments(call))
     for kind, commands, tools in _KINDS:
@@ -320,7 +311,7 @@ class AnsweredCall:
     at: int
     call: ToolCall
     text: str = ""
-    """The result's text, with its `is_error` flag in words where that is set."""
+    """The result's text, with its `is_error` flag in words."""
     answered_at: int = -1
 
     @property
@@ -335,7 +326,7 @@ class AnsweredCall:
 
 
 class Pairing:
-    """Finds the call that a result answers; ids may be used again."""
+    """Find the call that a result answers, even if ids repeat."""
 
     def __init__(self) -> None:
         self.made: list[AnsweredCall] = []
@@ -343,7 +334,7 @@ class Pairing:
         self._newest: dict[str, AnsweredCall] = {}
 
     def calls(self, message: Message, at: int) -> bool:
-        """Add an assistant message's calls; return whether there are any."""
+        """Add a message's calls; return whether there are any."""
         made = [AnsweredCall(at, call) for call in tool_calls_of(message)]
         if made:
             self._open = {}

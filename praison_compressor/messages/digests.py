@@ -16,7 +16,7 @@ from itertools import chain
 from operator import length_hint
 from typing import Any, overload
 
-from .forks import renewed
+from ..concurrency import renewed
 from .shapes import Message, calls_in, is_flat, plain_value, read_call, to_plain
 
 _VOLATILE = frozenset(

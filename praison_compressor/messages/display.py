@@ -1,4 +1,4 @@
-"""Messages as text for a person, without anything that a terminal would obey."""
+"""Show messages to a person as text that no terminal obeys."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from .calls import loaded
 from .shapes import Message, ToolCall, media_in, result_text, tool_calls_of
 
 _SEQUENCES = re.compile(
-    # Strings for the terminal (titles, clipboard, links) where they end: an unclosed one must not
-    # swallow the text after it. Then CSI and the short escapes.
+    # Titles, clipboards and links for the terminal, if closed: an open one must not hide the text
+    # after it. Then CSI and the short escapes.
     r"(?:\x1b[\]PX^_]|[\x90\x98\x9d\x9e\x9f])[^\x07\x1b\x9c]{0,4096}(?:\x07|\x1b\\|\x9c)"
     r"|(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|\x1b[ -/]*[0-~]"
@@ -29,13 +29,12 @@ _UNSAFE = re.compile(rf"{_UNSEEN.pattern}|{_HALVES.pattern}|[\u2028\u2029]")
 
 def clean(text: str) -> str:
     """Return the text without terminal sequences; line breaks and tabs stay."""
-    text = _SEQUENCES.sub("", text)
-    text = _LINES.sub("\n", text)
+    text = _LINES.sub("\n", _SEQUENCES.sub("", text))
     return _HALVES.sub("\ufffd", _UNSEEN.sub("", text))
 
 
 def escaped(json_text: str) -> str:
-    """Return equal JSON, control characters and halves of characters escaped."""
+    """Return equal JSON with control characters and halves of characters escaped."""
     return _UNSAFE.sub(lambda found: f"\\u{ord(found[0]):04x}", json_text)
 
 
@@ -53,23 +52,20 @@ def excerpt(text: str, width: int) -> str:
 
 def in_words(message: Message) -> str:
     """Return a message's text, its calls, and the number of other parts."""
-    lines = [result_text(message)]
-    lines += map(call_in_words, tool_calls_of(message))
     others = media_in(message)
-    if others:
-        lines.append(f"[{others} parts that are no text: not shown]")
-    return "\n".join(line for line in lines if line)
+    unseen = f"[{others} parts that are no text: not shown]" if others else ""
+    lines = (result_text(message), *map(call_in_words, tool_calls_of(message)), unseen)
+    return "\n".join(filter(None, lines))
 
 
 def call_in_words(call: ToolCall) -> str:
     """Return a call with its arguments, those of several lines below it."""
     given = loaded(call.arguments)
-    if not isinstance(given, dict):
-        return f"-> {call.name}({call.arguments})"
-    texts = {name: text for name, text in given.items() if isinstance(text, str) and "\n" in text}
+    pairs = given.items() if isinstance(given, dict) else ()
+    texts = {name: text for name, text in pairs if isinstance(text, str) and "\n" in text}
     if not texts:
         return f"-> {call.name}({call.arguments})"
-    rest = {name: value for name, value in given.items() if name not in texts}
+    rest = {name: value for name, value in pairs if name not in texts}
     below = [f"{name}:\n{text}" for name, text in texts.items()]
     return "\n".join([f"-> {call.name}({json.dumps(rest, ensure_ascii=False)})", *below])
 

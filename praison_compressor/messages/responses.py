@@ -1,12 +1,12 @@
-"""The Responses API's `instructions` and `input` items as chat messages, and back. Pure.
+"""Convert the Responses API's `instructions` and `input` items to chat messages, and back. Pure.
 
 ```python
 result = compressor.compress_sync(to_messages(None, items))
 _, items = to_items(result.messages)
 ```
 
-One step (text, reasoning and calls of one answer) is several items there. The items become one
-message, so that a function call keeps the reasoning item that the API requires before it.
+In that API one answer is several items: reasoning, text and calls. They become one message, so that
+a function call keeps the reasoning item that the API requires before it.
 """
 
 from __future__ import annotations
@@ -17,10 +17,19 @@ from typing import Any
 
 from ..errors import InvalidMessages
 from .calls import loaded
-from .shapes import ITEMS, Message, is_system, text_of, to_plain, tool_calls_of, words_in
+from .shapes import (
+    ITEMS,
+    Message,
+    is_result,
+    leading_in,
+    text_of,
+    to_plain,
+    tool_calls_of,
+    words_in,
+)
 
 ITEM = "response_item"
-"""Key of a call or a result: the rest of its own item, as ids and status."""
+"""Key of the rest of an item, such as its status, in a call or a result."""
 
 _TEXT = frozenset({"input_text", "output_text"})
 
@@ -35,7 +44,7 @@ _KEPT = frozenset(
     "mcp_call mcp_list_tools mcp_approval_request mcp_approval_response compaction "
     "compaction_summary item_reference tool_search_call tool_search_output".split()
 )
-"""Items that stay items beside an answer, as chat messages have no place for them."""
+"""Items that stay items beside an answer, since no chat message has their shape."""
 
 _FRAME = frozenset(
     "type id call_id status created_by name pending_safety_checks namespace "
@@ -45,9 +54,9 @@ _FRAME = frozenset(
 
 
 def to_messages(instructions: Any, items: Any) -> list[Message]:
-    """Return a request's chat messages, digests equal on both APIs.
+    """Return a request's chat messages; their digests are equal on both APIs.
 
-    `items` are dictionaries, or a client's objects, as a response's `output`.
+    `items` are dictionaries, or a client's objects such as a response's `output`.
 
     Raises:
         InvalidMessages: an item is none of the API's.
@@ -68,7 +77,9 @@ def to_messages(instructions: Any, items: Any) -> list[Message]:
             answer = None
             messages.append(_spoken(item))
         else:
-            if answer is None or not _belongs(answer, kind):
+            # The order within an answer: reasoning, then text, then calls.
+            is_ended = answer is None or answer["content"] or answer.get("tool_calls")
+            if answer is None or (is_ended and kind not in _CALLED):
                 answer = {"role": "assistant", "content": None}
                 messages.append(answer)
             _add(answer, kind, item)
@@ -96,12 +107,8 @@ def _is_output(kind: Any) -> bool:
     return isinstance(kind, str) and kind.endswith("_call_output")
 
 
-def _belongs(answer: Message, kind: str) -> bool:
-    """Return whether an item continues the answer: reasoning, then text, then calls."""
-    return kind in _CALLED or not (answer["content"] or answer.get("tool_calls"))
-
-
 def _add(answer: Message, kind: str, item: Mapping[str, Any]) -> None:
+    """Add an item to an answer."""
     if kind in _CALLED:
         answer.setdefault("tool_calls", []).append(_call(kind, item))
     elif kind == "message":
@@ -129,7 +136,7 @@ def _chat_part(part: Any) -> Any:
 
 
 def _call(kind: str, item: Mapping[str, Any]) -> Message:
-    """Return a call; the API's own tools are named by their kind."""
+    """Return a call; the API's own tools are named by kind."""
     id = str(item.get("call_id") or item.get("id") or "")
     if kind == "custom_tool_call":
         custom = {"name": item.get("name", ""), "input": item.get("input", "")}
@@ -155,9 +162,9 @@ def _result(kind: str, item: Mapping[str, Any]) -> Message:
         "content": _output_text(kind, output),
     }
     if kind != "function_call_output":
-        # The whole item, as only the API's own shape can be sent back.
+        # The whole item: the API takes back its own shape alone.
         return {**message, ITEM: dict(item)}
-    # `id` is not part of a digest. The status of a finished call is dropped.
+    # No digest includes `id`. The status of an answered call says nothing.
     return {**message, "id": item["id"]} if "id" in item else message
 
 
@@ -174,18 +181,14 @@ def _output_text(kind: str, output: Any) -> Any:
 
 def to_items(messages: Iterable[Message]) -> tuple[str | None, list[Message]]:
     """Return `instructions` (leading system messages) and `input` of a view."""
-    instructions: list[str] = []
-    items: list[Message] = []
-    for message in messages:
-        if is_system(message) and not items:
-            instructions.append(text_of(message))
-        else:
-            items.extend(_items(message))
-    return "\n".join(instructions) if instructions else None, items
+    view = list(messages)
+    leading = leading_in(view)
+    items = [item for message in view[leading:] for item in _items(message)]
+    return "\n".join(map(text_of, view[:leading])) if leading else None, items
 
 
 def _items(message: Message) -> Iterator[Message]:
-    if message.get("role") in ("tool", "function"):
+    if is_result(message):
         yield _output_item(message)
         return
     yield from message.get(ITEMS) or ()
@@ -235,7 +238,10 @@ def _output_item(message: Message) -> Message:
         if content == _output_text(kind, output) or kind == "computer_call_output":
             return dict(own)
         text = text_of(message)
-        return {**own, "output": _shell_output(text) if kind == "shell_call_output" else text}
+        if kind == "shell_call_output":
+            end = {"type": "exit", "exit_code": 0}
+            return {**own, "output": [{"stdout": text, "stderr": "", "outcome": end}]}
+        return {**own, "output": text}
     if isinstance(content, list):
         content = [_response_part(part, "input_text") for part in content]
     item: Message = {
@@ -244,8 +250,3 @@ def _output_item(message: Message) -> Message:
         "output": "" if content is None else content,
     }
     return {**item, "id": message["id"]} if "id" in message else item
-
-
-def _shell_output(text: str) -> list[Message]:
-    """Return a shortened text in the shape of a shell's output."""
-    return [{"stdout": text, "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}]

@@ -6,97 +6,84 @@ import functools
 import hashlib
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ..config import CompressorConfig
-from .shapes import Message, is_payload
+from .shapes import is_payload
+
+T = TypeVar("T")
 
 # -------------------------------------------------------------- secret shapes
 
 
 class SecretShape(NamedTuple):
-    """A kind of secret; its group `secret` is masked, else everything."""
+    """A kind of secret."""
 
     kind: str
     pattern: str
+    """Its group `secret` is masked, without one the whole match."""
     hint: str = ""
-    """Text in every match: looking for it costs a hundredth of a search."""
+    """A part of every match; to look for it costs a hundredth of a search by the pattern."""
 
 
 def _begins(kind: str, prefix: str, rest: str) -> SecretShape:
-    """Return the shape of keys with a prefix, not inside a word.
-
-    An escaped line break may precede the prefix. The prefix comes first in the pattern: a search
-    skips other text at the speed of C.
-    """
+    """Return the shape of keys that begin a word with a prefix."""
     begin = re.escape(prefix)
+    # The prefix comes first, so that a search skips other text fast. An escaped line break before
+    # the prefix is no word.
     pattern = rf"{begin}(?:(?<!\w{begin})|(?<=\\[bfnrt]{begin})){rest}"
     return SecretShape(kind, pattern, prefix)
 
 
 _FORMATS = (
-    ("AGE-SECRET-KEY-1", r"[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58}"),
-    ("AQ.", r"Ab8R[\w-]{40,60}"),
-    ("ATATT3", r"[\w=-]{60,}"),
-    ("GOCSPX-", r"[\w-]{28}"),
-    ("HRKU-", r"[\w-]{36,}"),
-    ("NRAK-", r"[A-Z0-9]{27}"),
-    ("PMAK-", r"[a-f0-9]{24}-[a-f0-9]{34}"),
-    ("api_org_", r"[A-Za-z0-9]{34}"),
-    ("csk-", r"[a-z0-9]{48}"),
-    ("dapi", r"[a-f0-9]{32}"),
-    ("dckr_pat_", r"[\w-]{27,}"),
-    ("doo_v1_", r"[a-f0-9]{64}"),
-    ("dop_v1_", r"[a-f0-9]{64}"),
-    ("dp.pt.", r"[A-Za-z0-9]{40,44}"),
-    ("dp.st.", r"(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44}"),
-    ("e2b_", r"[a-f0-9]{40}"),
-    ("fc-", r"[a-f0-9]{32}"),
-    ("figd_", r"[\w-]{40,}"),
-    ("fw_", r"[A-Za-z0-9]{22,24}"),
-    ("glc_", r"[A-Za-z0-9+/=]{32,}"),
-    ("glsa_", r"[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}"),
-    ("gsk_", r"[A-Za-z0-9]{52}"),
-    ("hf_", r"[A-Za-z0-9]{34,40}"),
-    ("hvb.", r"[\w-]{24,}"),
-    ("hvs.", r"[\w-]{24,}"),
-    ("jina_", r"[A-Za-z0-9]{32}[\w-]{28,}"),
-    ("lin_api_", r"[A-Za-z0-9]{40}"),
-    ("lsv2_pt_", r"[a-f0-9]{32}_[a-f0-9]{10}"),
-    ("lsv2_sk_", r"[a-f0-9]{32}_[a-f0-9]{10}"),
-    ("napi_", r"[a-z0-9]{48,}"),
-    ("nfp_", r"[A-Za-z0-9_]{36}"),
-    ("npm_", r"[A-Za-z0-9]{36}"),
-    ("ntn_", r"[A-Za-z0-9]{40,}"),
-    ("nvapi-", r"[\w-]{60,}"),
-    ("pa-", r"[\w-]{43}"),
-    ("pcsk_", r"[A-Za-z0-9]{5,6}_[A-Za-z0-9]{60,}"),
-    ("pplx-", r"[A-Za-z0-9]{48}"),
-    ("pscale_oauth_", r"[\w=.-]{32,64}"),
-    ("pscale_pw_", r"[\w=.-]{32,64}"),
-    ("pscale_tkn_", r"[\w=.-]{32,64}"),
-    ("r8_", r"[A-Za-z0-9]{37}"),
-    ("rubygems_", r"[a-f0-9]{48}"),
-    ("sb_secret_", r"[\w-]{30,}"),
-    ("sbp_", r"[a-f0-9]{40}"),
-    ("shpat_", r"[a-fA-F0-9]{32}"),
-    ("shpca_", r"[a-fA-F0-9]{32}"),
-    ("shppa_", r"[a-fA-F0-9]{32}"),
-    ("shpss_", r"[a-fA-F0-9]{32}"),
-    ("sntrys_", r"[A-Za-z0-9+/=_-]{60,}"),
-    ("sntryu_", r"[a-f0-9]{64}"),
-    ("tgp_v1_", r"[\w-]{43}"),
-    ("tvly-", r"(?:dev-|prod-)?[A-Za-z0-9]{32,}"),
-    ("whsec_", r"[A-Za-z0-9+/=]{32,}"),
-    ("xai-", r"[A-Za-z0-9]{70,90}"),
-    ("xapp-", r"\d-[A-Z0-9]+-\d+-[a-f0-9]{32,}"),
-    ("xkeysib-", r"[a-f0-9]{64}-[A-Za-z0-9]{16}"),
-    ("ya29.", r"[\w-]{30,}"),
+    (r"[QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L]{58}", "AGE-SECRET-KEY-1"),
+    (r"Ab8R[\w-]{40,60}", "AQ."),
+    (r"[\w=-]{60,}", "ATATT3"),
+    (r"[\w-]{28}", "GOCSPX-"),
+    (r"[\w-]{36,}", "HRKU-"),
+    (r"[A-Z0-9]{27}", "NRAK-"),
+    (r"[a-f0-9]{24}-[a-f0-9]{34}", "PMAK-"),
+    (r"[A-Za-z0-9]{34}", "api_org_"),
+    (r"[a-z0-9]{48}", "csk-"),
+    (r"[a-f0-9]{32}", "dapi fc-"),
+    (r"[\w-]{27,}", "dckr_pat_"),
+    (r"[a-f0-9]{64}", "doo_v1_ dop_v1_ sntryu_"),
+    (r"[A-Za-z0-9]{40,44}", "dp.pt."),
+    (r"(?:[a-z0-9_-]{2,35}\.)?[A-Za-z0-9]{40,44}", "dp.st."),
+    (r"[a-f0-9]{40}", "e2b_ sbp_"),
+    (r"[\w-]{40,}", "figd_"),
+    (r"[A-Za-z0-9]{22,24}", "fw_"),
+    (r"[A-Za-z0-9+/=]{32,}", "glc_ whsec_"),
+    (r"[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}", "glsa_"),
+    (r"[A-Za-z0-9]{52}", "gsk_"),
+    (r"[A-Za-z0-9]{34,40}", "hf_"),
+    (r"[\w-]{24,}", "hvb. hvs."),
+    (r"[A-Za-z0-9]{32}[\w-]{28,}", "jina_"),
+    (r"[A-Za-z0-9]{40}", "lin_api_"),
+    (r"[a-f0-9]{32}_[a-f0-9]{10}", "lsv2_pt_ lsv2_sk_"),
+    (r"[a-z0-9]{48,}", "napi_"),
+    (r"[A-Za-z0-9_]{36}", "nfp_"),
+    (r"[A-Za-z0-9]{36}", "npm_"),
+    (r"[A-Za-z0-9]{40,}", "ntn_"),
+    (r"[\w-]{60,}", "nvapi-"),
+    (r"[\w-]{43}", "pa- tgp_v1_"),
+    (r"[A-Za-z0-9]{5,6}_[A-Za-z0-9]{60,}", "pcsk_"),
+    (r"[A-Za-z0-9]{48}", "pplx-"),
+    (r"[\w=.-]{32,64}", "pscale_oauth_ pscale_pw_ pscale_tkn_"),
+    (r"[A-Za-z0-9]{37}", "r8_"),
+    (r"[a-f0-9]{48}", "rubygems_"),
+    (r"[\w-]{30,}", "sb_secret_ ya29."),
+    (r"[a-fA-F0-9]{32}", "shpat_ shpca_ shppa_ shpss_"),
+    (r"[A-Za-z0-9+/=_-]{60,}", "sntrys_"),
+    (r"(?:dev-|prod-)?[A-Za-z0-9]{32,}", "tvly-"),
+    (r"[A-Za-z0-9]{70,90}", "xai-"),
+    (r"\d-[A-Z0-9]+-\d+-[a-f0-9]{32,}", "xapp-"),
+    (r"[a-f0-9]{64}-[A-Za-z0-9]{16}", "xkeysib-"),
 )
-"""(prefix, the rest in its issuer's format) of keys without a kind of their own."""
+"""(The rest of a key in its issuer's format, prefixes) of keys without a kind of their own."""
 
 _LIKE_A_KEY = r"(?=[\w=-]{0,40}\d)[\w+/=-]{24,}"
-"""What follows a prefix of another length than its issuer's: no word, so a digit is required."""
+"""The rest of a key in another format than its issuer's; a digit tells it from words."""
 
 _BY_ISSUER = (
     _begins("jwt", "eyJ", r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}"),
@@ -121,13 +108,14 @@ _BY_ISSUER = (
     SecretShape("slack-webhook", r"hooks\.slack\.com/(?P<secret>[\w/]{30,})", "hooks.slack.com"),
     *(
         _begins("api-key", prefix, rf"(?:{format}(?![\w-])|{_LIKE_A_KEY})")
-        for prefix, format in _FORMATS
+        for format, prefixes in _FORMATS
+        for prefix in prefixes.split()
     ),
 )
 
 _PRIVATE_KEY = SecretShape(
     "private-key",
-    # With any headers, and also with its end cut off.
+    # With any headers, with or without its end.
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?:\s|\\{1,3}[nr]){0,4}[A-Z][\w-]{0,40}: [^\n\\]{0,200}){0,9}"
     r"(?:[A-Za-z0-9+/=]|\\{1,3}[nr]|\s){16,20000}(?:-----END [A-Z0-9 ]{0,40}-----)?",
@@ -142,7 +130,7 @@ NAMES = (
     r"|(?<=p)asswo?r?d|(?<=p)assphrase|(?<=t)oken|(?<=c)redentials?"
     rf"|(?<=e)ncryption{_KEY})"
 )
-"""The name of a secret behind its first letter."""
+"""The name of a secret after its first letter."""
 
 _QUOTE = r"(?:\\{0,3}[\"']|&quot;|%22)?"
 
@@ -186,7 +174,7 @@ _BY_NAME = (
 )
 
 SHAPES = (_PRIVATE_KEY, *_BY_ISSUER, *_BY_NAME)
-"""All shapes, the surest first: later ones skip masks of earlier ones."""
+"""All shapes, the surest first: later ones skip the masks of earlier ones."""
 
 # -------------------------------------------------------------- redact
 
@@ -195,50 +183,24 @@ _SECRET_NAME = re.compile(f"[acepst]{NAMES}$", re.IGNORECASE)
 _MASK = re.compile(r"(\[secret:[\w-]+:[0-9a-f]{8}\])")
 
 
-class Redacted(NamedTuple):
-    """Messages with masked secrets, and the number of these."""
-
-    messages: tuple[Message, ...]
-    secrets: int
-
-
 class Redactor:
-    """Masks secrets as `[secret:KIND:HASH]`, equal ones equally within a namespace.
+    """Mask secrets as `[secret:KIND:HASH]`; equal ones of one namespace have equal masks.
 
-    The hash is keyed by the namespace, so masks of two tenants cannot be compared. It is too short
-    to find the secret.
+    The hash is keyed by the namespace, so that masks of two tenants cannot be compared. It is too
+    short to find the secret.
     """
 
     def __init__(self, namespace: str = "default") -> None:
         self._key = hashlib.blake2b(namespace.encode("utf-8", "replace")).digest()[:32]
 
-    def text(self, text: str) -> tuple[str, int]:
-        """Return the text with secrets masked, and their number."""
-        masked = self._masked(text)
-        return masked, masks_in(masked) - masks_in(text)
+    def masked(self, values: Sequence[T]) -> tuple[tuple[T, ...], int]:
+        """Return messages or texts with secrets masked, and the number of secrets.
 
-    def _masked(self, text: str) -> str:
-        for kind, pattern, hint in _patterns():
-            if hint in text:
-                # Existing masks are skipped.
-                parts = _MASK.split(text) if "[secret:" in text else [text]
-                mask = functools.partial(self._mask, kind)
-                parts[::2] = [pattern.sub(mask, part) for part in parts[::2]]
-                text = "".join(parts)
-        return text
-
-    def messages(self, messages: Sequence[Message]) -> Redacted:
-        """Return the messages with secrets masked; others are the same objects."""
-        done = [self._value(message) for message in messages]
-        kept = [old if new == old else new for old, new in zip(messages, done, strict=True)]
-        return Redacted(tuple(kept), masks_in(done) - masks_in(messages))
-
-    def _mask(self, kind: str, found: re.Match[str]) -> str:
-        whole = found[0]
-        secret = found["secret"] if "secret" in found.re.groupindex else whole
-        data = secret.encode("utf-8", "surrogatepass")
-        short = hashlib.blake2s(data, key=self._key, digest_size=4).hexdigest()
-        return whole.replace(secret, f"[secret:{kind}:{short}]")
+        Values without secrets stay the same objects.
+        """
+        done = list(map(self._value, values))
+        kept = tuple(old if new == old else new for old, new in zip(values, done, strict=True))
+        return kept, masks_in(done) - masks_in(values)
 
     def _value(self, value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
@@ -250,13 +212,29 @@ class Redactor:
             return value
         if _SECRET_NAME.search(key) and not value.startswith("[secret:"):
             # In `{"password": "..."}` the key names the secret.
-            return self._masked(f"{key}={value}").partition("=")[2]
-        return self._masked(value)
+            return self._text(f"{key}={value}").partition("=")[2]
+        return self._text(value)
+
+    def _text(self, text: str) -> str:
+        for kind, pattern, hint in _patterns():
+            if hint in text:
+                # Existing masks are skipped.
+                parts = _MASK.split(text) if "[secret:" in text else [text]
+                mask = functools.partial(self._mask, kind)
+                parts[::2] = [pattern.sub(mask, part) for part in parts[::2]]
+                text = "".join(parts)
+        return text
+
+    def _mask(self, kind: str, found: re.Match[str]) -> str:
+        whole = found[0]
+        secret = found["secret"] if "secret" in found.re.groupindex else whole
+        data = secret.encode("utf-8", "surrogatepass")
+        short = hashlib.blake2s(data, key=self._key, digest_size=4).hexdigest()
+        return whole.replace(secret, f"[secret:{kind}:{short}]")
 
 
-_STRUCTURE = frozenset(
-    {"role", "id", "tool_call_id", "tool_use_id", "call_id", "type", "name", "signature"}
-)
+_STRUCTURE = frozenset("role id tool_call_id tool_use_id call_id type name signature".split())
+"""Keys whose values are no secrets."""
 
 
 def masks_secrets(store: object) -> bool:
@@ -275,12 +253,12 @@ def masks_in(value: Any) -> int:
 def wants_redaction(
     config: CompressorConfig, model: str | None = None, *, on_disk: bool = False
 ) -> bool:
-    """Return whether a summary goes to another model or a disk."""
+    """Return whether a summary's messages go to another model or a disk."""
     if config.redact_secrets is not None:
         return config.redact_secrets
-    asked = model or config.auxiliary_model
-    others = asked not in (None, config.model) or bool(config.fallback_models)
-    return others or bool(config.auxiliary_api_base) or bool(config.store_url) or on_disk
+    is_other = (model or config.auxiliary_model) not in (None, config.model)
+    others = (config.fallback_models, config.auxiliary_api_base, config.store_url)
+    return is_other or on_disk or any(others)
 
 
 @functools.lru_cache(maxsize=1)

@@ -1,11 +1,12 @@
-"""One chat message of any shape: its text, its tool calls, its plain copy."""
+"""Read one chat message of OpenAI's or Anthropic's shape: text, calls, plain copy."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from contextlib import suppress
+from itertools import chain, takewhile
 from typing import Any, NamedTuple, TypeGuard, TypeVar, cast
 
 from ..errors import InvalidMessages
@@ -14,8 +15,7 @@ Message = dict[str, Any]
 
 T = TypeVar("T")
 
-DEEPEST = 100
-"""Levels of lists and mappings in one message; a cycle has more."""
+DEEPEST = 100  # levels of lists and mappings in one message; a cycle exceeds them
 
 TOO_DEEP = (f"nested deeper than {DEEPEST} levels", "content that a provider can read")
 
@@ -36,7 +36,7 @@ class ToolCall(NamedTuple):
 def encodable(value: T) -> T:
     """Return a plain value without lone surrogates, which no request may hold.
 
-    Pairs become one character, lone ones U+FFFD.
+    A pair of surrogates becomes one character, a lone surrogate U+FFFD.
     """
     found: Any = value
     if isinstance(value, str) and not value.isascii():
@@ -51,6 +51,11 @@ def encodable(value: T) -> T:
 def is_system(message: Mapping[str, Any]) -> bool:
     """Return whether the role is system or developer."""
     return message.get("role") in ("system", "developer")
+
+
+def leading_in(messages: Iterable[Message]) -> int:
+    """Return the number of system and developer messages at the front."""
+    return len([*takewhile(is_system, messages)])
 
 
 def is_result(message: Mapping[str, Any]) -> bool:
@@ -85,17 +90,17 @@ def is_answer_block(part: Any) -> bool:
 
 
 def _is_dict(value: Any) -> bool:
-    # `type` first: an abstract class's check costs more than everything else here.
+    # `type` first: a check by an abstract class is slow.
     return type(value) is dict or isinstance(value, Mapping)
 
 
 def is_tools_text(message: Mapping[str, Any]) -> bool:
-    """Return whether a user message carries a tool's words, perhaps among others."""
+    """Return whether any part of a user message is a tool's."""
     return any(_are_tools(message))
 
 
 def is_spoken(message: Mapping[str, Any]) -> bool:
-    """Return whether a user message carries anything that is not a tool's."""
+    """Return whether any part of a user message is not a tool's."""
     return not all(_are_tools(message))
 
 
@@ -106,12 +111,12 @@ def _are_tools(message: Mapping[str, Any]) -> list[bool]:
     return [is_answer_block(part) or part_text(part).startswith(ORPHAN_OPENS) for part in parts]
 
 
-# ---------------------------------------------------------------- reading one message
+# ---------------------------------------------------------------- words
 def text_of(message: Mapping[str, Any]) -> str:
-    """Return all words of a message, whatever part or key has them.
+    """Return all words of a message, of any part or key.
 
-    Counts, summaries, quotes, the archive and its search read this. Not among the words are calls,
-    results as blocks of their own message, reasoning, and the bodies of pictures, audio and files.
+    Left out are calls, reasoning, and the bodies of pictures, audio and files. Counts, summaries,
+    quotes and the archive's search use these words.
     """
     content = message.get("content")
     if (content is None or type(content) is str) and _BESIDE.isdisjoint(message):
@@ -129,24 +134,19 @@ def text_beside(message: Mapping[str, Any]) -> str:
 
 
 def items_of(message: Mapping[str, Any]) -> Sequence[Any]:
-    """Return the items of OpenAI's Responses API that stay beside a message."""
+    """Return the items of OpenAI's Responses API beside a message."""
     items = message.get(ITEMS)
     return items if isinstance(items, list) else ()
 
 
 def result_text(message: Mapping[str, Any]) -> str:
-    """Return the text of a result as the tool wrote it.
-
-    Some hosts pass results on as JSON string literals, one long line with escapes.
-    """
+    """Return the text of a result as the tool wrote it."""
     text = text_of(message)
-    if not (is_result(message) and len(text) > 1 and text[0] == text[-1] == '"'):
-        return text
-    try:
-        written = json.loads(text)
-    except ValueError:
-        return text
-    return written if isinstance(written, str) else text
+    # Some hosts pass a result on as a JSON string: one long line with escapes.
+    if is_result(message) and len(text) > 1 and text[0] == text[-1] == '"':
+        with suppress(ValueError):
+            return str(json.loads(text))
+    return text
 
 
 def _content_text(content: Any) -> str:
@@ -194,23 +194,23 @@ def words_in(value: Any) -> Iterator[str]:
 
 
 def is_payload(text: str) -> bool:
-    """Return whether a text is a file's body (data URL or base64)."""
+    """Return whether a text is a data URL or base64."""
     if text.startswith("data:"):
         return ";base64," in text[:200]
     return len(text) >= LEAST_PAYLOAD and bool(_BASE64.fullmatch(text[: 4 * LEAST_PAYLOAD]))
 
 
 class Bodies(NamedTuple):
-    """Characters of what a value holds besides words."""
+    """Characters of a value that are no words."""
 
     files: int = 0
-    """Of pictures, audio and files."""
+    """Characters of pictures, audio and files."""
     sealed: int = 0
-    """Of encrypted text, which the model reads."""
+    """Characters of encrypted text, which the model reads."""
 
 
 def without_bodies(value: Any) -> tuple[Any, Bodies]:
-    """Return the value without files and encrypted text, and their sizes."""
+    """Return the value without bodies, and the sizes of these."""
     if isinstance(value, str):
         return ("", Bodies(len(value))) if is_payload(value) else (value, Bodies())
     if isinstance(value, Mapping):
@@ -243,8 +243,7 @@ def media_in(message: Mapping[str, Any]) -> int:
     )
 
 
-LEAST_PAYLOAD = 256
-"""Characters: shorter texts are not taken for base64."""
+LEAST_PAYLOAD = 256  # characters: shorter texts are not taken for base64
 
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}={0,2}\s*)+[A-Za-z0-9+/_=-]*\s*")
 
@@ -263,7 +262,7 @@ _WITHOUT_WORDS = frozenset(
     "text image image_url input_image video video_url input_video audio_url file input_file "
     "container_upload thinking redacted_thinking reasoning tool_use".split()
 )
-"""Kinds of parts that are no words; those of every other kind are read wherever they stand."""
+"""Kinds of parts without words; parts of every other kind are searched at any depth."""
 
 _WORDLESS = frozenset(
     "type id tool_use_id call_id item_id approval_request_id status role encrypted_content "
@@ -271,14 +270,14 @@ _WORDLESS = frozenset(
     "server_label index start_index end_index logprobs image_url b64_json file_data page_age "
     "retrieved_at prompt_cache_breakpoint output_format size quality background".split()
 )
+"""Keys without words."""
+
 _EXIT_KEYS = ("exit_code", "return_code")
 
 
+# ---------------------------------------------------------------- calls
 def tool_calls_of(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """Return a message's tool calls, of any shape.
-
-    A call both among the content's blocks and beside the content counts once.
-    """
+    """Return a message's tool calls, each once, of both shapes."""
     beside, blocks = calls_beside(message), call_blocks(message)
     if not blocks:
         return beside
@@ -293,7 +292,7 @@ def calls_beside(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 
 
 def makes_calls(message: Mapping[str, Any]) -> bool:
-    """Return whether a message has calls, without reading these."""
+    """Return whether a message has calls; faster than to read them."""
     return bool(calls_in(message.get("tool_calls")) or call_blocks(message))
 
 
@@ -303,10 +302,9 @@ def calls_in(value: Any) -> Sequence[Any]:
 
 
 def read_call(call: Any) -> ToolCall:
-    """Return an entry of `tool_calls`, of any shape."""
-    function = _field(call, "function") or _field(call, "custom")
-    # Without "function" the entry carries name and arguments itself.
-    source = function or call
+    """Return a call from an entry of `tool_calls` or a `tool_use` block."""
+    # A block, and some entries, have name and arguments themselves.
+    source = _field(call, "function") or _field(call, "custom") or call
     arguments = _field(source, "arguments")
     if arguments is None:
         arguments = _field(source, "input")
@@ -327,6 +325,7 @@ def json_text(arguments: Any) -> str:
     return json.dumps(plain_value({} if arguments is None else arguments), ensure_ascii=False)
 
 
+# ---------------------------------------------------------------- plain copies
 def to_plain(message: Any) -> Message:
     """Return a deep copy of the message in plain JSON values."""
     if is_flat(message):
@@ -338,7 +337,7 @@ def to_plain(message: Any) -> Message:
 
 
 def is_flat(message: Any) -> TypeGuard[Message]:
-    """Return whether a message has strings alone, as most have."""
+    """Return whether all keys and values are strings, as in most messages."""
     return type(message) is dict and set(map(type, chain(message, message.values()))) == {str}
 
 

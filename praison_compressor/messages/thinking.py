@@ -1,15 +1,15 @@
-"""Signed thinking of Anthropic's models, as blocks of the content or beside it.
+"""Find and leave out signed thinking of Anthropic's models, in the content or beside it.
 
-Newer models accept such a block only behind the system prompt, the tools and the messages that it
-was written behind (*preserved thinking*). Any change before a block makes it invalid, and all
-blocks after it: the API refuses the request ("bound to a different conversation"). Blocks may be
-left out at the start of the history. Older models want the blocks of the running tool loop back.
+Newer models bind a block to all that was sent before it: system prompt, tools and messages
+(*preserved thinking*). After a change there, the API refuses the block and all blocks behind it
+("bound to a different conversation"). A request may leave out the first blocks of the history.
+Older models require the blocks of the running tool loop.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from .shapes import Message
@@ -17,25 +17,25 @@ from .shapes import Message
 BLOCKS = "thinking_blocks"
 """litellm's key for blocks beside the content."""
 
-_TOLD_TWICE = (BLOCKS, "reasoning_content", "reasoning")
-"""Keys that hold the words of the blocks."""
-
 _LEFT_OUT = "[only thinking, left out]"
-"""Content of a message that was nothing but thinking: none may be empty."""
+"""Content of a message that had only thinking, since no content may be empty."""
 
 
 def signatures(message: Mapping[str, Any]) -> frozenset[str]:
-    """Return the signatures of a message's thinking; of sealed thinking, its data."""
+    """Return the signatures of a message's thinking; of encrypted thinking, its data."""
     if BLOCKS not in message and not isinstance(message.get("content"), list):
         return frozenset()
-    found = (block.get("signature") or block.get("data") for block in _blocks(message))
+    blocks: list[Any] = []
+    for parts in (message.get("content"), message.get(BLOCKS)):
+        blocks += filter(is_thinking, parts) if isinstance(parts, list) else ()
+    found = (block.get("signature") or block.get("data") for block in blocks)
     return frozenset(mark for mark in found if isinstance(mark, str) and mark)
 
 
 def binds_thinking(model: str | None) -> bool:
     """Return whether a model binds its thinking (Claude from 5.1).
 
-    These models think adaptively alone, and want no thinking of the running tool loop back.
+    These models require no thinking of the running tool loop.
     """
     found = _VERSION.search(model or "")
     return found is not None and (int(found[1]), int(found[2])) >= (5, 1)
@@ -45,14 +45,8 @@ _VERSION = re.compile(r"claude-[a-z]+-(\d{1,2})[-.](\d{1,2})(?!\d)", re.IGNORECA
 
 
 def is_thinking(part: object) -> bool:
-    """Return whether a part of a content is thinking."""
+    """Return whether a content part is thinking."""
     return isinstance(part, Mapping) and part.get("type") in ("thinking", "redacted_thinking")
-
-
-def _blocks(message: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    for parts in (message.get("content"), message.get(BLOCKS)):
-        if isinstance(parts, list):
-            yield from filter(is_thinking, parts)
 
 
 def without_thinking(message: Message) -> Message:
@@ -62,7 +56,8 @@ def without_thinking(message: Message) -> Message:
     >>> without_thinking({"role": "assistant", "content": [block, {"type": "text", "text": "Hi"}]})
     {'role': 'assistant', 'content': [{'type': 'text', 'text': 'Hi'}]}
     """
-    left_out = _TOLD_TWICE if message.get(BLOCKS) else ()
+    # Both other keys repeat the words of the blocks.
+    left_out = (BLOCKS, "reasoning_content", "reasoning") if message.get(BLOCKS) else ()
     kept = {key: value for key, value in message.items() if key not in left_out}
     content = kept.get("content")
     if isinstance(content, list):

@@ -11,6 +11,7 @@ from typing import Any
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import ContextUse, Preview
 from ..compressor.result import CompressResult
+from ..concurrency import run
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
@@ -18,9 +19,8 @@ from ..ledger.segments import Segment, Store
 from ..ledger.sql.reading import SessionInfo
 from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
-from ..messages import Message
-from ..messages.completing import Carried, Completed, carried_in, leading_in
-from ..summaries.threads import run
+from ..messages import Message, leading_in
+from ..messages.dropped_steps import Carried, Completed, carried_in
 from .conversations import Conversation, Place, Status, Turn
 from .engines import Engines
 from .journal import KeptSteps, kept_of

@@ -10,7 +10,7 @@ import weakref
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ..messages.forks import renewed
+from ..concurrency import renewed
 from . import options
 from .agent_compressor import AgentCompressor
 from .conversations import current

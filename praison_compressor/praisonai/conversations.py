@@ -13,8 +13,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
 from ..ledger.segments import Entry
-from ..messages import Message, is_system
-from ..messages.completing import leading_in
+from ..messages import Message, is_system, leading_in
 from ..messages.digests import Seen
 from ..tokens.models import model_limits
 from .journal import Journal, KeptSteps, kept_of

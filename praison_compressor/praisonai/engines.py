@@ -16,10 +16,10 @@ from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.sessions import Sessions
+from ..concurrency import renewed
 from ..config import CompressorConfig
 from ..ledger.segments import Store, Usage
 from ..messages import Message
-from ..messages.forks import renewed
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
+from ..concurrency import renewed
 from ..config import CompressorConfig, check_store, no_such
 from ..errors import ConfigError
-from ..messages.forks import renewed
 from . import host_names
 from .agents import Agents
 from .options import HOSTS, OURS, options_in

@@ -13,11 +13,14 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from ..compressor.context_compressor import ContextCompressor
+from ..concurrency import renewed
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
 from ..ledger.sql.store import SqlStore
-from ..messages import Message, digest
-from ..messages.completing import (
+from ..messages import Message, digest, leading_in
+from ..messages.digests import Seen
+from ..messages.display import counted
+from ..messages.dropped_steps import (
     Carried,
     Completed,
     answered,
@@ -25,11 +28,7 @@ from ..messages.completing import (
     carried_in,
     completed,
     failed,
-    leading_in,
 )
-from ..messages.digests import Seen
-from ..messages.display import counted
-from ..messages.forks import renewed
 from ..messages.secrets import Redactor, masks_secrets
 from ..messages.shapes import makes_calls
 
@@ -210,7 +209,7 @@ def _unmasked(
     transcript: Sequence[Message], given: Sequence[Message], namespace: str
 ) -> list[Message]:
     """Return a stored transcript with the host's messages for masked ones."""
-    masked = Redactor(namespace).messages(list(given)).messages
+    masked = Redactor(namespace).masked(given)[0]
     pairs = zip(given, masked, strict=True)
     own = {digest(hidden): message for message, hidden in pairs if hidden != message}
     return [own.get(digest(message), message) for message in transcript] if own else [*transcript]

@@ -18,10 +18,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from ..concurrency import renewed
 from ..errors import StoreUnavailable
 from ..messages import is_system, text_of
 from ..messages.digests import Seen
-from ..messages.forks import renewed
 from .conversations import Choices, Conversation, Turn, running, said
 from .engines import Engines
 from .journal import Journal

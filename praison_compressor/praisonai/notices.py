@@ -18,10 +18,10 @@ from contextvars import ContextVar
 from typing import Any
 
 from ..compressor.bills import short
+from ..concurrency import apart
 from ..events import Event, Listener
 from ..messages import Message
 from ..messages.display import one_line
-from ..summaries.threads import apart
 from .conversations import Conversation, Status
 from .requests import HostRequest
 

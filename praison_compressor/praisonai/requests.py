@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..errors import InvalidMessages
-from ..messages import Message, digest, is_system, responses, text_of
-from ..messages.completing import leading_in
+from ..messages import Message, digest, is_system, leading_in, responses, text_of
 from ..summaries.litellm_client import provider_of
 from .provider_rules import MARKS, TTL, USAGE, marked, takes_marks, without_calls
 

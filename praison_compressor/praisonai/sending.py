@@ -15,10 +15,10 @@ from typing import Any
 
 from ..compressor.bills import Bill, RequestUsage
 from ..compressor.result import CompressResult
+from ..concurrency import renewed
 from ..events import Event
 from ..messages import Message, text_of
-from ..messages.completing import Completed
-from ..messages.forks import renewed
+from ..messages.dropped_steps import Completed
 from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
 from .conversations import Choices, Conversation, Turn

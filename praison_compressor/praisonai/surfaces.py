@@ -12,7 +12,7 @@ import sys
 import weakref
 from typing import Any
 
-from ..summaries.threads import begin, run
+from ..concurrency import begin, run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, HostCall, attribute, replacing
 from .commands import answer

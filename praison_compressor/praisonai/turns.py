@@ -12,10 +12,9 @@ from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from ..concurrency import run
 from ..errors import CompressorError, SessionNotFound
-from ..messages import Message, digest, is_system, tool_calls_of
-from ..messages.completing import leading_in
-from ..summaries.threads import run
+from ..messages import Message, digest, is_system, leading_in, tool_calls_of
 from .agent_compressor import AgentCompressor
 from .agents import HostCall, replacing
 from .commands import answer, read

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from ..compressor.bills import RequestUsage, field_of, usage_in
+from ..concurrency import run
 from ..errors import InvalidMessages, NothingShorter
 from ..messages import Message, responses, to_plain
-from ..summaries.threads import run
 from ..tokens.refusals import overflow_of
 from .agents import Agents, HostCall, Replacement, replacing
 from .conversations import current

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from ..messages import ORPHAN_OPENS, Message, ToolCall, is_answer_block, is_tools_text, text_of
 from ..messages.calls import call_text, key_of, loaded
-from ..messages.excerpts import MACHINE_LINE, cut
+from ..messages.shortening import MACHINE_LINE, cut
 
 
 class Spoken(NamedTuple):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..messages.calls import AnsweredCall, key_of, loaded, named_arguments
-from ..messages.excerpts import cut
+from ..messages.shortening import cut
 from .rendering import TITLES, Quoted, Section
 from .telling import is_bad, telling_line
 

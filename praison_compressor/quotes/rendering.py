@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from ..messages.excerpts import ends, level
+from ..messages.shortening import ends, level
 
 Count = Callable[[str], int]
 

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from ..messages import ToolCall, calls
-from ..messages.excerpts import cut
+from ..messages.shortening import cut
 
 LINE_CHARS = 150
 WHOLE_CHARS = 200  # an output of at most this many characters is quoted whole

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ..messages.excerpts import cut
+from ..messages.shortening import cut
 from .passages import TYPED
 from .rendering import TITLES, Quoted, Section
 

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from ..messages import ToolCall, calls
-from ..messages.excerpts import cut
+from ..messages.shortening import cut
 from .passages import ROLE, without_notes
 from .rendering import TITLES, Quoted, Section
 from .telling import telling_line

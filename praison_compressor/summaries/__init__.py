@@ -1,14 +1,13 @@
-"""Write the message that replaces a segment, and decide which answers become one.
+"""Write the message that replaces a segment, and refuse answers that are no summary.
 
-In the order in which data passes them:
+In the order in which data passes the modules:
 
-- `protocol`: the values: `Brief` (everything a summary is written from), `Summarizer`, `Written`
-- `writer`: carry out a brief by one model after the other, or without a model
-- `drafting`: fit a brief to the model's window: whole, or in parts that are merged
-- `prompts`: the requests' words, and messages rendered as text
-- `retries`: ask until one text is accepted; circuit breaker; windows learned from refusals
-- `reasoning`: strip what a model thought before it wrote
-- `validation`: accept or refuse an answer by what can be measured
-- `litellm_client`: the model behind litellm; the only module that imports litellm
-- `threads`: coroutines run from anywhere, work that can be abandoned
+- `protocol`: the values: `Brief` (all input of a summary), `Summarizer`, `Written`
+- `writer`: ask one model after the other, add quotes; without a model, quotes alone
+- `splitting`: split a long segment into parts for a small window, and merge their summaries
+- `prompts`: the prompts, and messages as text
+- `retries`: ask until a text is accepted; the circuit breaker; windows learned from refusals
+- `litellm_client`: the auxiliary model through litellm, which only this module imports
+- `reasoning`: strip a model's reasoning from its answer
+- `validation`: accept or refuse an answer
 """

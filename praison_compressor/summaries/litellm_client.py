@@ -1,7 +1,7 @@
 """Ask the auxiliary model through litellm; read answers, costs and errors.
 
-The only module that imports litellm, at the first summary. With an `api_base` nothing is sent
-anywhere else: an on-premises transcript stays on its premises.
+Only this module imports litellm, at the first summary. With an `api_base` all requests go there,
+so that an on-premises transcript stays on its premises.
 """
 
 from __future__ import annotations
@@ -18,34 +18,33 @@ from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
+from ..concurrency import begin, undivided
 from ..errors import SummarizerUnavailable
 from ..ledger.segments import Usage
 from ..messages import Message
-from ..messages.forks import undivided
 from ..tokens.models import bare_names, model_limits
 from ..tokens.refusals import overflow_of
 from .protocol import SummaryReply
-from .threads import begin
 
 T = TypeVar("T")
 
 THINKING_TOKENS = 4_000
-"""Added to the cap for models that think before they write: thoughts count against the cap."""
+"""Added to the cap of models that think before they write, since thoughts count against it."""
 
 HONOURS_API_BASE = frozenset(
     "anthropic azure azure_ai bedrock cerebras cohere custom_openai deepseek fireworks_ai gemini "
     "groq hosted_vllm litellm_proxy llamafile lm_studio mistral moonshot nvidia_nim ollama "
     "ollama_chat openai openrouter perplexity sambanova together_ai xai xinference".split()
 )
-"""Providers of litellm's that are tested to send to `api_base`; others may not."""
+"""litellm's providers that are tested to send to `api_base`; others may send elsewhere."""
 
 
 @dataclass(frozen=True)
 class LiteLLMSummarizer:
-    """Asks a model for summaries.
+    """Ask a model for summaries through litellm.
 
-    With `api_base` every model is asked there: a bare name, or one whose prefix is no provider of
-    litellm's, in OpenAI's protocol; `anthropic/NAME` in Anthropic's.
+    With `api_base` the protocol is that of the provider in the model's prefix, as in
+    `anthropic/NAME`. Without a prefix that litellm knows it is OpenAI's.
     """
 
     model: str
@@ -53,12 +52,12 @@ class LiteLLMSummarizer:
     api_base: str | None = None
     api_key: str | None = field(default=None, repr=False)
     extra: Mapping[str, Any] = field(default_factory=dict, repr=False)
-    """For litellm: `api_version`, `extra_headers`, ..."""
+    """Further arguments of litellm's: `api_version`, `extra_headers`, ..."""
     context_window: int | None = None
-    """Corrects litellm's table."""
+    """The model's window in tokens; None means litellm's table."""
 
     def window_for(self, model: str | None = None) -> int:
-        """Return the input tokens that `model`, or the summarizer's own, can take."""
+        """Return the window in tokens of `model`, or of the summarizer's own."""
         return model_limits(model or self.model, self.context_window).window
 
     async def ready(self) -> None:
@@ -83,14 +82,14 @@ class LiteLLMSummarizer:
         thinks = any(map(_THINKS.match, bare_names(name)))
         request = {
             "messages": messages,
-            # litellm drops what a listed model lacks, and names the cap as each provider does.
+            # litellm drops options that a listed model lacks, and renames the cap by provider.
             **({"reasoning_effort": "low"} if thinks else {"temperature": 0}),
             **self.extra,
             **self._endpoint(litellm, name),
             "max_tokens": max_tokens + THINKING_TOKENS * thinks,
             "timeout": timeout_seconds + 1,  # the caller gives up first and names the remedy
             "stream": False,
-            # The compressor retries: it knows the error's kind and the time left.
+            # The caller retries: it knows the error's kind and the time left.
             "num_retries": 0,
             "max_retries": 0,
             "drop_params": True,
@@ -101,12 +100,11 @@ class LiteLLMSummarizer:
         try:
             return _reply(model, _complete(litellm, request))
         except Exception as error:
-            words = f"{type(error).__name__}: {words_of(error)[:400]}"
+            text = f"{model}: {type(error).__name__}: {error_text(error)[:400]}"
             if self.api_key:
-                words = words.replace(self.api_key, "***")
-            raise SummarizerUnavailable(
-                f"{model}: {words}", kind=kind_of(error), retry_after=retry_after(error)
-            ) from error
+                text = text.replace(self.api_key, "***")
+            kind, wait = failure_of(error), retry_after(error)
+            raise SummarizerUnavailable(text, kind=kind, retry_after=wait) from error
 
     def _endpoint(self, litellm: Any, model: str) -> dict[str, Any]:
         key = {"api_key": self.api_key} if self.api_key else {}
@@ -118,14 +116,13 @@ class LiteLLMSummarizer:
         provider = self.extra.get("custom_llm_provider") or by_name
         if provider not in HONOURS_API_BASE:
             raise SummarizerUnavailable(
-                f"{model}: litellm's provider {provider!r} is not known to send to api_base; "
-                f"nothing was sent; name the model openai/... if {self.api_base} speaks "
-                "OpenAI's protocol",
+                f"{model}: litellm's provider {provider!r} may not send to api_base, so nothing "
+                f"was sent; name the model openai/... if {self.api_base} speaks OpenAI's protocol",
                 kind=REFUSED,
             )
         found = self.api_key or litellm.api_key or litellm.openai_key
         if provider == "openai" and not found and "OPENAI_API_KEY" not in os.environ:
-            # The client refuses to start without a key; a local server asks for none.
+            # OpenAI's client requires a key, even for a local server that ignores it.
             key = {"api_key": "none"}
         name = model.removeprefix(f"{provider}/")
         return {"model": name, "custom_llm_provider": provider, "api_base": self.api_base, **key}
@@ -135,7 +132,7 @@ class LiteLLMSummarizer:
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    # In an empty context: a wrapper of litellm finds no agent there.
+    # The empty context names no agent, so that a wrapper of litellm takes the call for nobody's.
     return await asyncio.wrap_future(begin(work, context=contextvars.Context()))
 
 
@@ -146,13 +143,13 @@ def _litellm() -> Any:
         ours = variable not in os.environ
         os.environ.setdefault(variable, "True")
         try:
-            with undivided:  # a child that is forked in mid-import could never import it
+            with undivided:  # a child that is forked during the import could never import it
                 vars(importlib.import_module("litellm"))["telemetry"] = False
         finally:
             if ours:
                 os.environ.pop(variable, None)
     litellm: Any = importlib.import_module("litellm")
-    # Each failed price look-up would print two lines between the agent's words.
+    # Otherwise each failed price look-up prints two lines between the agent's words.
     litellm.suppress_debug_info = True
     return litellm
 
@@ -177,7 +174,7 @@ def _complete(litellm: Any, request: dict[str, Any]) -> Any:
         try:
             return litellm.completion(**request)
         except (litellm.BadRequestError, litellm.UnprocessableEntityError) as error:
-            adapted = _adapted(request, str(error)) if kind_of(error) == REFUSED else None
+            adapted = _adapted(request, str(error)) if failure_of(error) == REFUSED else None
             if adapted is None:
                 raise
             request = adapted
@@ -199,11 +196,11 @@ def _adapted(request: dict[str, Any], refusal: str) -> dict[str, Any] | None:
 def _reply(model: str, response: Any) -> SummaryReply:
     usage = _usage(response)
     choices = getattr(response, "choices", None)
-    if not choices:  # refused as empty, but paid for
+    if not choices:  # an empty answer is paid for, too
         return SummaryReply("", usage, model)
     message = choices[0].message
     text = message.content if isinstance(message.content, str) else ""
-    # OpenAI's answers have refusals in another field, with the finish reason `stop`.
+    # OpenAI puts a refusal into another field, with the finish reason `stop`.
     fields = getattr(message, "provider_specific_fields", None) or {}
     is_refused = not text and bool(fields.get("refusal"))
     return SummaryReply(text, usage, model, "refusal" if is_refused else choices[0].finish_reason)
@@ -217,7 +214,7 @@ def _usage(response: Any) -> Usage:
         completion_tokens=_number(usage, "completion_tokens"),
         cache_read_tokens=_number(details, "cached_tokens"),
         cache_write_tokens=_number(usage, "cache_creation_input_tokens"),
-        # US dollars by litellm's table; None where it has no price.
+        # US dollars by litellm's table; None without a price there.
         cost=(getattr(response, "_hidden_params", None) or {}).get("response_cost"),
     )
 
@@ -227,23 +224,23 @@ def _number(usage: Any, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-# -------------------------------------------------------------- what went wrong
+# -------------------------------------------------------------- errors
 
 _KINDS = (
-    # By class name, the most special first.
+    # (kind, names of classes), the most special first.
     ("timeout", {"Timeout", "APITimeoutError", "TimeoutException", "TimeoutError"}),
     ("context", {"ContextWindowExceededError"}),
     ("auth", {"AuthenticationError", "PermissionDeniedError"}),
     ("quota", {"RateLimitError", "BudgetExceededError"}),
-    # Not APIConnectionError: litellm's name for anything unexpected.
+    # Not APIConnectionError, which litellm raises for anything unexpected.
     ("network", {"TransportError", "ConnectionError", "gaierror"}),
 )
 REFUSED = "refused"
-"""The kind of a request that would be refused again: an unknown model, an invalid request."""
+"""Kind of a request that would be refused again: an unknown model, an invalid request."""
 _REFUSALS = {"NotFoundError", "BadRequestError", "UnprocessableEntityError"}
 
 
-def kind_of(error: BaseException) -> str:
+def failure_of(error: BaseException) -> str:
     """Return a kind of SummarizerUnavailable, from the error or its causes."""
     names = {base.__name__ for cause in _causes(error) for base in type(cause).__mro__}
     kinds = (kind for kind, classes in _KINDS if names & classes)
@@ -251,7 +248,7 @@ def kind_of(error: BaseException) -> str:
     return next(kinds, None) or ("context" if overflow_of(error) is not None else fallback)
 
 
-def words_of(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return an error's text, even if its `__str__` fails."""
     try:
         return str(error)

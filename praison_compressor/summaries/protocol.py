@@ -13,10 +13,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ..concurrency import begin
 from ..errors import ConfigError
 from ..ledger.segments import Usage
 from ..messages import Message
-from .threads import begin
 
 
 @dataclass(frozen=True)
@@ -26,25 +26,25 @@ class Brief:
     messages: tuple[Message, ...]
     """The segment's originals, in order."""
     shown: tuple[Message, ...]
-    """Those that no carried prose covers: the model reads them."""
+    """Messages that the model reads: those without prose in `folded`."""
     room: int
-    """Tokens of the framed message, at most."""
+    """Most tokens of the framed message."""
     prose: int
-    """Tokens of prose asked of the model; 0: write the static text."""
+    """Tokens of prose to ask of the model; 0 means the static text."""
     quotes: int
-    """Tokens of quotes beside prose. The quotes of a static text take the whole room."""
+    """Tokens of quotes beside prose; the quotes of a static text take the whole room."""
     spare: int = 0
-    """Tokens beyond the room that prose longer than asked may take; quotes may not."""
+    """Tokens above `room` for prose that is longer than asked, not for quotes."""
     reference: str = ""
-    """The segment's, as "s3"; "" where nothing is recorded."""
+    """The segment's name, such as "s3"; "" if nothing is recorded."""
     references: tuple[str, ...] = ()
-    """One per message, as "s3.14"; () where the reader has no recall tools."""
+    """One name per message, such as "s3.14"; () without recall tools."""
     folded: tuple[str, ...] = ()
     """Prose of the summaries that this one replaces."""
     earlier: tuple[str, ...] = ()
-    """Prose of the summaries that stay in the view before this one."""
+    """Prose of the summaries before this one, which stay in the view."""
     visible: str = ""
-    """Text that the view keeps verbatim: not quoted again."""
+    """Text that stays in the view, and is not quoted again."""
     instructions: str | None = None
     """The user's words to the model, added to the request."""
 
@@ -78,10 +78,10 @@ class Summarizer(Protocol):
     """Write summaries: an auxiliary model behind one method.
 
     Optional attributes:
-        window: the tokens that the model takes, or None for any number.
-        window_for: a method from a model's name to the same, for several models.
-        model: the name of the model that answers where `summarize` gets none.
-        ready: an async method awaited before each call, outside `timeout_seconds`.
+        window: the model's window in tokens, or None without a limit.
+        window_for: a method that takes a model's name and returns its window.
+        model: the name of the model that answers if `summarize` gets None.
+        ready: an async method, awaited before each call, outside `timeout_seconds`.
     """
 
     async def summarize(
@@ -106,8 +106,8 @@ def as_summarizer(given: Any) -> Summarizer | None:
     if not callable(given):
         raise ConfigError(
             f"summarizer: a {type(given).__name__}; expected an object with an async method "
-            "`summarize`, or a callable that takes messages and returns text; the name of a model "
-            "belongs in CompressorConfig(auxiliary_model=...)"
+            "`summarize`, or a callable that takes messages and returns text; give the name of a "
+            "model as CompressorConfig(auxiliary_model=...)"
         )
     return _Callable(given)
 

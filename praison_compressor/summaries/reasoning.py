@@ -1,4 +1,4 @@
-"""Strip what a model thought before it wrote: a table of openings and closings, by family."""
+"""Strip a model's reasoning from its answer, by a table of openings and closings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Thoughts(NamedTuple):
-    """How a model family separates its reasoning."""
+    """The patterns around the reasoning of a model family."""
 
     opens: str
     closes: str
@@ -25,7 +25,7 @@ _NAMES = (
 _THOUGHT = r"(?:think|thought|reason|analysis|reflect|scratch)"
 
 THOUGHTS = (
-    # An empty tag has no reasoning.
+    # An empty tag, without reasoning.
     Thoughts(rf"<\s?{_NAMES}\s*/>", r"", half=False),
     # DeepSeek, Qwen, GLM, Seed, MiniMax, LongCat, EXAONE, Hermes, Claude's prompts: <think>;
     # Kimi: ◁think▷; Magistral: [THINK]; escaped by a web page: &lt;think&gt;.
@@ -73,11 +73,11 @@ THOUGHTS = (
         half=False,
     ),
 )
-"""By family; upper and lower case are equal."""
+"""One row a family; upper and lower case are equal."""
 
 _FLAGS = re.IGNORECASE | re.DOTALL | re.MULTILINE
 
-# A tag between backticks or quotation marks is text. A fence around the whole answer is no code.
+# A tag in backticks or quotation marks is text. A fence around the whole answer is no code.
 _INLINE = (
     r"(?<!`)(?:``(?!`)[^\n]+?``|`[^`\n]+`)(?!`)|"
     r"[\"'“‘«](?:[<◁][^<>◁▷\n\"'“‘«]{1,80}[>▷]|\[[^\[\]\n]{1,20}\])[\"'”’»]"
@@ -97,7 +97,7 @@ _WITHIN = tuple(
     for form in THOUGHTS
 )
 
-# The channel of the harmony format that is meant for the reader; some servers drop its brackets.
+# The channel of the harmony format for the reader. Some servers drop its brackets.
 _FINAL = re.compile(
     r"(?<!`)<\|channel\|>\s*final\b[^\n]{0,40}?<\|message\|>|\A(?:assistant)?analysis.*assistantfinal",
     re.DOTALL,
@@ -142,10 +142,7 @@ def _outside_code(tag: re.Pattern[str], text: str, start: int) -> re.Match[str] 
 
 
 def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
-    """Return where reasoning ends.
-
-    At its closing, else at the last closing, else with the text.
-    """
+    """Return the end of reasoning: its closing, the last closing, the text's."""
     depth, end = 1, len(text)
     for found in form.finditer(text, start):
         if found.lastgroup == "opens":
@@ -158,7 +155,7 @@ def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
 
 
 def _final_channel(text: str) -> str:
-    """Return the part of a harmony answer that is for the reader."""
+    """Return a harmony answer's part for the reader, another answer unchanged."""
     finals = list(_FINAL.finditer(text))
     if not finals:
         return "" if _CHANNEL.match(text) else text

@@ -1,4 +1,4 @@
-"""Ask the auxiliary model until one text is accepted; rest failing models; learn windows."""
+"""Ask the auxiliary model until a text is accepted; rest failing models; learn their windows."""
 
 from __future__ import annotations
 
@@ -12,39 +12,32 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, TypeVar
 
+from ..concurrency import in_time, renewed
 from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message
-from ..messages.forks import renewed
 from ..tokens.counter import TokenCounter
 from ..tokens.refusals import overflow_of
-from .litellm_client import REFUSED, kind_of, retry_after, words_of
+from .litellm_client import REFUSED, error_text, failure_of, retry_after
 from .protocol import SummaryReply
-from .threads import in_time
 from .validation import accept
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-MOST_CALLS = 16
-"""Requests for one compression, with the refused and the repeated ones."""
-
-REJECTED_TRIES = 2
-"""Texts asked of one model: a second one may be good."""
+MOST_CALLS = 16  # requests for one compression, refused and repeated ones included
+REJECTED_TRIES = 2  # texts asked of one model: a second one may be good
 
 _PASSING = frozenset({"network", "quota", "provider"})
-"""Kinds of failure that another try may mend; a timeout has already cost its whole time."""
+"""Kinds of failure that another try may mend. A timeout is none: its whole time was spent."""
 
 
 @dataclass
 class Asker:
-    """Ask a summarizer for one summary; sum up the cost.
-
-    Rejected answers are paid for, too.
-    """
+    """Ask a summarizer for one summary; sum up the cost, rejected answers included."""
 
     config: CompressorConfig
     summarizer: Any
@@ -60,7 +53,7 @@ class Asker:
 
     @property
     def model_name(self) -> str | None:
-        """Return the model that will answer, where its name is known."""
+        """Return the name of the model to ask, or None if unknown."""
         return self.model or _stated(self.summarizer, "model", str)
 
     @property
@@ -72,10 +65,10 @@ class Asker:
     async def text(self, messages: list[Message], tokens: TokenCounter, most: int) -> str:
         """Return one accepted text of at most `most` tokens.
 
-        A refusal as too long is a lesson about the model's window, in tokens as `tokens` counts.
+        A refusal as too long teaches the model's window, counted by `tokens`.
 
         Raises:
-            SummaryError: the last failure, after the tries that its kind deserves.
+            SummaryError: the last failure; its kind decides the number of tries.
         """
         rejected = failed = 0
         while True:
@@ -106,8 +99,8 @@ class Asker:
         """
         if self.calls <= 0:
             raise SummarizerUnavailable(
-                f"the requests that one compression may make ({MOST_CALLS}) are spent; name an "
-                "auxiliary model that reads more at once",
+                f"one compression may make {MOST_CALLS} requests, and all are spent; name an "
+                "auxiliary model with a larger window",
                 kind="context",
             )
         self.calls -= 1
@@ -120,7 +113,7 @@ class Asker:
 
         async def ask() -> SummaryReply:
             return _checked(
-                # A copy: a user's summarizer may edit the list, and the answer is compared with it.
+                # Copies: a user's summarizer may edit them, and the answer is compared with these.
                 await self.summarizer.summarize(
                     [dict(message) for message in messages],
                     max_tokens=most,
@@ -144,47 +137,43 @@ class Asker:
 
 # -------------------------------------------------------------- a user's own summarizer
 
-STARTING_UP = 60.0
-"""Seconds in which a summarizer gets ready, outside the model's timeout."""
+STARTING_UP = 60.0  # seconds in which a summarizer gets ready, outside the model's timeout
 
 
 def _stated(given: Any, name: str, kind: type[T] | tuple[type[T], ...]) -> T | None:
     """Return an attribute, or None if unreadable or of another type."""
     with suppress(Exception):
         value = getattr(given, name, None)
-        # A bool is an int to Python, and no window.
         return value if isinstance(value, kind) and not isinstance(value, bool) else None
     return None
 
 
 def _listed_window(summarizer: Any, model: str | None) -> int | None:
     """Return the window that a summarizer states, or None."""
-    stated = _stated(summarizer, "window", int)
+    window = _stated(summarizer, "window", int)
     ask = _stated(summarizer, "window_for", object)
     if callable(ask):
         with suppress(Exception):
-            stated = ask(model)
-    # A user's own summarizer may use the name for something else.
-    known = isinstance(stated, int) and not isinstance(stated, bool) and stated > 0
-    return stated if known else None
+            window = ask(model)
+    # A user's summarizer may use both names for something else. True is no window.
+    return window if type(window) is int and window > 0 else None
 
 
 def _checked(reply: Any) -> SummaryReply:
     """Return the reply, or raise TypeError for a field of another type."""
     if not isinstance(reply, SummaryReply):
         raise TypeError(f"it gave {type(reply).__name__}, not a SummaryReply")
-    if not isinstance(reply.usage, Usage):
-        raise TypeError(f"its usage is a {type(reply.usage).__name__}, not a Usage")
-    if not isinstance(reply.model, (str, type(None))):
-        raise TypeError(f"its model is a {type(reply.model).__name__}")
-    return replace(reply, usage=Usage() + reply.usage)
+    for name, kinds in (("usage", Usage), ("model", (str, type(None)))):
+        if not isinstance(value := getattr(reply, name), kinds):
+            raise TypeError(f"its {name} is a {type(value).__name__}")
+    return replace(reply, usage=Usage() + reply.usage)  # the sum raises for texts
 
 
 async def _done(work: Callable[[], Awaitable[T]], seconds: float) -> T:
     """Await a summarizer's work for at most `seconds`.
 
     Raises:
-        SummaryError: the work failed, or is not done.
+        SummaryError: the work failed, was cancelled or took longer.
     """
     task = await in_time(_contained(work), seconds)
     if task is None:
@@ -201,29 +190,27 @@ async def _done(work: Callable[[], Awaitable[T]], seconds: float) -> T:
 
 
 async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
-    """Do the work; return its exception as a SummaryError of ours.
-
-    A SystemExit of the work would end the loop. A GeneratorExit, thrown where this coroutine is
-    closed, must not leave it as another error.
-    """
+    """Do the work; return its exception as a SummaryError of ours."""
     try:
         return await work()
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:
+        # Returned: a SystemExit that is raised would end the loop, and a GeneratorExit must not
+        # leave a closed coroutine as another error.
         return _as_ours(error)
 
 
 def _as_ours(error: BaseException) -> SummaryError:
-    """Return an exception, whatever its attributes are, as a SummaryError of ours."""
+    """Return an exception as a SummaryError with attributes of sound types."""
     if type(error) is SummaryRejected:
         return error
     if isinstance(error, SummarizerUnavailable):
         kind, wait = _stated(error, "kind", str), _stated(error, "retry_after", (int, float))
-        ours = SummarizerUnavailable(words_of(error), kind=kind or "provider", retry_after=wait)
+        ours = SummarizerUnavailable(error_text(error), kind=kind or "provider", retry_after=wait)
     else:
-        words = f"{type(error).__name__}: {words_of(error)}"
-        ours = SummarizerUnavailable(words, kind=kind_of(error), retry_after=retry_after(error))
+        text = f"{type(error).__name__}: {error_text(error)}"
+        ours = SummarizerUnavailable(text, kind=failure_of(error), retry_after=retry_after(error))
     ours.__cause__ = error
     return ours
 
@@ -234,25 +221,24 @@ COOLDOWNS = (60.0, 300.0, 900.0)
 """Seconds after the first, second and every further failure in a row."""
 
 FIRST = {"quota": 1, "auth": 2}
-"""The step at which kinds begin that no short wait mends: 300 s a quota, 900 s a key."""
+"""Kind of failure → its first index in COOLDOWNS; other kinds begin at 0."""
 
 LASTING = {"auth", REFUSED}
-"""Kinds that growth does not release."""
+"""Kinds that only time ends, not a longer segment."""
 
-GROWTH = 1.5
-"""Growth of a conversation since another failure that is worth another try."""
+GROWTH = 1.5  # a segment longer by this factor is worth a try after other kinds
 
 REMEMBERED = 1_024
-"""Failures held; older ones are forgotten, so that a long-lived process does not grow."""
+"""Failures held; the oldest are forgotten, so that a long-lived process does not grow."""
 
 
 class Breaker:
-    """Remember failures per model and session; thread-safe. `clock` returns seconds."""
+    """A circuit breaker per model and session; thread-safe. `clock` returns seconds."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = renewed(threading.Lock())
-        # The time when the rest ends, the tokens that end it earlier, the step in COOLDOWNS.
+        # Seconds when the rest ends, tokens of a segment that end it earlier, index in COOLDOWNS.
         self._failures: dict[tuple[str, str | None], tuple[float, float, int]] = {}
 
     def allows(self, session_id: str, model: str | None, tokens: int) -> bool:
@@ -261,7 +247,7 @@ class Breaker:
         return self._clock() >= until or tokens >= grown
 
     def failed(self, session_id: str, model: str | None, tokens: int, kind: str) -> float:
-        """Note a failure; return the seconds for which the model rests."""
+        """Record a failure; return the seconds for which the model rests."""
         key, now = (session_id, model), self._clock()
         with self._lock:
             *_, before = self._failures.pop(key, (-1,))
@@ -280,12 +266,11 @@ class Breaker:
 
 # -------------------------------------------------------------- windows
 
-LEAST_WINDOW = 2_000
-"""Tokens: a smaller window has no room for a part worth its call."""
+LEAST_WINDOW = 2_000  # tokens; a smaller window has no room for a part worth its call
 
 
 class AuxiliaryWindows:
-    """Remember the windows that refusals named, by model."""
+    """Remember the windows that refusals teach, by model."""
 
     def __init__(self) -> None:
         self._learned: dict[str | None, int] = {}
@@ -298,8 +283,8 @@ class AuxiliaryWindows:
     def learn(self, model: str | None, error: Exception, *, sent: int, most: int) -> None:
         """Learn a smaller window from a refusal as too long.
 
-        The refusal's own number counts, unless the request was smaller or the number was known:
-        then half of the request. `sent` are the request's tokens, `most` those of its answer.
+        It is the refusal's number if that is below the request and the known window, else half of
+        the request. `sent` are the request's tokens, `most` those of its answer.
         """
         refused = overflow_of(error)
         if refused is None:
@@ -311,7 +296,7 @@ class AuxiliaryWindows:
             return
         self._learned[model] = window
         logger.warning(
-            "%s refused a request of %d tokens as too long; its window is now taken as %d tokens",
+            "%s refused a request of %d tokens as too long; its window counts as %d tokens now",
             model or "the auxiliary model",
             sent,
             window,

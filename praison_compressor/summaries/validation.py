@@ -1,7 +1,7 @@
-"""Accept or refuse a model's answer by what can be measured without reading language.
+"""Accept or refuse a summarizer's answer by measures that need no language.
 
-Measured are the finish reason, the form (JSON, a call, a page), loops, copies of the request, the
-rare words shared with the segment, and the order of the words.
+They are the finish reason, the form (JSON, a call, a page), copies of the request, loops, the rare
+words shared with the segment, and the order of the words.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from itertools import filterfalse, pairwise
+from itertools import filterfalse, islice, pairwise
 from typing import Any
 
 from ..errors import SummaryRejected
@@ -25,10 +25,10 @@ from .protocol import SummaryReply
 from .reasoning import strip_reasoning
 
 _UNSPACED = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-"""Scripts without spaces between words: two characters count as a word."""
+"""Scripts without spaces between words; two characters count as a word."""
 
 LONGEST = 1_000_000
-"""Characters of an answer: no model writes more, and reading more costs time."""
+"""Characters of an answer; no model writes more, and a longer text costs time to read."""
 
 
 def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
@@ -42,9 +42,10 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
     reason = _spelled(reply.finish_reason)
     if stopped := stopped_by(reason):
         raise SummaryRejected(stopped, f"the finish reason is {reason.strip():.60}")
-    if len(reply.text or "") > LONGEST:
-        raise SummaryRejected("too long", f"{len(reply.text)} characters, at most {LONGEST}")
-    text = strip_reasoning(encodable(reply.text or ""))
+    given = reply.text or ""
+    if len(given) > LONGEST:
+        raise SummaryRejected("too long", f"{len(given)} characters, at most {LONGEST}")
+    text = strip_reasoning(encodable(given))
     if not re.search(r"\w", text):
         raise SummaryRejected("empty")
     if form := form_of(text):
@@ -73,18 +74,18 @@ _STOPPED = {
                 "overflow", "interrupt", "insufficient", "malformed", "partial", "budget",
                 "repetit", "quota", "compact"),
 }  # fmt: skip
-"""Reason of the refusal → parts of finish reasons, in any provider's spelling."""
+"""Reason of our refusal → parts of finish reasons, in any provider's spelling."""
 
 
 def stopped_by(reason: str) -> str:
-    """Return why a finish reason means no summary, or ""."""
+    """Return our reason to refuse this finish reason, or ""."""
     bare = re.sub(r"[^a-z]", "", reason.casefold())
     found = (kind for kind, parts in _STOPPED.items() if any(part in bare for part in parts))
     return next(found, "")
 
 
 def _spelled(reason: Any) -> str:
-    """Return a finish reason as text, an enumeration's with its name."""
+    """Return a finish reason as text, an enumeration's with name and value."""
     with suppress(Exception):
         return f"{getattr(reason, 'name', '')} {getattr(reason, 'value', '')} {reason or ''}"
     return ""
@@ -103,15 +104,11 @@ _PAGE = re.compile(r"<!doctype|<html|<\?xml|\{\s*\"(?:error|detail|errors|fault)
 
 _JSON = re.compile(r"^(?:\{\s*(?:\"|\}|\Z)|\[\s*[\"{\[])", re.MULTILINE)
 
-_PREAMBLE = 300
-"""Characters before JSON that only announce it."""
+_PREAMBLE = 300  # characters of an announcement before JSON
 
 
 def form_of(text: str) -> str:
-    """Return the name of a form that is no prose, or "".
-
-    Complete JSON is accepted.
-    """
+    """Return a form that is no prose and no JSON, or ""."""
     bare = re.sub(r"\A```\w*\n", "", text).lstrip()
     if _CALL.match(bare):
         return "tool call"
@@ -122,7 +119,7 @@ def form_of(text: str) -> str:
 
 
 def _is_unfinished(text: str) -> bool:
-    """Return whether the JSON that begins the text is never closed."""
+    """Return whether the JSON that begins a text is never closed."""
     try:
         json.JSONDecoder().raw_decode(text)
     except (ValueError, RecursionError):
@@ -133,24 +130,17 @@ def _is_unfinished(text: str) -> bool:
 
 # -------------------------------------------------------------- loops
 
-REPEATED = 24
-"""Consecutive repetitions of a phrase that count as a loop."""
-
-_LEAST_LOOPED = 20
-"""Words of a loop."""
-
-_GRAM = 4
-"""Words that identify a place in the text."""
-
-_DEFLATED = 20
-"""Compression ratio of a text that repeats itself; a summary's is about 4."""
+REPEATED = 24  # consecutive repetitions of a phrase that count as a loop
+_LEAST_LOOPED = 20  # words of a shortest loop
+_GRAM = 4  # words that identify a place in the text
+_DEFLATED = 20  # compression ratio of a text that repeats itself; a summary's is about 4
 
 _SHORT, _END = 400, 2_000
-"""Bytes of a text that is not compressed; characters of the end that are compressed alone."""
+"""Bytes of a text too short to compress; characters of the end, which is compressed alone, too."""
 
 
 def is_loop(text: str) -> bool:
-    """Return whether words repeat themselves, also after a good beginning."""
+    """Return whether words repeat themselves, even after a good beginning."""
     for part in (text.encode(), text[-_END:].encode()):
         if len(part) > _SHORT and _DEFLATED * len(zlib.compress(part)) < len(part):
             return True
@@ -158,7 +148,7 @@ def is_loop(text: str) -> bool:
 
 
 def _has_period(words: Sequence[str]) -> bool:
-    """Return whether one period continues for REPEATED times its length."""
+    """Return whether words repeat with one period, REPEATED times."""
     last: dict[tuple[str, ...], int] = {}
     period = run = 0
     for at in range(len(words)):
@@ -174,70 +164,56 @@ def _has_period(words: Sequence[str]) -> bool:
 
 # -------------------------------------------------------------- copies
 
-_COPY = 240
-"""Characters of a copied stretch; a quotation is shorter."""
-
-_PROBES = 12
-"""Stretches of the text that are searched in the source."""
-
-_COPIED = 0.8
-"""Share of the stretches that a copy has in common with the source."""
+_COPY = 240  # characters of a copied stretch; a quotation is shorter
+_PROBES = 12  # stretches of the text that are searched in the source
+_DIFFERENT = 5  # at most one of five stretches of a copy is different from its source
 
 
 def is_copy(text: str, source: str) -> bool:
-    """Return whether nearly all of the text is copied.
-
-    Line breaks may differ.
-    """
+    """Return whether nearly all of the text is copied, line breaks aside."""
     text = " ".join(text.split())
     if len(text) < _COPY:
         return False
     places = range(0, len(text) - _COPY + 1, max(_COPY, len(text) // _PROBES))
     stretches = [text[at : at + _COPY] for at in places]
-    # To join the lines of a long source takes longer than to look for some words.
+    # The words of the stretches first: to join the lines of a long source takes longer.
     if not _nearly_all(lambda one: all(map(source.__contains__, one.split())), stretches):
         return False
     return _nearly_all(" ".join(source.split()).__contains__, stretches)
 
 
 def _nearly_all(holds: Callable[[str], bool], stretches: Sequence[str]) -> bool:
-    least = _COPIED * len(stretches)
-    failing = enumerate(filterfalse(holds, stretches), 1)
-    return not any(len(stretches) - failed < least for failed, _ in failing)
+    most = len(stretches) // _DIFFERENT
+    return len([*islice(filterfalse(holds, stretches), most + 1)]) <= most
 
 
 # -------------------------------------------------------------- words shared with the segment
 
-# A word's frequency in any text follows from its length (Zipf's law of abbreviation), its frequency
-# in the segment is counted. The logarithms of both ratios, summed over the answer's words, are the
-# evidence, in bits, that the answer is about the segment.
+# A word's frequency in any text follows from its length (Zipf's law of abbreviation). Its frequency
+# in the segment is counted. The evidence that an answer is about the segment is the sum of the
+# logarithms of the ratio of both, in bits, over the answer's words.
 
 EVIDENCE = 13.0
 """Bits required of an answer that shares a name with its segment. In 61 recorded sessions short
 true summaries have 13.6 bits and more, other texts up to 12.6."""
 
 NAMELESS = 16.0
-"""Bits required of an answer that shares none: ordinary words reach 15.3 by chance."""
+"""Bits required of an answer that shares no name: ordinary words reach 15.3 by chance."""
 
 PHRASE, PHRASE_CHARS = 6, 20
 """Consecutive words, and their characters, that unrelated texts do not share."""
 
-FEW_WORDS = 64
-"""In a source of at most this many different words, each shared word counts."""
-
-SHARED = 0.4
-"""Share of the answer's words, or of its numbers, that such a source must have."""
+FEW_WORDS = 64  # different words of a short source, in which each shared word counts
+SHARED = 0.4  # share of the answer's words, or of its numbers, that a short source must have
 
 _LETTER_BITS, _DIGIT_BITS, _SIGN_BITS, _WORD_BITS = 2.2, 3.3, 4.5, 3.0
 
-_OTHER = 0.4
-"""Share of a summary's words that come from elsewhere than the segment."""
+_OTHER = 0.4  # share of a summary's words that are not the segment's
+SAMPLE = 60_000  # characters of a long source that are read first: most summaries match there
 
-SAMPLE = 60_000
-"""Characters of a long source that are searched first: most summaries match there."""
-
+# To Python, vowel signs of Indian scripts are no word characters.
 _PIECE = rf"(?:[^\W{_UNSPACED}]|[\u0300-\u036f\u0900-\u0dff])+"
-# Vowel signs of Indian scripts are no word characters.
+
 _WORD = re.compile(rf"[{_UNSPACED}]+|{_PIECE}(?:[.\-/_]+{_PIECE})*")
 
 _JOINTS = re.compile(r"[.\-/_]+")
@@ -265,24 +241,21 @@ def is_about(text: str, source: str) -> bool:
         least = EVIDENCE if any(map(counts.get, names)) else NAMELESS
         if _evidence(words, counts, counts.total()) >= least:
             return True
-    if _shares_phrase(text, source):
+    phrases = {*_phrases(text)}
+    if phrases and not phrases.isdisjoint(_phrases(source)):
         return True
     known, numbers = _split({*words_of(source[:SAMPLE])} - _OURS)
+    if len(known) > FEW_WORDS:
+        return False
     plain, with_digits = _split(words)
-    pairs = ((plain, known, 1), (with_digits, numbers, 2)) if len(known) <= FEW_WORDS else ()
     return any(
         len(found) >= least and len(found & there) >= SHARED * len(found)
-        for found, there, least in pairs
+        for found, there, least in ((plain, known, 1), (with_digits, numbers, 2))
     )
 
 
-def _shares_phrase(text: str, source: str) -> bool:
-    """Return whether PHRASE consecutive words are consecutive in the source."""
-    wanted = {*_phrases(text)}
-    return bool(wanted) and any(phrase in wanted for phrase in _phrases(source))
-
-
 def _phrases(text: str) -> Iterator[tuple[str, ...]]:
+    """Yield each PHRASE consecutive words that are long enough."""
     words = [*_tokens(text)]
     for at in range(len(words) - PHRASE + 1):
         phrase = tuple(words[at : at + PHRASE])
@@ -291,13 +264,13 @@ def _phrases(text: str) -> Iterator[tuple[str, ...]]:
 
 
 def _split(words: set[str]) -> tuple[set[str], set[str]]:
-    """Return the beginnings of plain words, and the words with digits."""
+    """Return the first letters of plain words, and the words with digits."""
     plain = {word[:4] for word in words if word.isalpha() and len(word) > 3}
     return plain, {word for word in words if len(word) > 1 and any(map(str.isdigit, word))}
 
 
 def _names_in(source: str, words: set[str]) -> Iterator[str]:
-    """Yield the joined names that stand alone at their first place in a source."""
+    """Yield the names with joints that a source has as words."""
     for name in filter(_JOINTS.search, words):
         at = source.find(name)
         around = source[max(0, at - 1) : at] + source[at + len(name) : at + len(name) + 1]
@@ -308,7 +281,7 @@ def _names_in(source: str, words: set[str]) -> Iterator[str]:
 def _evidence(words: set[str], counts: Counter[str], total: int) -> float:
     """Return the bits by which counts explain words better than chance.
 
-    `total` is the sum of all counts; a larger one gives a lower bound.
+    `total` is the sum of all counts. A larger number gives a lower bound.
     """
     share = (1 - _OTHER) / max(1, total)
     return sum(math.log2(share * counts[word] * 2.0 ** _bits(word) + _OTHER) for word in words)
@@ -349,26 +322,25 @@ _OURS = frozenset(
         "user assistant system tool result calls"
     )
 )
-"""Words of the request: an answer that has them may only repeat the request."""
+"""Words of the request, which an answer may repeat."""
 
 
 # -------------------------------------------------------------- the order of words
 
-LEAST_ORDERED = 30
-"""Words without digits and signs; in fewer, chance neighbours are as frequent."""
+LEAST_ORDERED = 30  # words of letters alone; a shorter text has too few neighbours to measure
 
 _KNOWN = 0.5
-"""Share of a text's words that the source has; with less the text is in another language."""
+"""Share of the text's words in the source; with a smaller share its language is another."""
 
 ORDER = 2.5
-"""Standard deviations by which neighbours of the source exceed those of the same words shuffled.
+"""Standard deviations by which a text has more neighbours of the source than its words shuffled.
 True texts of 40 words have 4.7 and more, shuffled ones up to 1.4."""
 
 _SHUFFLES = 4
 
 
 def is_shuffled(text: str, source: str) -> bool:
-    """Return whether the text's words are neighbours only by chance."""
+    """Return whether the text has the source's word pairs only by chance."""
     words = [*_tokens(text)]
     if sum(map(str.isalpha, words)) < LEAST_ORDERED:
         return False
@@ -388,7 +360,7 @@ def _is_by_chance(words: list[str], source: list[str]) -> bool:
 
 
 def _tokens(text: str) -> Iterator[str]:
-    """Yield words without outer punctuation; signs of unspaced scripts singly."""
+    """Yield words without outer punctuation, and each sign of unspaced scripts."""
     folded = text.casefold()
     found = folded.split() if folded.isascii() else _TOKEN.findall(folded)
     return filter(None, (token.strip(_EDGES) for token in found))

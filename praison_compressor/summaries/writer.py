@@ -1,4 +1,4 @@
-"""Write the message that replaces a segment: prose by a model beside quotes, or quotes alone."""
+"""Write the message that replaces a segment: a model's prose with quotes, or quotes alone."""
 
 from __future__ import annotations
 
@@ -20,26 +20,23 @@ from ..quotes.rendering import HEADING, TITLES
 from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTED, frame
 from ..view.masks import MASK, masked_by_policy
-from .drafting import Drafter
 from .litellm_client import LiteLLMSummarizer
 from .prompts import LEAST_WORDS, tokens_for
 from .protocol import Brief, Summarizer, Written
-from .retries import LASTING, MOST_CALLS, Asker, AuxiliaryWindows, Breaker
+from .retries import GROWTH, LASTING, MOST_CALLS, Asker, AuxiliaryWindows, Breaker
+from .splitting import Drafter
 
 logger = logging.getLogger(__name__)
 
-WORD_TOKENS = 3
-"""Tokens of a word between ids and numbers: 1.8 to 2.8 in recorded summaries by strong models."""
-
-CARRIED_SHARE = 0.4
-"""Share of a static text's room that carried prose may take before the quotes."""
+WORD_TOKENS = 3  # tokens of a word in prose with ids and numbers; 1.8 to 2.8 in recorded summaries
+CARRIED_SHARE = 0.4  # share of a static text's room for carried prose, if the quotes need the rest
 
 
 class SummaryWriter:
-    """Carry out briefs by models in turn, or without a model.
+    """Write the summaries that briefs ask for. Only this class spends money.
 
-    The only class that spends money. `summarizer` None means the configured auxiliary model.
-    `on_disk`: the store masks secrets, so the text must too.
+    `summarizer` None means the configured auxiliary model. `on_disk` masks secrets, since the store
+    writes to a disk.
     """
 
     def __init__(
@@ -62,9 +59,7 @@ class SummaryWriter:
     async def write(
         self, brief: Brief, *, model: str | None, session_id: str, force: bool = False
     ) -> Written:
-        """Return a summary of at most `brief.room` tokens.
-
-        A model's failure gives the static text.
+        """Return a summary within `brief.room` tokens; static if all models fail.
 
         Args:
             model: asked in place of the configured auxiliary model.
@@ -75,16 +70,16 @@ class SummaryWriter:
             self.emit(Event("redacted", session_id, {"secrets": secrets}))
         summarizer = self._summarizer_for(model)
         asker = Asker(self.config, summarizer, self.emit, self._windows, session_id)
+        written = None
         if summarizer is not None and brief.prose:
             written = await self._by_models(brief, asker, model, force)
-            if written is not None:
-                return written
-        return await asyncio.to_thread(self._static, brief, asker.usage)
+        if written is None:
+            written = await asyncio.to_thread(self._static, brief, asker.usage)
+        return written
 
     def static(self, brief: Brief) -> Written:
-        """Return the text without a model: carried prose and quotes."""
-        safe, _ = self._redacted(brief, None)
-        return self._static(safe, Usage())
+        """Return the summary without a model: carried prose and quotes."""
+        return self._static(self._redacted(brief, None)[0], Usage())
 
     # -------------------------------------------------------------- secrets
 
@@ -93,28 +88,27 @@ class SummaryWriter:
         if not wants_redaction(self.config, model, on_disk=self._on_disk):
             return brief, 0
         redactor = Redactor(self.config.namespace)
-        messages, found = redactor.messages(brief.messages)
-        # Another model may have written earlier summaries, from everything.
-        folded, earlier = map(redactor.text, brief.folded), map(redactor.text, brief.earlier)
-        prose = [[*folded], [*earlier]]
-        found += sum(count for texts in prose for _, count in texts)
-        if not found:
+        messages, found = redactor.masked(brief.messages)
+        # Earlier summaries may have been written from messages with secrets, by another model.
+        folded, in_folded = redactor.masked(brief.folded)
+        earlier, in_earlier = redactor.masked(brief.earlier)
+        secrets = found + in_folded + in_earlier
+        if not secrets:
             return brief, 0
-        shown = redactor.messages(brief.shown).messages
-        safe, before = (tuple(text for text, _ in texts) for texts in prose)
-        return replace(brief, messages=messages, shown=shown, folded=safe, earlier=before), found
+        shown, _ = redactor.masked(brief.shown)
+        safe = replace(brief, messages=messages, shown=shown, folded=folded, earlier=earlier)
+        return safe, secrets
 
     # -------------------------------------------------------------- with a model
 
     def _summarizer_for(self, model: str | None) -> Summarizer | None:
-        """Return the application's summarizer, else litellm's for the model or the configured."""
-        name = self.config.auxiliary_model or model
+        """Return the application's summarizer, else litellm's; None without a model."""
+        config = self.config
+        name = config.auxiliary_model or model
         if self.summarizer is not None or not name:
             return self.summarizer
-        config = self.config
-        return LiteLLMSummarizer(
-            name, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key
-        )
+        base, key = config.auxiliary_api_base, config.auxiliary_api_key
+        return LiteLLMSummarizer(name, api_base=base, api_key=key)
 
     async def _by_models(
         self, brief: Brief, asker: Asker, model: str | None, force: bool
@@ -135,7 +129,7 @@ class SummaryWriter:
             try:
                 written = await self._by_model(brief, asker, size)
             except SummaryError as error:
-                # A model that had no call left did not fail.
+                # Too few calls were left by earlier models: that is no failure of this one.
                 if left == MOST_CALLS or asker.calls < left:
                     self._failed(asker, error, size)
                 continue
@@ -144,7 +138,7 @@ class SummaryWriter:
         return None
 
     def _measured(self, brief: Brief) -> tuple[int, int]:
-        """Return the segment's tokens, and the words that surely fit."""
+        """Return the segment's tokens, and the number of words that surely fit."""
         size = sum(self.tokens.each(self.tokens.cache.all(brief.messages)))
         room = min(brief.room, size) - self.tokens.message(self._framed(brief, "", "model"))
         return size, (room - SEAM_TOKENS) // WORD_TOKENS
@@ -153,16 +147,16 @@ class SummaryWriter:
         kind = getattr(error, "kind", "rejected")
         rest = self.breaker.failed(asker.session_id, asker.model, size, kind)
         who = asker.model or "the auxiliary model"
-        unless = "" if kind in LASTING else ", or until there is half as much again to summarize"
+        unless = "" if kind in LASTING else f" unless the segment grows {GROWTH:g}-fold"
         logger.warning("no summary from %s, not retried for %g s%s: %s", who, rest, unless, error)
         data = {"model": asker.model, "reason": str(error)}
         self.emit(Event("fell_back", asker.session_id, data))
 
     async def _by_model(self, brief: Brief, asker: Asker, size: int) -> Written:
-        """Return the summary that one model writes.
+        """Return one model's summary.
 
         Raises:
-            SummaryError: the model writes none that can be used.
+            SummaryError: the model gave no usable text.
         """
         shown = await asyncio.to_thread(self._masked, brief)
         text = await Drafter(asker, self.tokens).draft(shown)
@@ -170,27 +164,24 @@ class SummaryWriter:
         return replace(written, model=asker.answered_by, usage=asker.usage)
 
     def _masked(self, brief: Brief) -> Brief:
-        """Return the brief with the outputs that a policy masks as lines.
-
-        Secrets are out by then: a mask's line might cut a secret in two and show half of it.
-        """
+        """Return the brief with outputs masked by tool policies."""
         if MASK not in self.config.tool_policies.values():
             return brief
+        # Secrets were masked before: a line may cut a secret and show half of it.
         tokens = list(map(self.tokens.message, brief.shown))
         return replace(brief, shown=masked_by_policy(brief.shown, tokens, self.config))
 
     def _finished(self, brief: Brief, prose: str, size: int) -> Written:
-        """Return the model's prose with quotes beside it in the room left.
+        """Return the model's prose, with quotes in the room left.
 
         Raises:
             SummaryRejected: the prose alone exceeds room and spare, or the segment.
         """
-        alone = self._framed(brief, prose, "model")
-        tokens, most = self.tokens.message(alone), min(brief.room + brief.spare, size)
+        message = self._framed(brief, prose, "model")
+        tokens, most = self.tokens.message(message), min(brief.room + brief.spare, size)
         if tokens > most:
-            raise SummaryRejected("not smaller", f"{tokens} tokens, there is room for {most}")
+            raise SummaryRejected("not smaller", f"{tokens} tokens, at most {most} fit")
         room = min(brief.room, tokens + brief.quotes)
-        message = alone
         if room - tokens > SEAM_TOKENS:
             quotes = read_quotes(brief.messages, self.config.rule_sources)
             message = self._filled(brief, quotes, prose, "model", room)
@@ -203,11 +194,10 @@ class SummaryWriter:
         room = brief.room - self.tokens.message(self._framed(brief, "", "static"))
         prose = ""
         if brief.folded:
-            # Where there is little to quote, carried prose need not be cut.
+            # Few quotes leave more room for carried prose.
             needed = self.tokens.text(self._quoted(brief, quotes, "", "static", room))
-            prose = self._carried(
-                brief.folded, max(int(room * CARRIED_SHARE), room - needed - 2 * SEAM_TOKENS)
-            )
+            most = max(int(room * CARRIED_SHARE), room - needed - 2 * SEAM_TOKENS)
+            prose = self._carried(brief.folded, most)
         message = self._filled(brief, quotes, prose, "static", brief.room)
         return Written(message, "static", usage=usage)
 
@@ -222,15 +212,12 @@ class SummaryWriter:
     # -------------------------------------------------------------- both
 
     def _filled(self, brief: Brief, quotes: Quotes, prose: str, method: str, room: int) -> Message:
-        """Return the framed text with as many quotes as the room takes."""
+        """Return the framed prose with the quotes that fit the room."""
         base = self._framed(brief, _joined(prose, "-", method), method)
         budget = room - self.tokens.message(base)
-        while budget > 0:
-            text = self._quoted(brief, quotes, prose, method, budget)
-            if method == "model" and HEADING not in text:
-                break  # It only counts what is left out.
+        while budget > 0 and (text := self._quoted(brief, quotes, prose, method, budget)):
             message = self._framed(brief, _joined(prose, text, method), method)
-            # Texts counted apart and together differ by some tokens at the seams.
+            # The tokens of texts together differ from the sum of each.
             over = self.tokens.message(message) - room
             if over <= 0:
                 return message
@@ -238,17 +225,19 @@ class SummaryWriter:
         return self._framed(brief, _joined(prose, "", method), method)
 
     def _quoted(self, brief: Brief, quotes: Quotes, prose: str, method: str, budget: int) -> str:
-        is_static = method == "static"
-        return quotes.text(
+        is_static, lines = method == "static", list[str]()
+        if is_static and brief.references:
+            lines = outline(brief.messages, brief.references, users=False)
+        text = quotes.text(
             budget,
             self.tokens.text,
             references=brief.references,
             visible=f"{brief.visible}\n{prose}",
             beside_prose=not is_static,
-            outline=outline(brief.messages, brief.references, users=False)
-            if is_static and brief.references
-            else (),
+            outline=lines,
         )
+        # Without a heading the text only counts what is left out.
+        return text if is_static or HEADING in text else ""
 
     def _framed(self, brief: Brief, text: str, method: str) -> Message:
         content = frame(
@@ -261,8 +250,7 @@ class SummaryWriter:
         return {"role": "user", "content": content}
 
 
-SEAM_TOKENS = 4
-"""Tokens by which a framed text and its parts may differ."""
+SEAM_TOKENS = 4  # tokens by which a framed text may exceed the sum of its parts
 
 
 def _joined(prose: str, quotes: str, method: str) -> str:
@@ -273,7 +261,7 @@ def _joined(prose: str, quotes: str, method: str) -> str:
 
 
 def own_words(prose: str) -> str:
-    """Return prose in which no line poses as a heading of quotes.
+    """Return the prose with each imitated heading of quotes marked.
 
     >>> own_words("## The user said")
     'The summarizer writes: The user said'
@@ -288,7 +276,7 @@ _POSING = re.compile(
 
 
 def cut_to(text: str, room: int, count: Callable[[str], int]) -> str:
-    """Return a text's first lines, or first characters, in the room."""
+    """Return a text's first lines, or its first characters, within the room."""
     size = count(text)
     while size > room and text:
         keep = max(0, int(len(text) * room / size) - 8)

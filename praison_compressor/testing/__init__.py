@@ -41,7 +41,7 @@ from .replies import (
     Failure,
     Recorded,
     Reply,
-    Summarizer,
+    SummaryModel,
     Worker,
 )
 from .server import LocalProvider
@@ -58,7 +58,7 @@ __all__ = [
     "Refusal",
     "Reply",
     "Rules",
-    "Summarizer",
+    "SummaryModel",
     "Worker",
     "check_messages",
 ]

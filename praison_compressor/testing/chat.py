@@ -1,4 +1,4 @@
-"""OpenAI's chat completions: how it answers, whole and streamed."""
+"""Speak OpenAI's chat completions: requests, and answers whole and streamed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,12 @@ from .replies import JSON, Asked, Call, Failure, Recorded, Reply
 
 
 class ChatCompletions:
-    """The protocol of `/v1/chat/completions`; another one derives from it and replaces all."""
+    """The protocol of `/v1/chat/completions`; another protocol replaces every method."""
 
-    name = "chat"
     path = "/chat/completions"
 
     def check(self, body: JSON, rules: Rules) -> None:
-        """Raise Refusal for what the API refuses."""
+        """Raise Refusal for a body that the API refuses."""
         if not body.get("model"):
             raise Refusal("you must provide a model parameter")
         for key in body.keys() - PARAMETERS:
@@ -33,7 +32,7 @@ class ChatCompletions:
         return body["messages"], body.get("tools") or [], cap
 
     def overflow(self, window: int, prompt: int, completion: int) -> Refusal:
-        """Return the refusal of a request over the window, for clients' parsers."""
+        """Return the refusal of a request over the window."""
         said = f"your messages resulted in {prompt} tokens"
         if prompt <= window:
             parts = f"{prompt} in the messages, {completion} in the completion"

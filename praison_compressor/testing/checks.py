@@ -1,4 +1,4 @@
-"""What OpenAI's chat completions refuse, in the API's words."""
+"""Refuse what OpenAI's chat completions refuse, in the API's words."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Rules:
 
 
 class Refusal(Exception):
-    """A refused request, with the error body's content."""
+    """A refused request; `failure` is the content of the error's body."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ PARTS = {
     "user": {**TEXT, **{kind: {"type", kind} for kind in ("image_url", "input_audio", "file")}},
     "assistant": {**TEXT, "refusal": {"type", "refusal"}},
 }
-"""Keys of a content part, by its type; other roles have text alone."""
+"""Keys of a content part, by role and type; other roles have text alone."""
 
 PARAMETERS = frozenset(
     "messages model audio frequency_penalty function_call functions logit_bias logprobs "
@@ -74,7 +74,7 @@ def parse_body(raw: bytes) -> JSON:
     """Return the JSON object of a request, or refuse invalid JSON."""
     try:
         body = json.loads(raw.decode("utf-8"))
-        # Python's parser accepts half a surrogate pair; no real API does.
+        # Python's parser accepts half a surrogate pair, which real APIs refuse.
         json.dumps(body, ensure_ascii=False).encode("utf-8")
         if not isinstance(body, dict):
             raise ValueError("expected an object")
@@ -93,9 +93,8 @@ def check_messages(messages: Any, rules: Rules) -> None:
     if rules.alternate:
         check_alternation(messages)
     if rules.answered_results and ("tool", "user") in pairwise(m["role"] for m in messages):
-        raise Refusal(
-            "Unexpected role 'user' after role 'tool'", code="invalid_request_message_order"
-        )
+        said = "Unexpected role 'user' after role 'tool'"
+        raise Refusal(said, code="invalid_request_message_order")
 
 
 def _check_message(message: Any, path: str, rules: Rules) -> None:
@@ -185,10 +184,7 @@ def _check_pairs(messages: Sequence[JSON]) -> None:
 
 
 def check_alternation(messages: Sequence[JSON]) -> None:
-    """Refuse roles that do not alternate, as chat templates do.
-
-    Tool traffic and system messages do not count.
-    """
+    """Refuse roles that do not alternate, calls, results and system messages aside."""
     said = [m["role"] for m in messages if not m.get("tool_calls")]
     said = [role for role in said if role in ("user", "assistant")]
     if any(role != ("user", "assistant")[index % 2] for index, role in enumerate(said)):
@@ -285,7 +281,7 @@ def filled(value: str | list[Any], path: str) -> None:
 
 
 def json_object_text(holder: Mapping[str, Any], path: str) -> None:
-    """Refuse tool-call arguments that are not a string holding a JSON object."""
+    """Refuse a call's arguments that are no text of a JSON object."""
     param = f"{path}.arguments"
     try:
         parsed = json.loads(a_string(holder, "arguments", path))

@@ -1,4 +1,4 @@
-"""Requests, replies and records in no wire format, and ready-made models."""
+"""Define requests, replies and ready-made models, free of any wire format."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from ..messages import text_of
+from ..messages import is_system, text_of
 from ..messages.display import in_words
 
 JSON: TypeAlias = dict[str, Any]
@@ -115,22 +115,21 @@ class Recorded(Asked):
     ended_at: float | None = None
     """Seconds since the provider was made; None before the answer."""
 
-    protocol: str = "chat"
     window: int = 0
     """The model's window in tokens."""
 
     status: int | None = None
-    """None before the answer, and without one (reset, cancelled)."""
+    """None before the answer, and if the connection was reset or cancelled."""
 
     error: str | None = None
     """Message of a refusal, a planned failure, or a fault in a test's model."""
 
     prompt_tokens: int = 0
-    """Messages and tools; 0 if the request was refused before the count."""
+    """Tokens of messages and tools; 0 if the request was refused before the count."""
 
     completion_tokens: int = 0
     cached_tokens: int = 0
-    """Tokens of the prefix shared with an earlier request: a prompt cache's hit."""
+    """Tokens of the prefix shared with an earlier request, as in a prompt cache."""
 
     answer: Answer | None = None
     """The model's answer; None if the checks refused the request."""
@@ -194,13 +193,11 @@ class Worker:
 
 
 @dataclass
-class Summarizer:
-    """A summarizer's model: repeats planted facts of the request.
-
-    `facts` is a regular expression. Each distinct match is returned on its own line.
-    """
+class SummaryModel:
+    """A summarizer's model, which repeats planted facts of the request, one a line."""
 
     facts: str | re.Pattern[str] | None = None
+    """A regular expression."""
     _: KW_ONLY
     text: str = "The earlier work went on as planned."
     delay_seconds: float = 0.0
@@ -217,14 +214,11 @@ class Summarizer:
 
 def _round_of(asked: Asked) -> int:
     """Return the turn's number of rounds, from the newest result's id."""
-    for message in reversed(asked.messages):
-        if message.get("role") in ("system", "developer"):
-            continue
-        if message.get("role") != "tool":
-            return 0
-        ours = re.fullmatch(r"call_\d+_(\d+)_\d+", message["tool_call_id"])
-        return int(ours[1]) if ours else 1
-    return 0
+    newest: JSON = next((m for m in reversed(asked.messages) if not is_system(m)), {})
+    if newest.get("role") != "tool":
+        return 0
+    ours = re.fullmatch(r"call_\d+_(\d+)_\d+", newest["tool_call_id"])
+    return int(ours[1]) if ours else 1
 
 
 def _filled(tool: JSON, nth: int) -> JSON:

@@ -1,4 +1,4 @@
-"""`LocalProvider`: a real HTTP server on a loopback port, in its own thread."""
+"""Serve `LocalProvider`: real HTTP on a loopback port, in a thread."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import json
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias
 
 from aiohttp import web
@@ -30,8 +30,7 @@ HOST = "127.0.0.1"
 LARGEST_BODY = 1 << 30
 """Bytes; aiohttp's default limit of 1 MB would refuse long transcripts."""
 
-SMALLEST_HIT = 1_024
-"""Tokens; OpenAI and Anthropic cache no shorter prefix."""
+SMALLEST_HIT = 1_024  # tokens; OpenAI and Anthropic cache no shorter prefix
 
 
 class LocalProvider:
@@ -40,8 +39,8 @@ class LocalProvider:
     It serves OpenAI's chat completions, streamed or not, with and without `/v1`. `answer` is for
     all models without a `route`: a list of replies, used in order, or a callable that takes the
     request (`Asked`) and returns a `Reply`, `Failure`, `Broken` or text. The default is a `Worker`.
-    Requests are counted with the model's own tokenizer and refused over its window
-    (`windows[model]`, else `window`).
+    Requests are counted with the model's own tokenizer, and refused over `window` tokens or those
+    of `set_window`.
     """
 
     def __init__(
@@ -49,17 +48,16 @@ class LocalProvider:
         answer: Answers | None = None,
         *,
         window: int = 128_000,
-        windows: Mapping[str, int] | None = None,
         rules: Rules | None = None,
         counter: Callable[[str], TokenCounter] = TokenCounter,
         protocols: Iterable[ChatCompletions] = (),
     ) -> None:
-        """Take answers, windows, strictness, token counters by model, and other protocols."""
+        """Take answers, a window, strictness, token counters by model, and other protocols."""
         self._default = _answerer(Worker() if answer is None else answer)
         self._routes: list[tuple[Match, Answerer]] = []
         self._window = window
-        self._windows = dict(windows or {})
-        self._counter = functools.cache(counter)  # one for each model: it caches
+        self._windows: dict[str, int] = {}
+        self._counter = functools.cache(counter)
         self._begun: set[bytes] = set()  # digests of all requests' prefixes
         self._protocols = (ChatCompletions(), *protocols)
         self._rules = rules or Rules()
@@ -71,10 +69,7 @@ class LocalProvider:
     # -- answers -----------------------------------------------------------------------------------
 
     def route(self, match: Match, answer: Answers) -> None:
-        """Set answers for a model's name, or requests that `match` accepts.
-
-        The newest matching route wins.
-        """
+        """Set answers for a model or matching requests; the newest route wins."""
         self._routes.append((match, _answerer(answer)))
 
     def answer_with(self, answer: Answers) -> None:
@@ -150,7 +145,7 @@ class LocalProvider:
             handler = functools.partial(self._handle, protocol)
             app.router.add_post(protocol.path, handler)
             app.router.add_post(f"/v1{protocol.path}", handler)
-        # Cancelled handlers show tests whether a cancelled turn closed its connection.
+        # Handlers are cancelled with their connection: tests see that a cancelled turn closed it.
         options: Any = {"handler_cancellation": True, "shutdown_timeout": 0.2, "access_log": None}
         self._runner = web.AppRunner(app, **options)
         await self._runner.setup()
@@ -178,14 +173,13 @@ class LocalProvider:
             record.cancelled = True
             return _hung_up(request)
         except Exception:
-            # A fault in a test's model or here must not look like a bad network.
+            # A fault in a test's model, or in this module, must not look like a bad network.
             return _failed(protocol, record, Failure(500, traceback.format_exc(), "bug"))
         finally:
             record.ended_at = time.monotonic() - self._made_at
 
     def _admit(self, protocol: ChatCompletions, record: Recorded, raw: bytes) -> None:
         """Read, check and count a request, or raise `Refusal`."""
-        record.protocol = protocol.name
         body = record.body = parse_body(raw)
         record.model = str(body.get("model") or "")
         record.stream = bool(body.get("stream"))
@@ -202,7 +196,7 @@ class LocalProvider:
         record.cached_tokens = self._cached(record)
 
     def _cached(self, asked: Asked) -> int:
-        """Return the prefix shared with earlier requests, in tokens; remember this one."""
+        """Return the tokens of the prefix shared with earlier requests; remember it."""
         prefixes = _prefixes(asked)
         shared = next((i for i, p in enumerate(prefixes) if p not in self._begun), len(prefixes))
         self._begun.update(prefixes)
@@ -213,7 +207,6 @@ class LocalProvider:
         return tokens if tokens >= SMALLEST_HIT else 0
 
     async def _answer(self, asked: Asked) -> Answer:
-        """Return the model's answer."""
         answers = (
             found
             for match, found in reversed(self._routes)
@@ -264,7 +257,7 @@ class LocalProvider:
 
 
 def _answerer(answers: Answers) -> Answerer:
-    """Return answers as a callable; a used list fails with 500."""
+    """Return answers as a callable; an exhausted list fails with 500."""
     if callable(answers):
         return answers
     left = iter(answers)
@@ -272,6 +265,7 @@ def _answerer(answers: Answers) -> Answerer:
 
 
 def _prefixes(asked: Asked) -> list[bytes]:
+    """Return a digest of each prefix of the messages."""
     choice = asked.body.get("tool_choice")
     # Anthropic caches no messages under a tool choice other than "auto".
     forced = choice if isinstance(choice, dict) and choice.get("type") != "auto" else None

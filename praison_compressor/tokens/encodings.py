@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from ..messages.forks import renewed, undivided
+from ..concurrency import renewed, undivided
 from .models import bare_names, litellm_folder
 
 logger = logging.getLogger(__name__)

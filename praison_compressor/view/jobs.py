@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from ..concurrency import lazy
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
 from ..ledger.segments import Segment
-from ..messages.forks import lazy
 from .budget import Budget
 from .view import Run, View, largest_fixed
 

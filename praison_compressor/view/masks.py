@@ -28,8 +28,8 @@ from ..messages import (
     tool_calls_of,
 )
 from ..messages.display import in_words
-from ..messages.excerpts import cut, with_shorter_calls
 from ..messages.shapes import MASK_OPENS, encodable, makes_calls
+from ..messages.shortening import cut, with_shorter_calls
 from ..quotes import call_line, telling_line
 from ..quotes.passages import said_by, without_notes
 from .frame import LEFT_OUT, READ_ON
@@ -49,7 +49,7 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
         own: the output without the host's notes.
         reference: names the whole in the archive; "" where none can be read.
 
-    >>> mask_line(ToolCall("c", "bash", '{"command": "cat a.py"}'), "x = 1\\n" * 99, "", "s2.1")
+    >>> mask_line(ToolCall("c", "bash", '{"command": "cat a.py"}'), "x = 1\n" * 99, "", "s2.1")
     '[masked] bash cat a.py: 100 lines, 594 characters; s2.1'
     """
     lines = text.count("\n") + 1 if text else 0

@@ -67,7 +67,7 @@ class Texts:
 
     def _stored(self, messages: Sequence[Message]) -> Sequence[Message]:
         """Return the messages as the store writes them: what is counted is what is sent."""
-        return messages if self._redactor is None else self._redactor.messages(messages).messages
+        return messages if self._redactor is None else self._redactor.masked(messages)[0]
 
     # ---------------------------------------------------------- measured
 

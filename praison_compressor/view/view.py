@@ -14,10 +14,10 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate, groupby
 from typing import NamedTuple
 
+from ..concurrency import lazy
 from ..ledger.segments import Segment, Session
 from ..messages import Message, Transcript, is_result
 from ..messages.digests import Originals
-from ..messages.forks import lazy
 from ..messages.shapes import to_plain
 from ..messages.thinking import without_thinking
 from .masks import answered

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.testing import LocalProvider, Summarizer
+from praison_compressor.testing import LocalProvider, SummaryModel
 from tests.cli.test_commands import Writer, transcript
 from tests.helpers.command import Run, runner
 
@@ -38,7 +38,7 @@ def writer(provider: LocalProvider) -> Writer:
     """Return the options that name a model which writes a text."""
 
     def options(text: str, **more: Any) -> tuple[str, ...]:
-        provider.answer_with(Summarizer(text=text, **more))
+        provider.answer_with(SummaryModel(text=text, **more))
         address = f"auxiliary_api_base={provider.base_url}"
         return ("--auxiliary-model", "writer", "--set", address)
 

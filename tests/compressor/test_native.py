@@ -207,6 +207,6 @@ def test_ids_pair_also_where_secrets_are_masked() -> None:
     """A call id that looks like a key is not masked."""
     key = "sk-ant-api03-" + "a1B2" * 23 + "-abcdeAA"
     messages = [asks(use(key)), brings(result(key, f"key={key}"))]
-    safe = Redactor().messages(messages)
-    assert safe.secrets == 1
-    assert refusal_of([{"role": "user", "content": "go"}, *safe.messages]) is None
+    safe, secrets = Redactor().masked(messages)
+    assert secrets == 1
+    assert refusal_of([{"role": "user", "content": "go"}, *safe]) is None

@@ -28,7 +28,7 @@ from praison_compressor import (
     StoreUnavailable,
     Telemetry,
 )
-from praison_compressor.testing import Failure, LocalProvider, Summarizer
+from praison_compressor.testing import Failure, LocalProvider, SummaryModel
 from tests.cli.test_commands import transcript
 
 SESSION = "audit-7"
@@ -88,7 +88,7 @@ def compressor(seen: Seen, store: Any = None, **options: Any) -> ContextCompress
 @pytest.fixture
 def aux(provider: LocalProvider) -> dict[str, Any]:
     """A model that writes summaries, over real HTTP."""
-    provider.answer_with(Summarizer(facts=r"FACT-\d+"))
+    provider.answer_with(SummaryModel(facts=r"FACT-\d+"))
     return {
         "auxiliary_model": "openai/writer",
         "auxiliary_api_base": provider.base_url,

@@ -18,7 +18,7 @@ from praisonaiagents import Agent
 from praison_compressor import install, uninstall
 from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.praisonai import CompressorContext
-from praison_compressor.testing import LocalProvider, Summarizer
+from praison_compressor.testing import LocalProvider, SummaryModel
 from tests.helpers.provider import strict_provider
 
 WINDOW = 6_000
@@ -86,7 +86,7 @@ def by_itself(
         at_home(patch, Path(folder), provider),
     ):
         provider.set_window(window or WINDOW)
-        provider.route("aux", Summarizer(facts))
+        provider.route("aux", SummaryModel(facts))
         yield provider
 
 

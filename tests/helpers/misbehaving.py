@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from praison_compressor.testing import Asked, Broken, Call, Failure, Reply, Summarizer
+from praison_compressor.testing import Asked, Broken, Call, Failure, Reply, SummaryModel
 
 REFUSAL = "I'm sorry, but I can't assist with that request."
 CONTEXT = (
@@ -58,7 +58,7 @@ BEHAVIOURS: dict[str, Callable[[str, Asked], Any]] = {
 }
 
 
-class Misbehaving(Summarizer):
+class Misbehaving(SummaryModel):
     """Answers each request by one behaviour."""
 
     def __init__(self, behaviour: str, **options: Any) -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple
 
-from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, Summarizer
+from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, SummaryModel
 from tests.helpers.hosting import agent, context, of_agent, turn
 from tests.helpers.wordings import Wording
 
@@ -44,7 +44,7 @@ def session(host: LocalProvider, path: str, said: Wording, *, turns: int = TURNS
     host.forget()
     host.set_window(10**9)
     host.set_window(128_000, "aux")
-    host.route("aux", Summarizer(r"L-\d+"))
+    host.route("aux", SummaryModel(r"L-\d+"))
     host.answer_with(answer)
     made = agent(host, path, context(host, context_window=BELIEVED))
     answers = [_chat(made, turn(n, words=36)) for n in range(turns)]
@@ -84,7 +84,7 @@ def reported(host: LocalProvider, path: str, name: str, *, turns: int = TURNS) -
     host.forget()
     host.set_window(10**9)
     host.set_window(128_000, "aux")
-    host.route("aux", Summarizer(r"L-\d+"))
+    host.route("aux", SummaryModel(r"L-\d+"))
     host.answer_with(answer)
     believed = BELIEVED if window == CUT else WINDOW
     made = agent(host, path, context(host, context_window=believed))

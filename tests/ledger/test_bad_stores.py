@@ -21,7 +21,7 @@ from praison_compressor import (
 )
 from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.ledger.sql import database, open_store
-from praison_compressor.testing import Call, LocalProvider, Reply, Summarizer, Worker
+from praison_compressor.testing import Call, LocalProvider, Reply, SummaryModel, Worker
 from tests.cli.test_commands import transcript
 from tests.helpers.command import runner
 from tests.helpers.hosting import OPENAI, agent, at_home, context, look_up, of_agent, turn
@@ -112,7 +112,7 @@ def host(
     (tmp_path / "home").mkdir()
     with at_home(monkeypatch, tmp_path / "home", provider) as running:
         running.answer_with(Worker(answer="Noted. " * 12))
-        running.route("aux", Summarizer(r"L-\d+"))
+        running.route("aux", SummaryModel(r"L-\d+"))
         yield running
 
 

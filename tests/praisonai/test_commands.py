@@ -11,7 +11,7 @@ import pytest
 from praison_compressor import SessionNotFound
 from praison_compressor.compressor.bills import short
 from praison_compressor.messages import text_of
-from praison_compressor.testing import LocalProvider, Summarizer, Worker
+from praison_compressor.testing import LocalProvider, SummaryModel, Worker
 from praison_compressor.view.frame import is_framed
 from tests.helpers.hosting import (
     EVERY_PATH,
@@ -324,7 +324,7 @@ def test_a_preview_has_the_sum_where_prices_are_known(
     host: LocalProvider, auxiliary_model: str | None
 ) -> None:
     """One line: what compressing now costs, by the agent's own model too, and saves a turn."""
-    host.route("gpt-4o", Summarizer(r"L-\d+"))
+    host.route("gpt-4o", SummaryModel(r"L-\d+"))
     host.set_window(128_000, "gpt-4o")
     made = talked(host, auxiliary_model=auxiliary_model)
     sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a turn"

@@ -15,7 +15,7 @@ from praisonaiagents.context.models import OptimizerStrategy
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.praisonai import CompressorContext
-from praison_compressor.testing import Call, LocalProvider, Reply, Summarizer
+from praison_compressor.testing import Call, LocalProvider, Reply, SummaryModel
 from tests.helpers.hosting import (
     EVERY_PATH,
     LITELLM,
@@ -192,7 +192,7 @@ def test_no_model_where_the_user_wrote_so(
 
 def test_the_loop_is_never_held_up(host: LocalProvider) -> None:
     """While a slow summarizer writes, everything else on the loop goes on."""
-    host.route("aux", Summarizer(r"L-\d+", delay_seconds=1.0))
+    host.route("aux", SummaryModel(r"L-\d+", delay_seconds=1.0))
     made = agent(host, OPENAI, context(host))
     beats = 0
 
@@ -216,7 +216,7 @@ def test_the_loop_is_never_held_up(host: LocalProvider) -> None:
 @pytest.mark.parametrize("path", PATHS)
 def test_cancelling_the_turn_cancels_the_summary(host: LocalProvider, path: str) -> None:
     """A cancelled turn is over at once, and the next one compresses as if nothing had been."""
-    host.route("aux", Summarizer(r"L-\d+", delay_seconds=600.0))
+    host.route("aux", SummaryModel(r"L-\d+", delay_seconds=600.0))
     made = agent(host, path, context(host))
 
     async def until_a_summary_is_asked_for() -> asyncio.Task[Any]:
@@ -233,7 +233,7 @@ def test_cancelling_the_turn_cancels_the_summary(host: LocalProvider, path: str)
         asking.cancel()
         with pytest.raises(asyncio.CancelledError):
             await asyncio.wait_for(asking, 20.0)
-        host.route("aux", Summarizer(r"L-\d+"))
+        host.route("aux", SummaryModel(r"L-\d+"))
         assert await made.achat(turn(41)) is not None
 
     asyncio.run(run())

@@ -16,7 +16,7 @@ from praison_compressor.testing import (
     LocalProvider,
     Reply,
     Rules,
-    Summarizer,
+    SummaryModel,
     Worker,
 )
 from tests.helpers.hosting import (
@@ -183,7 +183,7 @@ def test_a_template_that_wants_roles_in_turns(
     """Refused once, met from then on: two user messages in a row become one."""
     strict = strict_provider(Worker(answer="Noted. " * 12), rules=Rules(alternate=True))
     with strict, at_home(monkeypatch, tmp_path, strict) as host:
-        host.route("aux", Summarizer(r"L-\d+"))
+        host.route("aux", SummaryModel(r"L-\d+"))
         made = agent(host, path, context(host))
         made.chat_history.append({"role": "user", "content": "A question without an answer."})
         assert None not in MODES[mode](made, OUTGROWING)

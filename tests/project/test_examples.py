@@ -23,7 +23,7 @@ import pytest
 
 from praison_compressor import CompressorConfig
 from praison_compressor.ledger.sql.store import open_store
-from praison_compressor.testing import Asked, Call, LocalProvider, Reply, Summarizer, Worker
+from praison_compressor.testing import Asked, Call, LocalProvider, Reply, SummaryModel, Worker
 from tests.helpers.hosting import at_home
 from tests.helpers.processes import python
 from tests.helpers.stores import Postgres
@@ -45,7 +45,7 @@ def home(
 ) -> Iterator[LocalProvider]:
     """The provider where the examples' agents look for OpenAI, with a summarizer that listens."""
     with at_home(monkeypatch, tmp_path, provider):
-        provider.route(is_summary, Summarizer(facts=r"FACT-\d+|page_\d+\.py|vol\d+\.txt:\d+"))
+        provider.route(is_summary, SummaryModel(facts=r"FACT-\d+|page_\d+\.py|vol\d+\.txt:\d+"))
         yield provider
 
 
@@ -313,8 +313,9 @@ def test_workers_share_one_ledger_and_no_summary_is_paid_for_twice(
 ) -> None:
     """Two processes serve one session at once; each summary that was asked for is in the ledger."""
     database = postgres.empty()
-    with LocalProvider(window=SERVICE_WINDOW, windows={"aux": 128_000}) as provider:
-        provider.route(is_summary, Summarizer(facts=r"FACT-\d+"))
+    with LocalProvider(window=SERVICE_WINDOW) as provider:
+        provider.set_window(128_000, "aux")
+        provider.route(is_summary, SummaryModel(facts=r"FACT-\d+"))
         provider.answer_with(lambda asked: Reply("Noted."))
         with (
             service(database, provider, tmp_path / "log.txt") as address,

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from praison_compressor import SummaryRejected, SummaryReply
-from praison_compressor.summaries.prompts import Wish, rendering, request
+from praison_compressor.summaries.prompts import rendering, request
 from praison_compressor.summaries.validation import accept
 from tests.helpers.transcripts import session, step
 
@@ -34,7 +34,7 @@ MESSAGES = [
         *step(f"c{n}", FILLER, path=f"pages/page_{n}.csv"),
     )
 ]
-ASKED = request(rendering(MESSAGES), Wish(200))
+ASKED = request(rendering(MESSAGES), 200)
 
 
 def refused(text: str, finish_reason: object = "stop") -> str:
@@ -168,4 +168,4 @@ def test_ordinary_words_of_a_segment_are_no_evidence(text: str) -> None:
     words = " ".join(f"{a}{b}r{a}in" for a in "bcdfgklmnprstvz" for b in "aeiou")
     talk = [*session(12, words=20), *step("seats", seats, "list_seats"), *step("w", words, "look")]
     with pytest.raises(SummaryRejected, match="unrelated"):
-        accept(SummaryReply(text), request(rendering(talk), Wish(200)))
+        accept(SummaryReply(text), request(rendering(talk), 200))

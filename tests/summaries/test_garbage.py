@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from praison_compressor import SummaryRejected, SummaryReply
-from praison_compressor.summaries.prompts import Wish, rendering, request
+from praison_compressor.summaries.prompts import rendering, request
 from praison_compressor.summaries.validation import accept
 
 LOREM = (
@@ -120,7 +120,7 @@ def is_taken(language: str, answer: str) -> bool:
     *said, _, _ = TALKS[language]
     turns = [{"role": "user", "content": text} for text in said]
     reply = {"role": "assistant", "content": said[1]}
-    asked = request(rendering([m for turn in 3 * turns for m in (turn, reply)]), Wish(200))
+    asked = request(rendering([m for turn in 3 * turns for m in (turn, reply)]), 200)
     try:
         return bool(accept(SummaryReply(answer), asked))
     except SummaryRejected:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from praison_compressor import SummaryRejected, SummaryReply
-from praison_compressor.summaries.prompts import Wish, merge_request, rendering, request, unposed
+from praison_compressor.summaries.prompts import merge_request, rendering, request, unposed
 from praison_compressor.summaries.validation import accept
 from tests.helpers.transcripts import step
 
@@ -34,7 +34,7 @@ def test_the_request_shows_everything_as_data():
         *step("a", "line\n" * 300 + "END", "grep", pattern="x" * 300),
         {"role": "user", "content": [{"type": "text", "text": "see"}, {"type": "image_url"}]},
     ]
-    system, user = request(rendering(messages), Wish(750))
+    system, user = request(rendering(messages), 750)
     assert (system["role"], user["role"]) == ("system", "user")
     body, _, end = user["content"].partition("<transcript>")[2].partition("</transcript>")
     for shown in (
@@ -47,11 +47,11 @@ def test_the_request_shows_everything_as_data():
 
 def test_earlier_summaries_are_context_or_are_carried_on():
     """Additive: not to be repeated; folded: everything that still matters is to be carried on."""
-    beside = request(["x"], Wish(1), earlier=["OLD"])[1]["content"]
-    rolled = request(["x"], Wish(1), folded=["OLD"])[1]["content"]
+    beside = request(["x"], 1, earlier=["OLD"])[1]["content"]
+    rolled = request(["x"], 1, folded=["OLD"])[1]["content"]
     assert "do not repeat" in beside.partition("OLD")[0]
     assert "carry on everything" in rolled.partition("OLD")[0]
-    system, user = merge_request(["first", "second"], Wish(100, "Keep codes."))
+    system, user = merge_request(["first", "second"], 100, "Keep codes.")
     assert user["content"].index("first") < user["content"].index("second")
     assert "Keep codes." in system["content"]
 
@@ -60,8 +60,8 @@ def test_a_summary_may_be_carried_on_as_it_was():
     """A copy of earlier summaries is accepted, a long stretch of the conversation is an echo."""
     known = "## Known\n" + "\n".join(f"fact-{n} is green" for n in range(30))
     said = "Please look at it once more, and then again from the beginning. " * 5
-    rolled = request([said], Wish(500), folded=[known])
-    merged = merge_request([known, "## Known\nnothing"], Wish(500))
+    rolled = request([said], 500, folded=[known])
+    merged = merge_request([known, "## Known\nnothing"], 500)
     for asked in (rolled, merged):
         assert accept(SummaryReply(known), asked) == known
     with pytest.raises(SummaryRejected, match="echo"):

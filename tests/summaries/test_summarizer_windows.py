@@ -27,7 +27,8 @@ REAL = 6_000
 @pytest.fixture
 def small() -> Iterator[LocalProvider]:
     """Its `gpt-4o-mini` reads 6,000 tokens, where the table says 128,000."""
-    with LocalProvider(lambda asked: Reply(SUMMARY), windows={"gpt-4o-mini": REAL}) as running:
+    with LocalProvider(lambda asked: Reply(SUMMARY)) as running:
+        running.set_window(REAL, "gpt-4o-mini")
         yield running
 
 

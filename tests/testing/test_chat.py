@@ -144,7 +144,8 @@ def test_a_user_after_a_result_can_be_refused() -> None:
 
 def test_the_window_is_enforced_in_the_words_of_the_api() -> None:
     """Each model's window is enforced with exact numbers, tools and completion included."""
-    with LocalProvider(window=9_000, windows={"gpt-4o": 100}) as provider:
+    with LocalProvider(window=9_000) as provider:
+        provider.set_window(100, "gpt-4o")
         long = post(provider, messages=[{"role": "user", "content": "word " * 100}])
         capped = post(provider, max_tokens=99)
         post(provider, tools=[{**TOOL, "function": {"name": "a", "description": "word " * 120}}])

@@ -26,9 +26,9 @@ from sqlalchemy import (
     text,
 )
 
+from ...concurrency import renewed, undivided
 from ...config import STORE_KINDS
 from ...errors import CompressorError, LedgerCorrupt, StoreUnavailable
-from ...messages.forks import renewed, undivided
 from .archive import Codec, MessageArchive, Packer, new_pepper, packer_of
 from .faults import is_transient, translated
 from .schema import LAYOUT, make_tables, meta

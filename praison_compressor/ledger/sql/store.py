@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Concatenate, ParamSpec, TypeVar
 
+from ...concurrency import renewed
 from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
-from ...messages.forks import renewed
 from ...messages.secrets import Redactor
 from ..segments import Outline, Segment, Session, plain_outline
 from . import reading, writing
@@ -149,7 +149,7 @@ class SqlStore:
         """
         added = [to_plain(message) for message in messages]
         if self.mask_secrets:
-            added = list(Redactor(session.namespace).messages(added).messages)
+            added = list(Redactor(session.namespace).masked(added)[0])
         return self._database.write(lambda a: writing.extend(a, session, place, added))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:

@@ -35,13 +35,13 @@ def without_secrets(namespace: str, segments: Iterable[Recorded]) -> list[Record
 def outline_without_secrets(namespace: str, outline: Outline) -> Outline:
     """Return the outline to store, its messages masked as in the archive."""
     held = [item for item in outline if not isinstance(item, int)]
-    masked = iter(Redactor(namespace).messages(held)[0])
+    masked = iter(Redactor(namespace).masked(held)[0])
     return tuple(item if isinstance(item, int) else next(masked) for item in outline)
 
 
 def _masked(redactor: Redactor, segment: Segment, originals: list[Message]) -> Recorded:
-    kept, found = redactor.messages(originals)
-    (rendered,), shown = redactor.messages([segment.rendered])
+    kept, found = redactor.masked(originals)
+    (rendered,), shown = redactor.masked([segment.rendered])
     # Masks of earlier commits count too: a view may be read as the transcript.
     count = masks_in(kept)
     if not (count or shown):

@@ -41,7 +41,6 @@ BOUND = (
 class Anthropic(ChatCompletions):
     """The protocol of `/v1/messages`; it remembers the thinking that it signed."""
 
-    name = "anthropic"
     path = "/messages"
 
     def __init__(self) -> None:

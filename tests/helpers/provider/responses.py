@@ -22,7 +22,6 @@ from .responses_checks import (
 class Responses(ChatCompletions):
     """The protocol of `/v1/responses`; it remembers which reasoning an item was issued with."""
 
-    name = "responses"
     path = "/responses"
 
     def __init__(self) -> None:

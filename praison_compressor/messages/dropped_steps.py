@@ -1,4 +1,4 @@
-"""Complete a request with the tool steps and the front that the host left out. Pure functions.
+"""Put the tool steps and the front that a host dropped back into a request. Pure functions.
 
 A host keeps questions and answers, and drops the steps between them when a turn ends:
 
@@ -6,12 +6,12 @@ A host keeps questions and answers, and drops the steps between them when a turn
     given      q0             a0 | q1                         a1 | q2
     completed  q0 call result a0 | q1 call result call result a1 | q2
 
-`Carried` has what the requests of a conversation carried. An `Exchange` is one question with its
-work and its answer. Exchanges of both lists match by question and answer, so the work of a deleted
-or edited exchange stays away.
+`Carried` holds the messages that the requests of a conversation carried. An `Exchange` is one
+question with its work and its answer. Exchanges of both lists match by question and answer, so that
+the work of a deleted or edited exchange is not put back.
 
 Exchanges that are missing at the front were deleted by the user, or cut by a host that bounds its
-list. A host's list is bounded if the host says so, or cut it to one length in CUTS turns.
+list. A list counts as bounded if the host says so, or cut it to one length in CUTS turns.
 """
 
 from __future__ import annotations
@@ -28,18 +28,15 @@ from .shapes import (
     is_result,
     is_spoken,
     is_system,
+    leading_in,
     makes_calls,
     result_blocks,
     text_of,
     to_plain,
 )
 
-LONG = 20
-"""Messages of the shortest list that a host is assumed to bound."""
-CUTS = 3
-"""After this many turns cut to one length, the list counts as bounded.
-
-A user may delete the first exchange twice."""
+LONG = 20  # messages of the shortest list that counts as bounded
+CUTS = 3  # turns cut to one length before a list counts as bounded: a user may delete twice
 
 Key = tuple[str, str]
 
@@ -49,13 +46,13 @@ class Exchange:
     """One question, the work of its turn, and the answer."""
 
     asked: Seen | None
-    """The question; None where a list begins with another message."""
+    """The question; None if the list begins with another message."""
     work: tuple[Seen, ...] = ()
-    """Calls, results and all else between question and answer, in order."""
+    """All messages between question and answer, in order."""
     rest: tuple[Seen, ...] = ()
-    """The answer, and all else before the next question."""
+    """The answer, and all messages before the next question."""
     is_open: bool = False
-    """Whether no answer is known: the turn runs, or was stopped."""
+    """Whether no answer is known, since the turn runs or was stopped."""
     is_cut: bool = False
     """Whether the host cut the exchange from the front of its bounded list."""
     model: str | None = None
@@ -63,7 +60,7 @@ class Exchange:
 
     @property
     def key(self) -> Key:
-        """Digests of question and answer; "" for a missing one."""
+        """Digests of question and answer; "" if missing."""
         answers = (each.digest for each in self.rest if not is_system(each.plain))
         return "" if self.asked is None else self.asked.digest, next(answers, "")
 
@@ -75,19 +72,19 @@ class Exchange:
 
 @dataclass(frozen=True)
 class Carried:
-    """What the requests of a conversation carried, without leading system messages."""
+    """The messages that a conversation's requests carried, without leading system messages."""
 
     exchanges: tuple[Exchange, ...] = ()
     turn: Hashable = None
     """The turn of the newest request."""
     length: int = 0
-    """Messages in the host's list before the question of that turn."""
+    """Number of messages in the host's list before the question of that turn."""
     bound: int = 0
-    """Messages to which the host bounds its list; 0: unknown."""
+    """Most messages in the host's list; 0 means unknown."""
     doubtful: tuple[Exchange, ...] = ()
-    """Exchanges missing at the front, deleted or cut."""
+    """Exchanges missing at the front, deleted by the user or cut by the host."""
     cuts: int = 0
-    """Turns in a row that cut the list to `length`."""
+    """Number of successive turns that cut the list to `length`."""
 
     @property
     def seen(self) -> list[Seen]:
@@ -96,7 +93,7 @@ class Carried:
 
     @property
     def record(self) -> list[Seen]:
-        """All messages for a store, with the doubtful ones."""
+        """All messages for a store, doubtful exchanges included."""
         exchanges = _without_cut_end(self.exchanges, self.doubtful)
         return [*_seen(self.doubtful), *_seen(exchanges)]
 
@@ -113,19 +110,19 @@ class Carried:
 
 
 class Completed(NamedTuple):
-    """A request with what the host left out."""
+    """A request with the messages that the host dropped."""
 
     messages: list[Message]
     carried: Carried
-    """What the conversation carried, this request included."""
+    """The conversation's messages, this request's included."""
     back: list[Message]
-    """Restored messages."""
+    """Messages put back."""
     foreign: list[Message]
-    """Restored messages that another model than this request's wrote."""
+    """Messages put back that another model than this request's wrote."""
 
 
 def carried_in(transcript: Sequence[Message], cache: MessageCache) -> Carried:
-    """Return what a recorded transcript carried."""
+    """Return the exchanges of a recorded transcript."""
     return Carried(tuple(_exchanges(cache.all(transcript[leading_in(transcript) :]))))
 
 
@@ -138,55 +135,55 @@ def completed(
     bound: int = 0,
     model: str | None = None,
 ) -> Completed:
-    """Return a request's messages with what the host left out.
+    """Return a request's messages with copies of those that the host dropped.
 
     Args:
-        carried: what earlier requests carried.
-        given: the host's messages; restored messages are copies.
-        cache: of messages.
+        carried: the messages of earlier requests.
+        given: the host's messages.
+        cache: the cache of messages.
         turn: names the turn that sends the request.
-        bound: messages to which the host bounds its list; 0: unknown.
+        bound: most messages in the host's list; 0 means unknown.
         model: the model that gets the request.
     """
     leading = leading_in(given)
     theirs = _exchanges(cache.all(given[leading:]))
     if turn is not None and turn == carried.turn:
-        theirs = _with_running(theirs, carried)
+        theirs = _with_running(theirs, _running(carried.exchanges))
     matched = _matched(carried.exchanges, _closed(theirs))
     front = _front(carried, theirs, matched, turn, bound)
-    messages, back, foreign = [*given[:leading]], [], []
-
-    def restore(exchange: Exchange, seen: Iterable[Seen]) -> None:
-        copies = [to_plain(each.plain) for each in seen]
-        messages.extend(copies)
-        back.extend(copies)
-        if None not in (exchange.model, model) and exchange.model != model:
-            foreign.extend(copies)
-
+    placed = _kept(given[:leading])
     for exchange in front.exchanges:
-        restore(exchange, exchange.seen)
+        placed += _copied(exchange, exchange.seen)
     exchanges = [*front.exchanges]
     own = iter(given[leading + front.fragment :])
     for at in range(1 if front.fragment else 0, len(theirs)):
         host, exchange = theirs[at], _joined(matched.get(at), theirs[at], model)
         exchanges.append(exchange)
-        messages += islice(own, exchange.asked is not None)
-        work = [*islice(own, len(host.work))]
-        if exchange.work is host.work:
-            messages += work
-        else:
-            restore(exchange, exchange.work)
-        messages += islice(own, len(host.rest))
+        placed += _kept(islice(own, host.asked is not None))
+        work = _kept(islice(own, len(host.work)))
+        placed += work if exchange.work is host.work else _copied(exchange, exchange.work)
+        placed += _kept(islice(own, len(host.rest)))
     length = len([*_seen(_closed(theirs))])
     after = Carried(tuple(exchanges), turn, length, front.bound, front.doubtful, front.cuts)
-    return Completed(messages, after, back, foreign)
+    back = [(message, source.model) for message, source in placed if source is not None]
+    foreign = [m for m, writer in back if None not in (writer, model) and writer != model]
+    return Completed([m for m, _ in placed], after, [m for m, _ in back], foreign)
+
+
+_Placed = list[tuple[Message, Exchange | None]]
+"""Messages of a request, and the exchange of those that are put back."""
+
+
+def _kept(messages: Iterable[Message]) -> _Placed:
+    return [(message, None) for message in messages]
+
+
+def _copied(exchange: Exchange, seen: Iterable[Seen]) -> _Placed:
+    return [(to_plain(each.plain), exchange) for each in seen]
 
 
 def _joined(ours: Exchange | None, theirs: Exchange, model: str | None) -> Exchange:
-    """Return the host's exchange with the carried work.
-
-    Work in the host's list is used instead, unless it is a part of the carried work.
-    """
+    """Return the host's exchange, with the carried work if that is more."""
     if ours is None:
         return replace(theirs, model=model if theirs.is_open else None)
     carried = ours.work[: _end_of_work(ours.work)]
@@ -200,50 +197,51 @@ def _joined(ours: Exchange | None, theirs: Exchange, model: str | None) -> Excha
 
 
 def called(carried: Carried, message: Seen) -> Carried:
-    """Add a message with calls to the open exchange."""
-    if not (carried.exchanges and carried.exchanges[-1].is_open):
+    """Return `carried` with a message with calls in the open exchange."""
+    running = _running(carried.exchanges)
+    if running is None:
         return carried
-    last = carried.exchanges[-1]
-    return _with_last(carried, replace(last, work=(*last.work, message)))
+    return _with_last(carried, replace(running, work=(*running.work, message)))
 
 
 def failed(carried: Carried) -> Carried:
-    """Drop the work of the open exchange."""
-    if not (carried.exchanges and carried.exchanges[-1].is_open):
-        return carried
-    return _with_last(carried, replace(carried.exchanges[-1], work=()))
+    """Return `carried` without the work of the open exchange."""
+    running = _running(carried.exchanges)
+    return carried if running is None else _with_last(carried, replace(running, work=()))
 
 
 def answered(carried: Carried, history: Sequence[Message], cache: MessageCache) -> Carried:
-    """Add the answer in the host's history to the open exchange.
+    """Return `carried` with the open exchange as in the host's history.
 
-    The question in the history replaces the sent one, which may have more text around it.
+    There the question may have less text around it than was sent.
     """
-    last, theirs = carried.exchanges[-1:], _exchanges(cache.all(history))[-1:]
-    if not (last and last[0].is_open and theirs and theirs[0].rest):
+    running, theirs = _running(carried.exchanges), _exchanges(cache.all(history))[-1:]
+    if running is None or not (theirs and theirs[0].rest):
         return carried
-    asked, recorded = last[0].asked, theirs[0].asked
+    asked, recorded = running.asked, theirs[0].asked
     if asked is None or recorded is None:
         return carried
     if asked.digest != recorded.digest and text_of(recorded.plain) not in text_of(asked.plain):
         return carried
-    return _with_last(carried, _joined(last[0], theirs[0], None))
+    return _with_last(carried, _joined(running, theirs[0], None))
+
+
+def _running(exchanges: Sequence[Exchange]) -> Exchange | None:
+    """Return the open exchange, or None."""
+    return exchanges[-1] if exchanges and exchanges[-1].is_open else None
 
 
 def _with_last(carried: Carried, exchange: Exchange) -> Carried:
     return replace(carried, exchanges=(*carried.exchanges[:-1], exchange))
 
 
-def _with_running(theirs: list[Exchange], carried: Carried) -> list[Exchange]:
-    """Return the exchanges; what follows the running question is work.
+def _with_running(theirs: list[Exchange], running: Exchange | None) -> list[Exchange]:
+    """Return the exchanges; the running question's work is all that follows it.
 
     Hosts put notes, pictures and requests to end into a running turn, in the user's role.
     """
-    running = carried.exchanges[-1] if carried.exchanges else None
-    if running is None or running.asked is None or not running.is_open:
-        return theirs
     for place in range(len(theirs) - 1, -1, -1):
-        if _asks(theirs[place], running.asked):
+        if _asks_alike(theirs[place], running):
             asked, *work = _seen(theirs[place:])
             return [*theirs[:place], Exchange(asked, tuple(work), is_open=True)]
     return theirs
@@ -252,17 +250,12 @@ def _with_running(theirs: list[Exchange], carried: Carried) -> list[Exchange]:
 # -------------------------------------------------------------- exchanges
 
 
-def leading_in(messages: Sequence[Message]) -> int:
-    """Return the number of leading system messages."""
-    return len([*takewhile(is_system, messages)])
-
-
 def _seen(exchanges: Iterable[Exchange]) -> Iterator[Seen]:
     return (each for exchange in exchanges for each in exchange.seen)
 
 
 def _exchanges(seen: Sequence[Seen]) -> list[Exchange]:
-    """Return a list's exchanges; the last is open without an answer."""
+    """Return a list's exchanges; a last one without an answer is open."""
     starts = [i for i, each in enumerate(seen) if _is_question(each.plain)]
     bounds = [0, *(i for i in starts if i), len(seen)]
     found = [_exchange(seen[a:b]) for a, b in pairwise(bounds) if a < b]
@@ -284,21 +277,23 @@ def _is_question(message: Message) -> bool:
 
 def _end_of_work(seen: Sequence[Seen]) -> int:
     """Return the place after the last call or result."""
-    places = (i for i in range(len(seen), 0, -1) if _is_tools(seen[i - 1].plain))
-    return next(places, 0)
+    for end in range(len(seen), 0, -1):
+        message = seen[end - 1].plain
+        if makes_calls(message) or is_result(message) or result_blocks(message):
+            return end
+    return 0
 
 
-def _is_tools(message: Message) -> bool:
-    return makes_calls(message) or is_result(message) or bool(result_blocks(message))
-
-
-def _asks(exchange: Exchange, question: Seen) -> bool:
-    return exchange.asked is not None and exchange.asked.digest == question.digest
+def _asks_alike(exchange: Exchange, other: Exchange | None) -> bool:
+    """Return whether both exchanges have the same question."""
+    if other is None or exchange.asked is None or other.asked is None:
+        return False
+    return exchange.asked.digest == other.asked.digest
 
 
 def _closed(theirs: list[Exchange]) -> list[Exchange]:
-    """Return the exchanges without a last open one."""
-    return theirs[:-1] if theirs and theirs[-1].is_open else theirs
+    """Return the exchanges without an open one."""
+    return theirs[:-1] if _running(theirs) else theirs
 
 
 def _matched(ours: Sequence[Exchange], history: Sequence[Exchange]) -> dict[int, Exchange]:
@@ -306,12 +301,10 @@ def _matched(ours: Sequence[Exchange], history: Sequence[Exchange]) -> dict[int,
     closed = [exchange for exchange in ours if not exchange.is_open]
     keys, known = [each.key for each in history], [each.key for each in closed]
     found = {theirs: closed[place] for theirs, place in _aligned(keys, known)}
-    running = ours[-1] if ours and ours[-1].is_open else None
-    if running is not None and running.asked is not None:
-        after = range(max(found, default=-1) + 1, len(history))
-        asked = (i for i in after if _asks(history[i], running.asked))
-        found |= dict.fromkeys(islice(asked, 1), running)
-    return found
+    running = _running(ours)
+    after = range(max(found, default=-1) + 1, len(history))
+    place = next((i for i in after if _asks_alike(history[i], running)), None)
+    return found if place is None or running is None else {**found, place: running}
 
 
 def _aligned(theirs: Sequence[Key], ours: Sequence[Key]) -> Iterator[tuple[int, int]]:
@@ -328,14 +321,14 @@ def _aligned(theirs: Sequence[Key], ours: Sequence[Key]) -> Iterator[tuple[int, 
 
 
 class _Front(NamedTuple):
-    """Exchanges in front of the given messages, and the next `Carried`'s fields."""
+    """Exchanges to put before the given messages, and fields of the next `Carried`."""
 
     exchanges: Sequence[Exchange] = ()
     bound: int = 0
     doubtful: tuple[Exchange, ...] = ()
     cuts: int = 0
     fragment: int = 0
-    """Number of given messages that end the newest exchange."""
+    """Number of the given messages that are the end of the last of these exchanges."""
 
 
 def _front(
@@ -348,7 +341,7 @@ def _front(
     """Return the cut and the doubtful exchanges of the front."""
     ours, nothing = carried.exchanges, _Front(bound=carried.bound)
     first = min(matched, default=-1)
-    # Before the first match may stand the end of a cut exchange, nothing else.
+    # Before the first match only the end of a cut exchange is allowed.
     if first < 0 or first > 1 or (first == 1 and theirs[0].asked is not None):
         return nothing
     start = next(i for i, each in enumerate(ours) if each is matched[first])
@@ -379,6 +372,6 @@ def _ends_with(exchanges: Sequence[Exchange], end: Sequence[Seen]) -> bool:
 def _without_cut_end(
     exchanges: tuple[Exchange, ...], before: Sequence[Exchange]
 ) -> tuple[Exchange, ...]:
-    """Drop the first exchange if it repeats `before`'s end."""
+    """Return the exchanges; drop a first one that `before` ends with."""
     is_end = exchanges[:1] and exchanges[0].asked is None
     return exchanges[1:] if is_end and _ends_with(before, exchanges[0].seen) else exchanges

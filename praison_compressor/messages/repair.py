@@ -1,40 +1,52 @@
-"""Check one message and repair what a provider would refuse in it."""
+"""Repair a transcript that a provider would refuse: each message, then calls and their results.
+
+A result is a message, or a `tool_result` block of a user message (Anthropic's API). Such blocks
+come first in their message, directly after the message with the `tool_use` blocks.
+"""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from ..errors import InvalidMessages
 from .digests import is_bare, sha256_of
 from .shapes import (
+    ORPHAN_OPENS,
     Message,
+    ToolCall,
     call_blocks,
+    calls_beside,
     calls_in,
     encodable,
+    is_answer_block,
     is_result,
+    is_spoken,
     json_text,
     makes_calls,
     part_text,
     plain_value,
     read_call,
+    result_blocks,
     text_of,
     to_plain,
+    tool_calls_of,
 )
 
 EMPTY = "(empty)"
 
 AGAIN = "--again"
-"""Marks the second of two calls with one id in one message."""
+"""In the id of a call whose message has another call with the same id."""
 
 CONVERTED = (
     "praison_compressor.messages.responses: to_messages(instructions, items), to_items(view)"
 )
-"""Named in the error for items of OpenAI's Responses API."""
+"""The remedy in the error for items of OpenAI's Responses API."""
 
 LANGCHAIN = "langchain_core.messages.convert_to_openai_messages(messages)"
+"""The remedy in the error for LangChain's messages."""
 
 _LANGCHAIN_TYPES = frozenset("human ai system tool function chat AIMessageChunk".split())
 
@@ -80,7 +92,7 @@ def _is_langchain(message: Any) -> bool:
 
 
 def _only_says(message: Any) -> TypeGuard[Message]:
-    """Return whether a message is plain text, which needs no other check."""
+    """Return whether a message is plain text, which needs no repair."""
     if not is_bare(message):
         return False
     role, content = message.get("role"), message.get("content", "")
@@ -95,7 +107,7 @@ _CALLING = frozenset({"role", "content", "tool_calls"})
 
 
 def _only_calls(message: Any) -> TypeGuard[Message]:
-    """Return whether a message only makes sound calls in OpenAI's shape: no other check is due."""
+    """Return whether a message only makes calls that need no repair."""
     if type(message) is not dict or message.keys() != _CALLING or message["role"] != "assistant":
         return False
     said, calls = message["content"], message["tool_calls"]
@@ -168,7 +180,7 @@ def _mended_call(call: Any) -> Message:
 
 
 def _mended_block(block: Message) -> Message:
-    """Return an Anthropic call's id, name and input as its API accepts."""
+    """Return a `tool_use` block's id, name and input, repaired."""
     found, given = read_call(block), block.get("input")
     if not isinstance(given, dict):
         given = json.loads(_arguments(found.arguments))
@@ -225,3 +237,154 @@ def _is_empty(message: Message) -> bool:
         return False  # every provider accepts an empty result
     others = content if isinstance(content, list) else ()
     return not text_of(message).strip() and all(part["type"] == "text" for part in others)
+
+
+# -------------------------------------------------------------- calls and their results
+
+
+NO_RESULT = "[no result was recorded for this tool call]"
+
+WHOLE = -1
+
+ResultPlace = tuple[int, int]
+"""A message's index, and the index of its part that is a result, or WHOLE."""
+
+Placed = tuple["int | None", Message]
+"""A message and its index in the caller's list; None for an inserted stub."""
+
+
+def paired(clean: Sequence[Message]) -> Iterator[Placed]:
+    """Yield calls before their results, and results without a call as text."""
+    taken: set[int] = set()
+    for index, message in enumerate(clean):
+        if makes_calls(message):
+            yield from _step(clean, index, taken)
+        elif index in taken:
+            continue
+        elif is_result(message):
+            yield index, _orphan(message)
+        else:
+            yield index, _in_order(message, {}) if result_blocks(message) else message
+
+
+def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Placed]:
+    message = clean[index]
+    yield index, message
+    calls = tool_calls_of(message)
+    behind = clean[index + 1 : index + 1 + len(calls)]
+    if [call.id for call in calls] == [m.get("tool_call_id") for m in behind if is_result(m)]:
+        taken.update(range(index + 1, index + 1 + len(calls)))
+        yield from enumerate(behind, index + 1)
+        return
+    results = _Results(clean, index + 1)
+    given: dict[int, dict[int, str]] = {}
+    for call in calls:
+        place = results.take(call)
+        if place is not None:
+            given.setdefault(place[0], {})[place[1]] = call.id
+    # In their own order: a provider only requires that results directly follow.
+    whole = sorted(at for at in given if WHOLE in given[at])
+    brought = _brought(clean, index + 1, {at: given[at] for at in sorted(given.keys() - {*whole})})
+    taken.update(whole, brought)
+    answered = {id for at in (*whole, *brought) for id in given[at].values()}
+    for at in whole:
+        yield at, _with(clean[at], "tool_call_id", given[at][WHOLE])
+    yield from _stubs(message, [call for call in calls if call.id not in answered])
+    for at in brought:
+        yield at, _in_order(clean[at], given[at])
+
+
+class _Results:
+    """The results before the next message with calls; each is taken once.
+
+    Each id, or name without an id, has a queue: a search through all results for every call takes
+    quadratic time in thousands of parallel calls.
+    """
+
+    def __init__(self, clean: Sequence[Message], start: int) -> None:
+        self._queues: dict[Hashable, deque[ResultPlace]] = {}
+        for index in range(start, len(clean)):
+            message = clean[index]
+            if makes_calls(message):
+                break
+            if is_result(message):
+                given, name = message.get("tool_call_id"), message.get("name")
+                key = str(given) if given else (str(name) if name else None,)
+                self._add(key, (index, WHOLE))
+            elif result_blocks(message):
+                for at, part in enumerate(message["content"]):
+                    if is_answer_block(part):
+                        self._add(str(part.get("tool_use_id") or ""), (index, at))
+
+    def _add(self, key: Hashable, place: ResultPlace) -> None:
+        self._queues.setdefault(key, deque()).append(place)
+
+    def take(self, call: ToolCall) -> ResultPlace | None:
+        """Return the place of the first result that may answer the call."""
+        keys = (call.id, call.id.partition(AGAIN)[0], (None,), (call.name,))
+        queues = [queue for queue in map(self._queues.get, keys) if queue]
+        return min(queues, key=lambda queue: queue[0]).popleft() if queues else None
+
+
+def _brought(
+    clean: Sequence[Message], start: int, blocks: Mapping[int, Mapping[int, str]]
+) -> list[int]:
+    """Return the user messages with results that may directly follow the calls.
+
+    Providers refuse text before a result, so at most one message with text is taken. It is not
+    taken if it would move the user's words before earlier ones.
+    """
+    whole = [at for at in blocks if len(blocks[at]) == len(clean[at]["content"])]
+    mixed = [at for at in blocks if len(blocks[at]) < len(clean[at]["content"])][:1]
+    for at in mixed:
+        earlier = (m for m in clean[start:at] if not is_result(m))
+        if is_spoken(clean[at]) and any(map(is_spoken, earlier)):
+            return whole
+    return whole + mixed
+
+
+def _stubs(message: Message, left: Sequence[ToolCall]) -> Iterator[Placed]:
+    """Yield stubs for missing results, each in the shape of its call."""
+    beside = {call.id for call in calls_beside(message)}
+    blocks = []
+    for call in left:
+        if call.id in beside:
+            yield None, {"role": "tool", "tool_call_id": call.id, "content": NO_RESULT}
+        else:
+            blocks.append({"type": "tool_result", "tool_use_id": call.id, "content": NO_RESULT})
+    if blocks:
+        yield None, {"role": "user", "content": blocks}
+
+
+def _with(message: Message, key: str, id: str) -> Message:
+    return message if message.get(key) == id else {**message, key: id}
+
+
+def _orphan(message: Message) -> Message:
+    name = message.get("name")
+    by = f" ({name})" if isinstance(name, str) and name else ""
+    return {"role": "user", "content": f"{ORPHAN_OPENS}{by}\n{text_of(message)}"}
+
+
+def _in_order(message: Message, ids: Mapping[int, str]) -> Message:
+    """Return the message with results first, those without a call as text."""
+    results: list[Any] = []
+    rest: list[Any] = []
+    for at, part in enumerate(message["content"]):
+        if at in ids:
+            results.append(_with(part, "tool_use_id", ids[at]))
+        else:
+            rest += _as_text(part) if is_answer_block(part) else [part]
+    content = [*results, *rest]
+    return message if content == message["content"] else {**message, "content": content}
+
+
+def _as_text(block: Mapping[str, Any]) -> list[Any]:
+    """Return a result without a call as text, with its pictures."""
+    inside = block.get("content")
+    parts = inside if isinstance(inside, list) else ()
+    kinds = ("image", "document")
+    media = [
+        p for p in parts if isinstance(p, dict) and p.get("type") in kinds and not part_text(p)
+    ]
+    return [{"type": "text", "text": f"{ORPHAN_OPENS}\n{text_of(block)}"}, *media]

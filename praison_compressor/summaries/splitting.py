@@ -1,7 +1,7 @@
-"""Draft a model's text: in one call, or in parts that are merged where the window is small.
+"""Split a long segment into parts for a model with a small window; merge the parts' summaries.
 
-Every message is in exactly one part. Of a message that is too long the model reads the beginning,
-the end and the line between that decides.
+Every message is in exactly one part. A message that is too long is shown by its beginning, its end
+and its telling line between them.
 """
 
 from __future__ import annotations
@@ -15,29 +15,24 @@ from typing import NamedTuple
 from ..errors import SummarizerUnavailable
 from ..events import Event
 from ..messages import Message, steps
-from ..messages.excerpts import level
+from ..messages.shortening import level
 from ..quotes import telling_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
-from .prompts import Wish, merge_request, rendering, request
+from .prompts import merge_request, rendering, request
 from .protocol import Brief
 from .retries import Asker
 
 WINDOW_MARGIN = 0.9
 """Share of the summarizer's window that is used; its provider may count more than we do."""
 
-LEAST_SPACE = 0.25
-"""Share of that window for the transcript; with less, parts become many and small."""
-
-LEAST_PROSE = 50
-"""Tokens of prose below which a text is not worth its calls."""
-
-MOST_SHOWN = 4_000
-"""Tokens of one message that the model is shown; fewer in a small window."""
+LEAST_SPACE = 0.25  # share of the window for the transcript; a smaller share makes many small parts
+LEAST_PROSE = 50  # tokens; shorter prose is not worth its calls
+MOST_SHOWN = 4_000  # tokens of one message that the model is shown; fewer in a small window
 
 
 class Piece(NamedTuple):
-    """A text to be shown to the model."""
+    """A text to show to the model."""
 
     text: str
     messages: int = 1
@@ -52,15 +47,13 @@ SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
 
 @dataclass(frozen=True)
 class Drafter:
-    """Fit a brief's messages to the summarizer's window, and ask."""
+    """Ask for a brief's prose, in as many parts as the summarizer's window requires."""
 
     asker: Asker
     tokens: TokenCounter
 
     async def draft(self, brief: Brief) -> str:
-        """Return the model's text.
-
-        After a refusal as too long, ask in smaller parts.
+        """Return the model's text; use smaller parts after a refusal for size.
 
         Raises:
             SummaryError: the model gave no usable text.
@@ -77,7 +70,7 @@ class Drafter:
         tokens = await asyncio.to_thread(self._counter)
         brief, make, parts = await asyncio.to_thread(self._in_parts, brief, tokens)
         texts: list[str] = []
-        # One after another: all might be refused for their size, or fail as the first does.
+        # One after another: a failure of the first part would repeat in the others.
         for number, part in enumerate(parts, 1):
             texts.append(await self.asker.text(make(part), tokens, _most(brief)))
             if len(parts) > 1:
@@ -87,12 +80,10 @@ class Drafter:
         return await self._merged(texts, brief, tokens)
 
     def _counter(self) -> TokenCounter:
-        """Return a counter for the summarizing model.
-
-        A ratio learned for the agent's model holds for no other model.
-        """
+        """Return a counter for the summarizing model."""
         name, reader, own = self.asker.model_name, self.asker.config.model, self.tokens
         is_same = name and reader and set(bare_names(name)) & set(bare_names(reader))
+        # A ratio learned for the agent's model holds for no other model.
         if is_same or (name is None and own.ratio >= 1):
             return own
         return TokenCounter(name or reader)
@@ -100,22 +91,22 @@ class Drafter:
     def _in_parts(
         self, brief: Brief, tokens: TokenCounter
     ) -> tuple[Brief, SummaryRequest, list[list[Piece]]]:
-        """Return the brief with fitting prose, the request maker, the parts.
+        """Return the brief with prose that fits, the request's maker, the parts.
 
         Raises:
-            SummarizerUnavailable: the window has no room, or the calls would show next to nothing.
+            SummarizerUnavailable: window and calls are too small to show the messages.
         """
         window, groups = self.asker.window, _by_step(brief.shown, tokens)
         if window is None:
             return brief, _request(brief), packed(groups, tokens.texts, longest=MOST_SHOWN)
         alone = replace(brief, folded=(), earlier=())
         room = _room(window, _request(alone), tokens)
-        # To merge, it reads two texts of twice the length asked for, and writes a third.
+        # A merge reads two texts of twice the wished length, and writes a third.
         longest_prose = room // 6
         if longest_prose < LEAST_PROSE:
             raise SummarizerUnavailable(
-                f"it reads and writes {window} tokens, and the instructions leave no room; name an "
-                "auxiliary model that reads more at once",
+                f"its window of {window} tokens has no room beside the instructions; name an "
+                "auxiliary model with a larger window",
                 kind="context",
             )
         prose = min(brief.prose, longest_prose)
@@ -123,8 +114,8 @@ class Drafter:
         make = _request(brief)
         space = _room(window, make, tokens) - _most(brief)
         if space < window * LEAST_SPACE:
-            # Earlier summaries leave no room. Replaced ones are read like messages; the others stay
-            # in the view and need not be shown.
+            # Earlier summaries leave no room. Those that stay in the view are not shown. Those that
+            # are replaced are shown like messages.
             groups = [*([Piece(text, messages=0)] for text in brief.folded), *groups]
             make, space = _request(alone), room - _most(brief)
         most = _affordable(self.asker.calls, (room - _most(brief)) // prose)
@@ -132,26 +123,27 @@ class Drafter:
 
     async def _merged(self, texts: list[str], brief: Brief, tokens: TokenCounter) -> str:
         """Return partial summaries merged into one, in rounds if necessary."""
-        window, wish = self.asker.window, Wish(brief.prose, brief.instructions)
+        window, wish = self.asker.window, (brief.prose, brief.instructions)
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - _most(brief)
         while len(texts) > 1 and self.asker.calls:
             taken = len(texts)
-            while taken > 2 and tokens.messages(merge_request(texts[:taken], wish)) > space:
+            asked = merge_request(texts, *wish)
+            while taken > 2 and tokens.messages(asked) > space:
                 taken -= 1
-            asked = merge_request(texts[:taken], wish)
+                asked = merge_request(texts[:taken], *wish)
             texts = [await self.asker.text(asked, tokens, _most(brief)), *texts[taken:]]
         return "\n\n".join(texts)
 
 
 def _request(brief: Brief) -> SummaryRequest:
-    wish = Wish(brief.prose, brief.instructions)
+    wish = (brief.prose, brief.instructions)
     return lambda part: request(
-        [piece.text for piece in part], wish, earlier=brief.earlier, folded=brief.folded
+        [piece.text for piece in part], *wish, earlier=brief.earlier, folded=brief.folded
     )
 
 
 def _most(brief: Brief) -> int:
-    """Return the tokens at which the provider cuts the answer off."""
+    """Return the tokens after which the provider cuts the answer off."""
     return 2 * brief.prose
 
 
@@ -161,10 +153,7 @@ def _room(window: int, make: SummaryRequest, tokens: TokenCounter) -> int:
 
 
 def _affordable(calls: int, merged: int) -> int:
-    """Return how many parts the calls can read and merge.
-
-    A merging call takes `merged` texts.
-    """
+    """Return the most parts for these calls; a merge takes `merged` texts."""
     merges = {n: -(-(n - 1) // (merged - 1)) for n in range(1, calls + 1)}
     return max((n for n in merges if n + merges[n] <= calls), default=1)
 
@@ -174,25 +163,19 @@ def _affordable(calls: int, merged: int) -> int:
 Sizes = Callable[[Sequence[str]], "list[int]"]
 """Counts the tokens of each text."""
 
-JOINED = 2
-"""Tokens between two pieces."""
-
-LEAST_SHOWN = 40
-"""Tokens of a message; shorter ones are of no use."""
+JOINED = 2  # tokens between two pieces
+LEAST_SHOWN = 40  # tokens; less of a message says nothing
 
 FILLED = 0.9
-"""Share of the parts that a shortened transcript fills: parts end between messages."""
+"""Share of the parts that a shortened transcript fills, since parts end between messages."""
 
-LABEL = 8
-"""Tokens of the label with a message's speaker."""
+LABEL = 8  # tokens of the label with a message's speaker
 
 
 def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Piece]]:
-    """Return the messages as pieces, those of one step in one group.
-
-    A piece's tokens are bounded by the message's own, which are cached, and by its bytes.
-    """
+    """Return the messages as pieces, those of one step in one group."""
     counted = zip(rendering(messages), tokens.each(tokens.cache.all(messages)), strict=True)
+    # Two upper bounds of a piece's tokens: the message's cached tokens, and the text's bytes.
     pieces = [
         Piece(text, tokens=min(size + LABEL, len(text) * (1 if text.isascii() else 4)))
         for text, size in counted
@@ -205,43 +188,42 @@ def packed(
     count: Sizes,
     *,
     longest: int,
-    space: int | None = None,
+    space: float = math.inf,
     most: int = 1,
 ) -> list[list[Piece]]:
     """Return the pieces in at most `most` parts of `space` tokens.
 
-    A group stays in one part where the parts suffice. A piece is cut to `longest` tokens, and to
-    fewer where the parts ask for it. `space` None means one part of any size.
+    A group is divided only if the parts do not suffice otherwise. A piece is cut to `longest`
+    tokens, and further if the parts do not suffice.
 
     Raises:
-        SummarizerUnavailable: the parts could show next to nothing of each piece.
+        SummarizerUnavailable: a piece would have fewer than LEAST_SHOWN tokens.
     """
     every = [piece for group in groups for piece in group]
     sizes = [piece.tokens + JOINED for piece in every]
-    if not all(piece.tokens for piece in every) or (space is not None and sum(sizes) > space):
+    if not all(piece.tokens for piece in every) or sum(sizes) > space:
         sizes = [size + JOINED for size in count([piece.text for piece in every])]
     sized = iter(sizes)
     whole = [[Piece(*piece[:2], next(sized)) for piece in group] for group in groups]
-    if space is None:
-        return [[_cut(piece, longest, count) for group in whole for piece in group]]
-    longest = min(longest, space)
+    longest = int(min(longest, space))
     while True:
         shown = [[_cut(piece, longest, count) for piece in group] for group in whole]
-        for grouped in (shown, [[piece] for group in shown for piece in group]):
+        singly = [[piece] for group in shown for piece in group]
+        for grouped in (shown, singly):
             parts = _in_turn(grouped, space)
             if len(parts) <= most:
                 return parts
-        sizes = [piece.tokens for group in shown for piece in group]
+        sizes = [piece.tokens for [piece] in singly]
         longest = min(level(sizes, int(FILLED * space * most)), int(FILLED * max(sizes)))
         if longest < LEAST_SHOWN:
             raise SummarizerUnavailable(
-                f"it can be shown {most * space} tokens in {most} requests, and {sum(sizes)} are "
-                "to be summarized; name an auxiliary model that reads more at once",
+                f"{most} requests can show {most * space:.0f} of {sum(sizes)} tokens; name an "
+                "auxiliary model with a larger window",
                 kind="context",
             )
 
 
-def _in_turn(groups: Sequence[Sequence[Piece]], space: int) -> list[list[Piece]]:
+def _in_turn(groups: Sequence[Sequence[Piece]], space: float) -> list[list[Piece]]:
     """Return parts of whole groups; divide only groups beyond the space."""
     parts: list[list[Piece]] = [[]]
     left = space
@@ -258,14 +240,11 @@ def _in_turn(groups: Sequence[Sequence[Piece]], space: int) -> list[list[Piece]]
 
 # -------------------------------------------------------------- messages that are too long
 
-SPARE = 0.95
-"""Share kept of the characters that would fit at even density: a second cut costs time."""
+SPARE = 0.95  # share kept of the characters that fit at even density: a second cut costs time
 
 
 def _cut(piece: Piece, longest: int, count: Sizes) -> Piece:
     shown, size, chars = piece.text, piece.tokens, len(piece.text)
-    if size <= longest:
-        return piece
     while size > longest and chars > 1:
         chars = int(SPARE * chars * longest / size)
         shown = abridged(piece.text, chars)
@@ -273,9 +252,7 @@ def _cut(piece: Piece, longest: int, count: Sizes) -> Piece:
     return Piece(shown, piece.messages, size)
 
 
-EDGE = 0.45
-"""Share of an abridged text for its beginning, and as much for its end."""
-
+EDGE = 0.45  # share of an abridged text for its beginning; its end has an equal share
 LEAST_BETWEEN = 100  # characters
 
 

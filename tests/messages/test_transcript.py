@@ -20,7 +20,7 @@ from praison_compressor.messages import (
     text_of,
     tool_calls_of,
 )
-from praison_compressor.messages.parsing import NO_RESULT
+from praison_compressor.messages.repair import NO_RESULT
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
 from tests.helpers.native import Block, asks, brings, text, use

@@ -1,20 +1,19 @@
-"""Shorten a text on one line or by its beginning and end, and the arguments of a call."""
+"""Shorten texts, to one line or to their ends, and the arguments of calls."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Any
 
 from .calls import loaded
-from .shapes import Message, ToolCall, call_blocks, calls_in, is_call_block, read_call
+from .shapes import Message, call_blocks, calls_in, is_call_block, read_call
 
 _STOPS = ("\n", ". ", "! ", "? ", "。", "！", "？", "; ", ", ", " ")
-BLOCK_LINES = 8
-"""Lines from which on a pasted block gives its middle before the words around it are cut."""
+BLOCK_LINES = 8  # lines of a pasted block whose middle is cut before the words around the block
 KEPT_LINES = (100, 40, 20, 10, 5)
-"""Lines that each end of a block keeps where they fit, else fewer."""
+"""Lines to keep at each end of a block; the first number that fits counts."""
 MACHINE_LINE = re.compile(
     r"\s*(?:\[?\d{1,4}[-/:.]\d\d[-/:.]|\[?\d+\]?[:|\s]\s*\S|[<>{}\[\]|+$#@/\\*=~`]|\w+\(|-{2,}|"
     r"(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|at \S+\(|File \"|\w[\w.-]*: |"
@@ -24,7 +23,7 @@ MACHINE_LINE = re.compile(
 
 
 def cut(text: str, most: int) -> str:
-    """Return a text on one line of `most` characters, its middle cut."""
+    """Return a text on one line within `most` characters, its middle cut."""
     near = text if len(text) <= 8 * most else f"{text[: 4 * most]} {text[-4 * most :]}"
     flat = " ".join(near.split())
     if len(flat) <= most:
@@ -41,8 +40,8 @@ def cut(text: str, most: int) -> str:
 def ends(text: str, most: int) -> str:
     """Return a text's beginning and end within `most` characters.
 
-    Blocks of code, logs and files are thinned first. Both ends break at a line or a sentence. A gap
-    shorter than twice its mark is none: the text is whole.
+    Blocks of code, logs and files are thinned first. Both ends break at a line or a sentence. If
+    the mark of the gap would save nothing, the text stays whole.
     """
     if len(text) <= most:
         return text
@@ -64,7 +63,7 @@ def ends(text: str, most: int) -> str:
 def thinned(text: str, keep: int = 2) -> str:
     r"""Return a text whose pasted blocks keep `keep` lines at each end.
 
-    >>> thinned("Why?\\n" + "{'a': 1}\\n" * 20 + "Please mend it.").splitlines()[3]
+    >>> thinned("Why?\n" + "{'a': 1}\n" * 20 + "Please mend it.").splitlines()[3]
     '[… 16 lines …]'
     """
     out: list[str] = []
@@ -83,14 +82,11 @@ def thinned(text: str, keep: int = 2) -> str:
 # -------------------------------------------------------------- arguments
 
 
-LEAST_STRING_CHARS = 200
-"""Characters that stay of each string, however small the room."""
-
-LEAST_CALL_CHARS = 1_000
-"""Arguments that are not longer stay as they are."""
+LEAST_STRING_CHARS = 200  # characters of each string that always stay
+LEAST_CALL_CHARS = 1_000  # shorter arguments stay unchanged
 
 Cut = Callable[[str, int], str]
-"""Returns a text within about that many characters."""
+"""Returns a text within about a number of characters."""
 
 
 def with_shorter_calls(
@@ -98,65 +94,61 @@ def with_shorter_calls(
 ) -> Message:
     """Return the message with each call's arguments within about `chars` characters.
 
-    Strings inside the JSON are cut, the longest first: arguments stay a JSON object, and the
-    `input` of Anthropic's blocks stays one too. `ids` names the calls; None means all.
+    Strings inside the JSON are cut, the longest first, so that arguments stay a JSON object. `ids`
+    names the calls; None means all.
     """
 
-    def is_cut(call: ToolCall) -> bool:
-        is_long = len(call.arguments) > max(chars, LEAST_CALL_CHARS)
-        return is_long and (ids is None or call.id in ids)
-
-    def beside(call: Any) -> Any:
+    def is_cut(call: Any) -> bool:
         found = read_call(call)
-        if not isinstance(call, dict) or not is_cut(found):
-            return call
-        if call.get("type") == "custom":
-            custom = {**call["custom"], "input": shorten(found.arguments, chars)}
-            return {**call, "custom": custom}
-        function = call.get("function")
-        cut = json.dumps(_shorter(found.arguments, chars, shorten), ensure_ascii=False)
-        if isinstance(function, dict):
-            return {**call, "function": {**function, "arguments": cut}}
-        return {**call, "arguments": cut}
-
-    def block(part: Any) -> Any:
-        found = read_call(part) if is_call_block(part) else None
-        if found is None or not is_cut(found):
-            return part
-        return {**part, "input": _shorter(found.arguments, chars, shorten)}
+        is_long = len(found.arguments) > max(chars, LEAST_CALL_CHARS)
+        return is_long and isinstance(call, Mapping) and (ids is None or found.id in ids)
 
     kept = dict(message)
-    if calls_in(message.get("tool_calls")):
-        kept["tool_calls"] = list(map(beside, calls_in(message["tool_calls"])))
+    if calls := calls_in(message.get("tool_calls")):
+        kept["tool_calls"] = [_shorter(c, chars, shorten) if is_cut(c) else c for c in calls]
     if call_blocks(message):
-        kept["content"] = list(map(block, message["content"]))
+        parts = message["content"]
+        kept["content"] = [
+            {**part, "input": _object(read_call(part).arguments, chars, shorten)}
+            if is_call_block(part) and is_cut(part)
+            else part
+            for part in parts
+        ]
     return kept
 
 
-def _shorter(arguments: str, chars: int, shorten: Cut) -> dict[str, Any]:
+def _shorter(call: Message, chars: int, shorten: Cut) -> Message:
+    """Return an entry of `tool_calls` with shorter arguments."""
+    text, function = read_call(call).arguments, call.get("function")
+    if call.get("type") == "custom":
+        return {**call, "custom": {**call["custom"], "input": shorten(text, chars)}}
+    cut = {"arguments": json.dumps(_object(text, chars, shorten), ensure_ascii=False)}
+    return {**call, **({"function": {**function, **cut}} if isinstance(function, dict) else cut)}
+
+
+def _object(arguments: str, chars: int, shorten: Cut) -> dict[str, Any]:
     """Return arguments as an object within about `chars` characters of JSON."""
     value = loaded(arguments)
     if not isinstance(value, dict):
         return {"arguments": shorten(arguments, chars)}
     frame = len(json.dumps(_cut_strings(value, 0, lambda _, __: "")))
-    most = level(list(map(len, strings_in(value))), chars - frame)
+    most = level(list(map(len, _strings_in(value))), chars - frame)
     cut = _cut_strings(value, max(LEAST_STRING_CHARS, most), shorten)
-    # Thousands of short values: no string is long, the object is.
+    # An object of thousands of short strings is still too long.
     is_short = len(json.dumps(cut, ensure_ascii=False)) <= 2 * chars + LEAST_STRING_CHARS
     return cut if is_short else {"arguments": shorten(arguments, chars)}
 
 
-def strings_in(value: Any) -> Iterator[str]:
-    """Yield every string of a plain value."""
+def _strings_in(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, (dict, list)):
         for item in value.values() if isinstance(value, dict) else value:
-            yield from strings_in(item)
+            yield from _strings_in(item)
 
 
 def level(sizes: Sequence[int], room: int) -> int:
-    """Return the size to which the largest of some sizes are cut so that all fit the room."""
+    """Return the limit to which sizes are cut to fit the room."""
     for place, size in enumerate(sorted(sizes)):
         each = room // (len(sizes) - place)
         if size > each:

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.messages.completing import (
+from praison_compressor.messages.digests import MessageCache
+from praison_compressor.messages.dropped_steps import (
     LONG,
     Carried,
     answered,
@@ -17,7 +18,6 @@ from praison_compressor.messages.completing import (
     completed,
     failed,
 )
-from praison_compressor.messages.digests import MessageCache
 
 Message = dict[str, Any]
 SYSTEM = {"role": "system", "content": "You keep the books."}

@@ -1,0 +1,216 @@
+"""Run work in threads and coroutines from anywhere; keep locks usable in forked processes.
+
+A parent's threads are not in its child: a lock that a thread held is never released there. A
+library's own locks cannot be renewed, so a fork waits until no thread is inside SQLite, and closes
+connections.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import os
+import threading
+import weakref
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+# -------------------------------------------------------------- threads and loops
+
+
+def begin(work: Callable[[], T], *, context: contextvars.Context | None = None) -> Future[T]:
+    """Begin work that may block, in a daemon thread.
+
+    The thread runs in `context`; None means a copy of this one.
+    """
+    here = contextvars.copy_context() if context is None else context
+    future: Future[T] = Future()
+    future.set_running_or_notify_cancel()
+
+    def target() -> None:
+        try:
+            result = here.run(work)
+        except BaseException as error:
+            future.set_exception(error)
+        else:
+            future.set_result(result)
+
+    # No executor: at its exit the interpreter waits for an executor's threads without a limit.
+    threading.Thread(target=target, name="praison-compressor-call", daemon=True).start()
+    return future
+
+
+def apart(work: Callable[[], T]) -> T:
+    """Do the work in a thread with this context; wait."""
+    return begin(work).result()
+
+
+def off_loop(work: Callable[[], Any]) -> None:
+    """Do the work here; where a loop runs in this thread, begin it in another."""
+    if _is_in_loop():
+        begin(work)
+    else:
+        work()
+
+
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine to its end, from anywhere.
+
+    If a loop runs in this thread, the coroutine runs in another thread.
+    """
+    return apart(lambda: _run(work)) if _is_in_loop() else _run(work)
+
+
+def _is_in_loop() -> bool:
+    with suppress(RuntimeError):
+        return asyncio.get_running_loop() is not None
+    return False
+
+
+CLEANING_UP = 2.0
+"""Seconds in which cancelled work must end and return its connection."""
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    # Not `asyncio.run`: it waits without a limit for tasks that swallow their cancellation.
+    loop = asyncio.new_event_loop()
+    try:
+        asyncio.set_event_loop(loop)
+        return loop.run_until_complete(work)
+    finally:
+        left = asyncio.all_tasks(loop)
+        for task in left:
+            task.cancel()
+        if left:
+            loop.run_until_complete(asyncio.wait(left, timeout=CLEANING_UP))
+        loop.run_until_complete(loop.shutdown_asyncgens())
+        asyncio.set_event_loop(None)
+        loop.close()
+
+
+async def in_time(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[T] | None:
+    """Return the ended task, or None after `seconds`.
+
+    Work that has not ended then, or when this is cancelled, is cancelled and abandoned.
+    """
+    task = asyncio.ensure_future(work)
+    # The outcome of abandoned work is read, so that the loop does not log it.
+    task.add_done_callback(lambda ended: None if ended.cancelled() else ended.exception())
+    try:
+        # Not `asyncio.wait_for`: it waits without a limit until cancelled work ends.
+        await asyncio.wait({task}, timeout=seconds)
+    finally:
+        abandoned = task.cancel()
+        if abandoned:
+            await asyncio.wait({task}, timeout=CLEANING_UP)
+        if not task.done():
+            # The work swallowed its cancellation. Closed, it cannot hold up the loop's own end.
+            with suppress(RuntimeError, ValueError):
+                work.close()
+            task.cancel()
+    return None if abandoned else task
+
+
+# -------------------------------------------------------------- forks
+
+PATIENCE_SECONDS = 5.0
+"""How long a fork waits; after that the child may hang, rather than the parent."""
+
+_known: dict[int, weakref.ref[Any]] = {}
+
+
+def renewed(made: T) -> T:
+    """Register an object: forked children call its `_at_fork_reinit()`.
+
+    Python's own locks have that method. Before the fork the parent calls `_at_fork_close()`, where
+    the object has it.
+    """
+    key = id(made)
+    _known[key] = weakref.ref(made, lambda _: _known.pop(key, None))
+    return made
+
+
+class _Undivided:
+    """Work that no fork divides: forks and threads wait for each other."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._inside: dict[int, int] = {}
+        self._forks = 0
+
+    def __enter__(self) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            # A thread that is inside goes on: the fork waits for it.
+            self._changed.wait_for(lambda: not self._forks or me in self._inside)
+            self._inside[me] = self._inside.get(me, 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            self._inside[me] -= 1
+            if not self._inside[me]:
+                del self._inside[me]
+                self._changed.notify_all()
+
+    def before_fork(self) -> None:
+        """Wait until no other thread is inside, and let none in."""
+        me = threading.get_ident()
+        with self._changed:
+            self._forks += 1
+            self._changed.wait_for(lambda: not self._inside.keys() - {me}, PATIENCE_SECONDS)
+
+    def after_fork(self) -> None:
+        """Let threads in again."""
+        with self._changed:
+            self._forks -= 1
+            self._changed.notify_all()
+
+    def _at_fork_reinit(self) -> None:
+        me = threading.get_ident()
+        self._changed, self._forks = threading.Condition(), 0
+        self._inside = {me: self._inside[me]} if me in self._inside else {}
+
+
+undivided = renewed(_Undivided())
+
+
+def _call(method: str) -> None:
+    # A list first: other threads make objects meanwhile.
+    for made in [reference() for reference in list(_known.values())]:
+        getattr(made, method, lambda: None)()
+
+
+def _before() -> None:
+    undivided.before_fork()
+    _call("_at_fork_close")
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows, which has no fork
+    os.register_at_fork(
+        before=_before,
+        after_in_parent=undivided.after_fork,
+        after_in_child=lambda: _call("_at_fork_reinit"),
+    )
+
+
+class lazy(Generic[T]):
+    """`functools.cached_property` without the lock that all instances share (until 3.12)."""
+
+    def __init__(self, work: Callable[[Any], T]) -> None:
+        self._work = work
+        self.__doc__ = work.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> T:
+        """Compute the value once; an instance attribute replaces this later."""
+        if instance is None:
+            return self  # type: ignore[return-value]
+        value = instance.__dict__[self._name] = self._work(instance)
+        return value

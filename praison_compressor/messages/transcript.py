@@ -1,0 +1,92 @@
+"""Read a list of messages as a valid transcript of steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..concurrency import lazy
+from ..errors import InvalidMessages
+from .repair import cleaned, paired
+from .shapes import Message, is_result, is_spoken, leading_in, makes_calls, result_blocks
+
+
+@dataclass(frozen=True)
+class Transcript:
+    """A valid list of messages, its steps and its origins."""
+
+    messages: tuple[Message, ...]
+    """The caller's own dictionaries, and copies of repaired ones."""
+    origins: tuple[int | None, ...]
+    """Each message's index in the caller's list; None for an inserted stub."""
+    steps: tuple[range, ...]
+
+    @lazy
+    def leading(self) -> int:
+        """Return the number of system and developer messages at the front."""
+        return leading_in(self.messages)
+
+    @lazy
+    def users(self) -> tuple[int, ...]:
+        """Return the indices of user messages with more than results."""
+        found = enumerate(self.messages)
+        return tuple(n for n, m in found if m.get("role") == "user" and is_spoken(m))
+
+    @property
+    def repaired(self) -> int:
+        """Number of inserted stubs."""
+        return sum(origin is None for origin in self.origins)
+
+
+def read(messages: Any) -> Transcript:
+    """Read chat messages; repair copies of those that a provider would refuse.
+
+    Objects become dictionaries, private keys are dropped, empty content is marked, arguments become
+    JSON text, results move behind their calls, a missing result becomes a stub, and a result
+    without a call becomes text.
+
+    Raises:
+        InvalidMessages: not a list, a message that is no mapping, or an unknown role.
+    """
+    placed = list(paired([cleaned(i, message) for i, message in enumerate(as_list(messages))]))
+    sent = tuple(message for _, message in placed)
+    return Transcript(
+        messages=sent,
+        origins=tuple(origin for origin, _ in placed),
+        steps=tuple(steps(sent)),
+    )
+
+
+def check(messages: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the places that `read` would repair."""
+    got = read(messages)
+    placed = enumerate(zip(got.origins, got.messages, strict=True))
+    return [f"messages[{at}]" for at, (old, new) in placed if old != at or new != messages[at]]
+
+
+def as_list(messages: Any) -> Sequence[Any]:
+    """Return the messages as a sequence; an iterator is read once.
+
+    Raises:
+        InvalidMessages: it is no list of messages.
+    """
+    if isinstance(messages, (str, bytes, Mapping)) or not isinstance(messages, Iterable):
+        raise InvalidMessages(None, f"a {type(messages).__name__}", "a list of chat messages")
+    return messages if isinstance(messages, Sequence) else list(messages)
+
+
+def steps(messages: Sequence[Mapping[str, Any]]) -> list[range]:
+    """Return the steps of a valid list, as ranges in order."""
+    found: list[range] = []
+    start = 0
+    while start < len(messages):
+        end = start + 1
+        if makes_calls(messages[start]):
+            while end < len(messages) and (
+                is_result(messages[end]) or result_blocks(messages[end])
+            ):
+                end += 1
+        found.append(range(start, end))
+        start = end
+    return found
