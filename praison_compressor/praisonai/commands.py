@@ -64,10 +64,9 @@ AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
 CHOICES = ("preview", "keep", "from", "focus")
 """First words of `/compact` that compress nothing yet."""
 
-MEANT = {name: name for name in ("status", "context", "compact", "resume")} | {
-    "compress": "compact"
-}
-"""Commands that are suggested for a misspelled word; many words are near the shorter ones."""
+COMMANDS = (*(name for name in AT_ONCE if name not in (MISSPELLED, PREVIEW)), "compact")
+SHORT = 5
+"""Letters of a command to which many other words are near: those have no letter more than it."""
 
 
 def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
@@ -78,28 +77,54 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
     skill = getattr(getattr(agent, "skill_manager", None), "get_skill", lambda name: None)
     if skill(name) is not None:
         return None
-    if name in (*AT_ONCE, "compact") and (name, bool(argument)) != ("help", True):
+    if name in COMMANDS and (name, bool(argument)) != ("help", True):
         return name, argument.strip()
-    meant = nearest(name, MEANT) if name.isalpha() and not argument else None
+    meant = _meant(name) if name.isalpha() and not argument else None
     if meant is None:
         return None
-    answer = f"No command /{name}; did you mean /{MEANT[meant]}? Nothing was sent to the model."
-    return MISSPELLED, answer
+    return MISSPELLED, f"No command /{name}; did you mean /{meant}? Nothing was sent to the model."
+
+
+def _meant(name: str) -> str | None:
+    """Return the command that a word misspells, or None for another word."""
+    found = "compact" if nearest(name, ["compress"]) else nearest(name, COMMANDS)
+    is_other = found is not None and len(name) > len(found) < SHORT
+    return None if is_other else found
 
 
 async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
     """Return the agent's answer to a command."""
     try:
-        if name == "compact" and argument.partition(" ")[0] in CHOICES:
-            name = PREVIEW
+        if name == "compact" and argument:
+            choice = argument.partition(" ")[0]
+            meant = nearest(choice, CHOICES)
+            if meant not in (None, choice):
+                return (
+                    f"No /compact {choice}; did you mean /compact {meant}? Nothing was compressed."
+                )
+            name = PREVIEW if meant else name
         if name in AT_ONCE:  # it reads the store
             return await asyncio.to_thread(AT_ONCE[name], compressor, argument)
-        result = await compressor.acompress(argument or None)
+        return await _compact(compressor, argument)
     except CompressorError as error:
         return str(error)
-    if result.written or result.newly_masked:
-        return f"{compressor.notice}\n{compacted(result)}"
-    return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
+
+
+async def _compact(compressor: AgentCompressor, focus: str) -> str:
+    """Return the answer to `/compact`; sizes are of the next request."""
+    focus = focus or compressor.conversation.choices.focus or ""
+    before, carried = await asyncio.to_thread(_sizes, compressor)
+    result = await compressor.acompress(focus or None)
+    if not result.written and not result.newly_masked:
+        return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
+    after, _ = await asyncio.to_thread(_sizes, compressor)
+    sizes = f"The next request has {short(after)} instead of {short(before)}."
+    return f"{compressor.notice}\n{compacted(result, carried, focus)}\n{sizes}"
+
+
+def _sizes(compressor: AgentCompressor) -> tuple[int, int]:
+    """Return the tokens of the next request, and the messages of the conversation."""
+    return compressor.context_use().used, len(compressor.carried())
 
 
 # ------------------------------------------------------------ answers in words
@@ -150,8 +175,8 @@ def previewed(preview: Preview, ours: AgentCompressor) -> str:
         before, after = (
             n + ours.conversation.tool_tokens for n in (preview.tokens, preview.tokens_after)
         )
-        sizes = f"{short(before)} as {short(after)}"
-        lines = [f"/compact would send {sizes}, and commits what is shown here:"]
+        sizes = f"{short(after)} instead of {short(before)}"
+        lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
     for part in preview.parts:
         lines += _part_of(preview, part)
     lines += [str(earlier)] if earlier.steps else []
@@ -179,17 +204,23 @@ def _part_of(preview: Preview, part: Part) -> list[str]:
     return [*lines, *(f"  | {line}" for line in part.text.splitlines())]
 
 
-def compacted(result: CompressResult) -> str:
-    """Return the answer to `/compact`: what became of the messages."""
-    by = [text.model or "a model" for text in result.written if text.method == "model"]
-    how = f"by {by[0]}" if by else "without a model"
+def compacted(result: CompressResult, carried: int, focus: str = "") -> str:
+    """Return what became of the conversation's messages, and of the focus."""
+    texts = [text for text in result.written if text.method == "model"]
+    of_model = [text.message for text in texts]
+    made = sum(len(s.run) for s in result.segments if s.rendered in of_model)
     done = []
-    if result.written:
-        done.append(f"{counted(result.newly_summarized, 'message')} summarized {how}")
+    if made:
+        done.append(f"{counted(made, 'message')} summarized by {texts[0].model or 'a model'}")
+    if quoted := result.newly_summarized - made:
+        done.append(f"{counted(quoted, 'message')} summarized without a model")
     if result.newly_masked:
         done.append(f"{counted(result.newly_masked, 'output')} masked")
-    kept = len(result.messages) - len(result.segments) - result.masked
-    return f"{', '.join(done)}; {counted(kept, 'message')} kept verbatim. /undo takes it back."
+    kept = carried - sum(len(segment.run) for segment in result.segments) - result.masked
+    said = f"{', '.join(done)}; {counted(kept, 'message')} kept verbatim. /undo takes it back."
+    if focus and not made:
+        said += f" No model wrote a summary, so the focus ({one_line(focus)[:40]}) was not used."
+    return said
 
 
 def pinned(texts: Sequence[str]) -> str:
