@@ -80,6 +80,7 @@ def report(
     put(out, render(life), source=what if is_file else "-")
     value = {
         "out": out,
+        "requests": life.requests,
         "compressions": life.compressions,
         "summaries": len(life.cards),
         "masks": len(life.masks),
