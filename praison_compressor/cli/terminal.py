@@ -67,26 +67,32 @@ def answer(
 
 def show(pieces: Iterable[Piece], file: IO[str]) -> None:
     """Print each piece as it comes, in colour in a terminal."""
-    put, width = _printer(file)
+    drawn, width = _drawing(file)
     for piece in pieces:
         if isinstance(piece, Table):
             for line in _laid_out(piece, width):
-                put(line, True)
+                file.write(drawn(line, True))
         else:
             text, style = piece if isinstance(piece, Line) else Line(piece)
-            put(Line(clean(text), style), False)
+            file.write(drawn(Line(clean(text), style), False))
 
 
-def _printer(file: IO[str]) -> tuple[Callable[[Line, bool], object], int | None]:
-    """Return a function that prints a line, and the width of a terminal or None."""
+def _drawing(file: IO[str]) -> tuple[Callable[[Line, bool], str], int | None]:
+    """Return a function that returns a line as it is printed, and a terminal's width or None."""
     if file.isatty() or "FORCE_COLOR" in os.environ:
         from rich.console import Console  # a pipe does not wait for it
         from rich.text import Text
 
         console = Console(file=file, markup=False, highlight=False, emoji=False)
         if console.is_terminal:
-            return lambda line, is_row: console.print(Text(*line), soft_wrap=is_row), console.width
-    return lambda line, is_row: file.write(f"{line.text}\n"), None
+
+            def drawn(line: Line, is_row: bool) -> str:
+                with console.capture() as captured:  # rich would end with code 1 at a closed pipe
+                    console.print(Text(*line), soft_wrap=is_row)
+                return captured.get()
+
+            return drawn, console.width
+    return lambda line, is_row: f"{line.text}\n", None
 
 
 def titled(title: str, text: str) -> Iterator[Line]:
