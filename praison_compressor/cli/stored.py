@@ -18,7 +18,7 @@ from ..ledger.passages import terms
 from ..ledger.recall import Recall
 from ..ledger.references import HOW, Reference, parse
 from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, in_force
-from ..ledger.words import Hit
+from ..ledger.words import Hit, words
 from ..messages import Message, text_of
 from ..messages.display import counted, excerpt, in_words, one_line, when
 from ..messages.secrets import masks_in
@@ -178,7 +178,8 @@ def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
     entry = entries[named.segment - 1]
     count = len(entry.segment.run)
     if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
-        raise Unusable(f"{session}: no message {named}, s{named.segment} has {count:,} messages")
+        there = counted(count, "message")
+        raise Unusable(f"{session}: no message {named}, s{named.segment} has {there}")
     return named
 
 
@@ -296,6 +297,8 @@ def search(query: str, session: str | None, limit: int, place: par.Place, as_jso
 
     $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
+    if not words(query):
+        raise Unusable(f"{one_line(query)!r}: expected words to find")
     with par.ledger(place.store) as opened:
         if session is not None:
             par.remembered(opened, place.namespace, session)

@@ -77,6 +77,8 @@ def test_what_was_compressed_can_be_read_and_searched(run: Run, view: Path) -> N
             assert run("search", words, *where, "--json").json[0]["session_id"] == SESSION
     assert "FACT-3" in run("search", "FACT-3").out
     assert run("search", "zebra crossing").out == "Nothing found.\n"
+    for empty in ("", " ?! "):
+        assert (run("search", empty).code, run("search", empty).out) == (2, "")
 
 
 def test_what_search_names_is_read_by_its_reference(run: Run, view: Path, tmp_path: Path) -> None:
