@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -107,7 +108,12 @@ async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
             return await asyncio.to_thread(AT_ONCE[name], compressor, argument)
         return await _compact(compressor, argument)
     except CompressorError as error:
-        return str(error)
+        return _CHOICE.sub(lambda found: f"/compact {TYPED[found[1]]} {found[2]}:", str(error))
+
+
+TYPED = {"keep": "keep", "since": "from", "until": "from ... to"}
+"""Option of the library -> its words in the chat."""
+_CHOICE = re.compile(r"^(keep|since|until)='?([^':]*)'?:")
 
 
 async def _compact(compressor: AgentCompressor, focus: str) -> str:
@@ -171,11 +177,8 @@ def previewed(preview: Preview, ours: AgentCompressor) -> str:
     """Return the answer to `/compact preview`: the parts, their messages and texts."""
     lines, earlier = ["Nothing to compress yet."], ours.kept()
     if preview.would_compress:
-        # As `/status` counts: with the tool schemas.
-        before, after = (
-            n + ours.conversation.tool_tokens for n in (preview.tokens, preview.tokens_after)
-        )
-        sizes = f"{short(after)} instead of {short(before)}"
+        after = preview.tokens_after + ours.conversation.tool_tokens
+        sizes = f"{short(after)} instead of {short(ours.context_use().used)}"
         lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
     for part in preview.parts:
         lines += _part_of(preview, part)

@@ -443,7 +443,9 @@ def test_a_wrong_reference_changes_nothing(host: LocalProvider) -> None:
     """The answer names it, and the choices before it stand."""
     made = talked(host)
     made.chat(f"/compact keep {reference(made.chat('/compact preview'), 'Turn 2:')}")
-    assert "s9.9" in made.chat("/compact keep s9.9")
+    wrong = made.chat("/compact keep s9.9")
+    assert wrong.startswith("/compact keep s9.9: no message of this transcript has that reference")
+    assert made.chat("/compact from s9.8").startswith("/compact from s9.8: no message")
     made.chat("/compact")
     made.chat("Go on.")
     assert turn(2) in said(of_agent(host)[-1])
