@@ -209,12 +209,10 @@ def _part_of(preview: Preview, part: Part) -> list[str]:
 
 def compacted(result: CompressResult, carried: int, focus: str = "") -> str:
     """Return what became of the conversation's messages, and of the focus."""
-    texts = [text for text in result.written if text.method == "model"]
-    of_model = [text.message for text in texts]
-    made = sum(len(s.run) for s in result.segments if s.rendered in of_model)
-    done = []
+    by = [text.model or "a model" for text in result.written if text.method == "model"]
+    made, done = result.summarized_by_model, []
     if made:
-        done.append(f"{counted(made, 'message')} summarized by {texts[0].model or 'a model'}")
+        done.append(f"{counted(made, 'message')} summarized by {by[0]}")
     if quoted := result.newly_summarized - made:
         done.append(f"{counted(quoted, 'message')} summarized without a model")
     if result.newly_masked:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore
-from praison_compressor.compressor.clock import cache_seconds
+from praison_compressor.compressor.decision import cache_seconds
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check
 from tests.helpers.compressing import SMALL, Model, compressor

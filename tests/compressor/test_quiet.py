@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, MemoryStore
+from praison_compressor.compressor.decision import decide
 from praison_compressor.compressor.projection import Projector
 from praison_compressor.messages import text_of
 from tests.helpers.compressing import SMALL, requests_of
@@ -46,7 +47,7 @@ class Watched:
             (found.tokens_after, count(view.messages())),
             (found.segments, view.summaries()),
             (found.masked, len(view.standing) - len(found.segments)),
-            (None, projector.plan(request, view)),
+            (False, decide(request, view, projector.texts).compresses),
         ]
         return [pair for pair in pairs if pair[0] != pair[1]]
 

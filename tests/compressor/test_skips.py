@@ -54,6 +54,20 @@ def test_a_fixed_part_above_the_trigger_is_reported_once_as_an_event_too() -> No
     assert skipped(events) == ["fixed part"]
 
 
+def test_an_event_is_the_same_for_every_listener() -> None:
+    """A listener cannot change the numbers of an event."""
+
+    def changes(event: Event) -> None:
+        event.data["reason"] = "mine"  # type: ignore[index]
+
+    numbers = {"reason": "price"}
+    event = Event("skipped", "s", numbers)
+    with pytest.raises(TypeError):
+        changes(event)
+    numbers["reason"] = "another"
+    assert event.data["reason"] == "price"
+
+
 # ---------------------------------------------------------------- the hook before it
 
 

@@ -323,6 +323,17 @@ def test_compact_commits_what_the_preview_showed(host: LocalProvider, path: str)
     assert host.refused == []
 
 
+def test_no_text_of_a_command_is_paid_twice(host: LocalProvider) -> None:
+    """Two previews, `/compact`, `/undo` and `/compact` again ask the model once."""
+    made = talked(host)
+    shown = made.chat("/compact preview")
+    assert made.chat("/compact preview") == shown
+    counted = re.findall(r"\d+ messages summarized by .*;", made.chat("/compact"))
+    made.chat("/undo")
+    assert re.findall(r"\d+ messages summarized by .*;", made.chat("/compact")) == counted != []
+    assert len(host.for_model("aux")) == 1
+
+
 def test_a_preview_sizes_and_names_what_would_go(host: LocalProvider) -> None:
     """Each replaced message has its reference; the sizes are those of `/status`."""
     made = talked(host)
