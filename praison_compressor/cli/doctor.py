@@ -104,7 +104,7 @@ def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
 
 def _of_host(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     """Return the usable options of the host's files, each with its file."""
-    from ..praisonai.options import usable
+    from ..praisonai.context_param import usable
     from ..praisonai.plugin import IN_FILES, asked, file_of
 
     asks = asked()
@@ -167,7 +167,7 @@ def _plugin(config: CompressorConfig) -> Check:
 
 def _agents(config: CompressorConfig) -> Check:
     """Find which agents are compressed, and have one outgrow its window."""
-    from ..praisonai.options import STRATEGY_VARIABLE
+    from ..praisonai.context_param import STRATEGY_VARIABLE
     from ..praisonai.plugin import asked
 
     tried, is_on, strategy = _tried(config), asked().on, os.environ.get(STRATEGY_VARIABLE)

@@ -32,7 +32,7 @@ from .transcripts import read_one, write
 if TYPE_CHECKING:
     from ..ledger.sql.reading import SessionInfo
     from ..ledger.sql.store import SqlStore
-    from ..praisonai.ledgers import Forgotten
+    from ..praisonai.agent_ledger import Forgotten
 
 
 @par.command
@@ -422,8 +422,8 @@ def forget(target: str | None, yes: bool, place: par.Place, as_json: bool) -> No
         question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
         if not yes and not click.confirm(question, err=True):
             raise Unusable("nothing was erased")
-        from ..praisonai.ledgers import default_host
-        from ..praisonai.ledgers import forget as forget_in_host_too
+        from ..praisonai.agent_ledger import default_host
+        from ..praisonai.agent_ledger import forget as forget_in_host_too
 
         found = forget_in_host_too(opened, place.namespace, target, default_host())
     answer({**asdict(found.erased), "left": found.left}, _erased(found), as_json)

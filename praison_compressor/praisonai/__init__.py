@@ -3,21 +3,21 @@
 The modules, in the order in which a turn passes them:
 
 - `install`, `plugin`: switch it on, for a process, for one agent, or by the host's configuration
-- `host_names`: lists what is replaced in the host and what is read of it, and probes it
-- `options`: reads what an agent asks for by `context=`; sets and restores the host's settings
-- `agents`: knows which agents asked; keeps the host's own management out of their turns
-- `turns`: answers a command, or begins a turn; restores the conversation after a restart
-- `wire`: carries each request out as its view, and reads its answer
-- `requests`, `provider_rules`: read and write a request; change a view as its provider demands
-- `sending`: the view of each request; learns from answers and refusals
-- `known_conversations`: finds the conversation that a request carries
-- `conversations`: what is remembered of one conversation; the running turn
-- `journal`: completes requests with the tool steps that the host drops, and records them
-- `engines`: make one `ContextCompressor` per model, with the agent's own model as summarizer
-- `ledgers`: open an agent's ledger, find its stored sessions, forget a part of it
-- `recall`: gives the agent the recall tools; selects what they read
+- `patches`: lists the names that are replaced in the host, and checks that they fit
+- `context_param`: reads `context=` of an agent; sets and restores the host's settings
+- `agents`: finds an agent's compressor; passes each call of a replaced name to its replacement
+- `turns`: replaces `chat`: answers a command or runs a turn; restores sessions after a restart
+- `running_turn`: the turn that runs in this context
+- `bots_and_terminal`: serves the host's terminal, gateway and bots
+- `wire`: replaces the host's calls of a provider: sends each request as its view
+- `agent_requests`: makes the view of each request; learns from answers and refusals
+- `request_shapes`, `provider_rules`: read and write requests; change a view for its provider
+- `conversation_finder`, `conversations`: decide to which conversation a request belongs; its state
+- `journal`: adds the tool steps that the host dropped; records each conversation in the store
+- `model_compressors`: makes a `ContextCompressor` for each model, which has a window to learn
+- `agent_ledger`: opens an agent's ledger, finds its stored sessions, forgets a part of it
+- `recall_tools`: gives the agent the recall tools
 - `agent_compressor`, `commands`: `agent.context_compressor` and its slash commands
-- `surfaces`: serves the host's terminal, bots and gateway
 - `notices`: reports compressions to hooks, stream and display
 - `realtime`: voice conversations
 """

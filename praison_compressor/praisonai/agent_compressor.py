@@ -1,4 +1,4 @@
-"""`agent.context_compressor`: what an agent's users read of it and do with it."""
+"""`agent.context_compressor`: an agent's users read and steer its compression here."""
 
 from __future__ import annotations
 
@@ -15,21 +15,23 @@ from ..concurrency import run
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
-from ..ledger.segments import Segment, Store
+from ..ledger.segments import Segment, Session, Store
 from ..ledger.sql.reading import SessionInfo
 from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
 from ..messages import Message, leading_in
 from ..messages.dropped_steps import Carried, Completed, carried_in
-from .conversations import Conversation, Place, Status, Turn
-from .engines import Engines
+from .agent_ledger import Forgotten, forget, host_session
+from .agent_requests import AgentRequests
+from .context_param import RequestedContext, Settings
+from .conversation_finder import is_under
+from .conversations import Choices, Conversation, Conversations, Place, Status
 from .journal import KeptSteps, kept_of
-from .known_conversations import is_under, named_by_host
-from .ledgers import Forgotten, forget, host_session
+from .model_compressors import ModelCompressors
 from .notices import Notices
-from .options import RequestedContext, Settings
-from .recall import RecallTools, archive_of, drop_copied, wants_recall
-from .sending import Sender
+from .recall_tools import RecallTools, archive_of, drop_copied, wants_recall
+from .request_shapes import HostRequest
+from .running_turn import Turn, named_by_bot
 
 
 class AgentCompressor:
@@ -41,21 +43,23 @@ class AgentCompressor:
         drop_copied(agent)
         is_wanted = config.recall
         config = replace(config, recall=wants_recall(agent, is_wanted))
-        self._notices = Notices(self._agent, lambda session: self._known.named(session))
-        self._engines = Engines(config, self._agent, asked.own_model, self._notices)
+        self._conversations = Conversations()
+        self._notices = Notices(self._agent, self._conversations.get)
+        self._compressors = ModelCompressors(config, self._agent, asked.own_model, self._notices)
         self._settings = Settings(agent, asked)
-        self._recall = RecallTools(self._recall_tools)
-        self.sender = Sender(
-            *(self._agent, self._engines, self._notices, self._recall), automatic=asked.automatic
+        self._recall = RecallTools(_tools_of(weakref.ref(self)))
+        self.requests = AgentRequests(
+            *(self._agent, self._compressors, self._conversations, self._notices, self._recall),
+            automatic=asked.automatic,
         )
-        self._known = self.sender.known
+        self._finder = self.requests.finder
         if is_wanted:
             self._recall.give(agent)
 
     def turn(self) -> AbstractContextManager[Turn]:
         """Run a turn of the agent, in which only this compressor compresses."""
         self._settings.compress_alone(self._agent())
-        return self.sender.turn()
+        return self.requests.turn()
 
     def leave(self) -> None:
         """Give the agent back what it had."""
@@ -64,43 +68,22 @@ class AgentCompressor:
             self._recall.take_back(agent)
             self._settings.restore(agent)
 
-    def _recall_tools(self) -> list[Callable[..., str]]:
-        weak = weakref.ref(self)
-
-        def ours() -> AgentCompressor:
-            found = weak()  # the agent holds its tools, and must not hold its compressor
-            if found is None:
-                raise StoreUnavailable("the conversation's archive is closed")
-            return found
-
-        return recall_tools(
-            # Asked at each call: each turn has its own conversation.
-            lambda: ours()._archive(),
-            lambda: ours().ledger.open(ours().config.namespace, ours()._known.asking.session_id),
-            lambda text: ours().engine().tokens.text(text),
-            turn=lambda: (ours()._known.asking.session_id, ours()._known.asking.progress),
-        )
-
-    def _archive(self) -> Store:
-        found, namespace = self._known.asking, self.config.namespace
-        return archive_of(self.ledger, namespace, found.session_id, found.reads)
-
     # ------------------------------------------------------------ what it reads
 
     @property
     def config(self) -> CompressorConfig:
         """Return the options in force."""
-        return self._engines.config
+        return self._compressors.config
 
     @property
     def ledger(self) -> Store:
         """Return the store of this agent's conversations."""
-        return self._engines.open()
+        return self._compressors.open()
 
     @property
     def conversation(self) -> Conversation:
         """Return the running turn's conversation, else the history's."""
-        return self._known.now
+        return self._finder.now
 
     @property
     def session_id(self) -> str:
@@ -125,7 +108,7 @@ class AgentCompressor:
 
     def engine(self, model: str | None = None) -> ContextCompressor:
         """Return the compressor for a model; all share the agent's ledger."""
-        return self._engines.of(model)
+        return self._compressors.of(model)
 
     def subscribe(self, listener: Listener) -> None:
         """Pass every event of this agent's compressions to `listener`, with its numbers."""
@@ -142,7 +125,7 @@ class AgentCompressor:
         return kept_of(self._now().back, self.engine())
 
     def context_use(self) -> ContextUse:
-        """Return what would fill the window if the conversation were sent now.
+        """Return the tokens of the window's parts if sent now.
 
         Raises:
             CompressorError: as `ContextCompressor.context_use` does.
@@ -159,16 +142,12 @@ class AgentCompressor:
     def preview(self, *, write: bool = False) -> Preview:
         """Return what `compress` would keep, mask and summarize now; record nothing.
 
-        With `write` a model is asked for the summaries. `compress` then commits what was shown.
+        With `write` a model writes the summaries, and the next `compress` commits them.
 
         Raises:
             CompressorError: as `ContextCompressor.preview` does.
         """
-        found, messages = self.conversation, self._now().messages
-        options = {**found.options, **found.choices.options(messages)}
-        engine = self._engines.focused(found.choices.focus)
-        found.shown = engine.preview(messages, write=write, force=True, **options)
-        return found.shown
+        return self._shown(self.conversation.choices, write=write)
 
     def choose(
         self,
@@ -178,35 +157,43 @@ class AgentCompressor:
         until: str | None = None,
         focus: str | None = None,
     ) -> Preview:
-        """Choose what the next `compress` keeps, takes and stresses; return its preview.
+        """Choose what the next `compress` keeps and summarizes; return its preview.
 
-        The references are those of the last preview. A message that is kept is never summarized,
-        by no later compression.
+        Args:
+            keep: references of messages that no compression will summarize.
+            since: reference of the first message to compress; None: the first that may be.
+            until: reference of the first message after them.
+            focus: a subject that the summary must keep; "" for none.
+                References are those of the last preview.
 
         Raises:
             CompressorError: as `preview` does; the choices are then as before.
         """
         found = self.conversation
-        shown, before = found.shown or self.preview(), found.choices
+        shown, choices = found.shown or self.preview(), found.choices
         if keep:
             places = (place for each in keep if (place := _place(shown, each)) is not None)
-            kept = dict.fromkeys((*before.keep, *places))
-            found.choices = replace(before, keep=tuple(kept))
-        elif focus is not None:
-            found.choices = replace(before, focus=focus or None)
-        else:
-            found.choices = replace(before, since=_place(shown, since), until=_place(shown, until))
-        try:
-            return self.preview()
-        except Exception:
-            found.choices, found.shown = before, shown
-            raise
+            kept = dict.fromkeys((*choices.keep, *places))
+            return self._shown(replace(choices, keep=tuple(kept)))
+        if focus is not None:
+            return self._shown(replace(choices, focus=focus or None))
+        start, end = _place(shown, since), _place(shown, until)
+        return self._shown(replace(choices, since=start, until=end))
+
+    def _shown(self, choices: Choices, *, write: bool = False) -> Preview:
+        """Return the preview with these choices; keep both."""
+        found, messages = self.conversation, self._now().messages
+        options = {**found.options, **choices.options(messages)}
+        engine = self._compressors.focused(choices.focus)
+        shown = engine.preview(messages, write=write, force=True, **options)
+        found.choices, found.shown = choices, shown
+        return shown
 
     def _now(self) -> Completed:
         """Return the conversation as a request would carry it now."""
         found = self.conversation
         # The host keeps no system messages in its history.
-        system, said = found.transcript, self._known.history or []
+        system, said = found.transcript, self._finder.history or []
         messages = [*system[: leading_in(system)], *said[leading_in(said) :]]
         if not self.config.keep_tool_steps:
             return Completed(messages, Carried(), [], [])
@@ -215,29 +202,34 @@ class AgentCompressor:
     # ------------------------------------------------------------ what it does
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
-        """Compress the conversation now; `focus` names what the summary must keep.
+        """Compress the conversation now; the summary keeps the subject `focus`.
 
         Raises:
-            CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
+            CompressorError: as `ContextCompressor.compress` does.
         """
         found = self.conversation
         choices = replace(found.choices, focus=focus) if focus else found.choices
-        return await self.sender.compress_now(self._now(), found, choices)
+        return await self.requests.compress_now(self._now(), found, choices)
 
     def compress(self, focus: str | None = None) -> CompressResult:
-        """Compress the conversation now, from anywhere."""
+        """Compress as `acompress` does, with or without a running event loop."""
         return run(self.acompress(focus))
 
     def idle(self) -> int:
         """Begin the next summaries of resting conversations; return how many.
 
-        A conversation rests once its provider's cache is cold. Its summary is begun where the view
-        is above `idle_trigger_ratio` of the trigger, off the caller's thread.
+        A conversation rests once its provider's cache is cold. Its summary begins, in another
+        thread, if the view is above `idle_trigger_ratio` of the trigger.
 
         Raises:
             CompressorError: as `ContextCompressor.idle` does.
         """
-        return self.sender.idle()
+        begun = 0
+        for found in self._conversations.newest():
+            if messages := found.journal.transcript or found.transcript:
+                engine, overhead = self.engine(found.model), found.tool_tokens
+                begun += engine.idle(messages, **found.options, overhead_tokens=overhead)
+        return begun
 
     def pin(self, text: str) -> tuple[str, ...]:
         """Keep a text in every view word for word; return all pins."""
@@ -256,33 +248,35 @@ class AgentCompressor:
         if undone:
             now = self._now()
             result = engine.best(now.messages, **found.options)
-            beside, model = found.overhead_tokens, found.model
-            found.remember(result, engine, beside, model, now.back, is_sent=False)
+            request = HostRequest(now.messages, found.model, back=now.back)
+            found.remember(result, engine, request, found.overhead_tokens, is_sent=False)
         return undone
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
-        agent, earlier = self._agent(), self._known.leaving()
+        agent, earlier = self._agent(), self._finder.leaving()
         if agent is not None:
             agent.clear_history()
-        return self._known.begin(earlier).session_id
+        return self._finder.start(earlier).session_id
 
     def resume(self, session_id: str, token_budget: int | None = None) -> str:
         """Go on with a stored session, named by any epoch's id.
 
-        The agent's history becomes the session's questions and answers; tool steps come back with
-        the next request. With `token_budget`, or without `keep_tool_steps`, it becomes the whole
-        transcript where that fits, else its view. An agent that is in that session already keeps
-        its own history.
+        Return the id of the session itself.
+
+        The agent's history becomes the session's questions and answers; the next request has the
+        tool steps again. With `token_budget` (tokens), or without `keep_tool_steps`, the history
+        becomes the whole transcript if that fits, else its view. An agent that is already in that
+        session keeps its history.
 
         Raises:
-            SessionNotFound: the store has none of that name in this namespace, or it is another
-                person's: in a bot's turn only the sessions under the bot's own key are found.
+            SessionNotFound: the store has no such session in this namespace, or, in a bot's turn,
+                none under the bot's own key: the session is another person's.
             BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
-        if not is_under(root, named_by_host(agent)[0]):
+        if not is_under(root, named_by_bot(agent)[0]):
             raise SessionNotFound(f"no session {session_id} of this conversation")
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
@@ -293,21 +287,22 @@ class AgentCompressor:
             session = engine.store.open(self.config.namespace, root)
             carried = carried_in(engine.store.transcript(session), engine.tokens.cache)
             messages = carried.spoken
-        earlier = self._known.leaving()
+        earlier = self._finder.leaving()
         agent.clear_history()
         agent.chat_history = list(messages[leading_in(messages) :])
-        self._known.adopt(root, earlier).remember(result, engine, 0, None, (), is_sent=False)
+        request = HostRequest(result.messages)
+        self._finder.adopt(root, earlier).remember(result, engine, request, 0, is_sent=False)
         return root
 
     def sessions(self) -> list[SessionInfo]:
         """Return the stored sessions of the conversation's user, the newest first.
 
-        Those under the host's id, and those left by `/new` and `/resume`: others share the store.
+        These have the host's id, or the user left them by `/new` or `/resume`.
 
         Raises:
             StoreUnavailable: the store cannot be reached.
         """
-        store, key, own = self.ledger, self._known.key, self._known.leaving()
+        store, key, own = self.ledger, self._finder.key, self._finder.leaving()
         found = store.sessions(self.config.namespace) if isinstance(store, SqlStore) else []
         mine = [e for e in found if e.id in own or (key is not None and is_under(e.id, key))]
         return sorted(mine, key=lambda each: each.updated, reverse=True)
@@ -320,13 +315,18 @@ class AgentCompressor:
         """
         self.engine().sessions.settle(self.ledger)
         if self.config.keep_tool_steps and isinstance(self.ledger, SqlStore):
-            return self._known.settle()
+            known, engine = self._conversations.newest(), self.engine()
+            for found in known:
+                found.journal.settle(engine)
+            return sum(found.journal.is_recorded for found in known)
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
-        """Remove a session (None: this one) or a message from the ledger.
+        """Remove a session or a message, by its digest, from the ledger.
 
-        The agent's own history stays, and so does the transcript in the host's session store.
+        None removes the conversation's session.
+
+        The agent's own history and the host's session store are not changed.
 
         Raises:
             SessionNotFound: the store has none of that name in this namespace.
@@ -342,3 +342,26 @@ def _place(shown: Preview, reference: str | None) -> Place | None:
     if shown.repaired or not reference or reference not in shown.references:
         return reference
     return shown.references.index(reference) - leading_in(shown.messages)
+
+
+def _tools_of(compressor: weakref.ref[AgentCompressor]) -> list[Callable[..., str]]:
+    """Return the recall tools, which must not keep the compressor alive."""
+
+    def ours() -> AgentCompressor:
+        found = compressor()
+        if found is None:
+            raise StoreUnavailable("the conversation's archive is closed")
+        return found
+
+    def asking() -> Conversation:  # at each call: each turn has its own conversation
+        return ours()._finder.asking
+
+    def session() -> Session:
+        return ours().ledger.open(ours().config.namespace, asking().session_id)
+
+    return recall_tools(
+        lambda: archive_of(ours().ledger, session(), asking().reads),
+        session,
+        lambda text: ours().engine().tokens.text(text),
+        turn=lambda: (asking().session_id, asking().progress),
+    )

@@ -1,4 +1,4 @@
-"""The agents that asked for compression, and what the host may not do in their turns."""
+"""Find the compressor of an agent, and pass each call of a replaced name of the host on."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ..concurrency import renewed
-from . import options
+from . import context_param
 from .agent_compressor import AgentCompressor
-from .conversations import current
+from .agent_ledger import title_of
+from .running_turn import current
 
 log = logging.getLogger(__name__)
 
@@ -22,17 +23,17 @@ log = logging.getLogger(__name__)
 
 
 class Agents:
-    """Know the agents that asked and their compressors; keep no agent alive."""
+    """The compressors of the agents that asked; keeps no agent alive."""
 
-    def __init__(self) -> None:
+    def __init__(self, before_turn: Callable[[], None]) -> None:
+        """`before_turn` is called whenever an agent's compressor is asked for."""
+        self._before_turn = before_turn
         self.defaults: dict[str, Any] = {}
         """Options of `CompressorConfig` for agents that name no others."""
         self.in_code = False
-        """Whether `install()` was called. A plugin that is switched off does not undo that."""
+        """Whether `install()` was called, which counts beside a plugin that is switched off."""
         self.plugin: Callable[[], bool] | None = None
-        """Returns whether the plugin is on; None without one. A plugin may be switched off."""
-        self.before_turn: Callable[[], None] = lambda: None
-        """Called first: the host may have imported more of itself."""
+        """Returns whether the plugin is enabled now; None without a plugin."""
         self._lock = renewed(threading.RLock())
         self._open = True
         self._made: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
@@ -40,41 +41,42 @@ class Agents:
 
     @property
     def by_default(self) -> bool:
-        """Return whether agents without a strategy are ours: a plugin is on."""
+        """Return whether agents without a strategy ask too: the plugin is on."""
         return self.plugin is not None and self.plugin()
 
     @property
     def are_served(self) -> bool:
-        """Return whether any agent is compressed: installed, and not switched off."""
+        """Return whether agents that ask are compressed now."""
         return self._open and (self.in_code or self.by_default)
 
     def of(self, agent: Any) -> AgentCompressor | None:
         """Return the agent's compressor; None if it does not ask."""
-        self.before_turn()
+        self._before_turn()
         with self._lock:
             try:
                 return self._of(agent)
             except Exception:  # a host in an unknown state
                 if agent not in self._failed:
-                    name = getattr(agent, "display_name", None)
-                    log.exception("agent %s goes on uncompressed", name)
+                    log.exception("agent %s goes on uncompressed", title_of(agent))
                 self._failed.add(agent)
                 return None
 
     def _of(self, agent: Any) -> AgentCompressor | None:
-        asked = options.asked_by(agent, self.by_default) if self.are_served else None
+        """Return the agent's compressor, made again if its `context=` has changed."""
+        asked = context_param.asked_by(agent, self.by_default) if self.are_served else None
         made = self._made.get(agent)
         if made is not None and made.asked != asked:
             made.leave()
             del self._made[agent]
             made = None
         if made is None and asked is not None:
-            config = asked.config(_model_of(agent), self.defaults)
+            model = getattr(agent, "llm", None)
+            config = asked.config(model if isinstance(model, str) else None, self.defaults)
             made = self._made[agent] = AgentCompressor(agent, asked, config)
         return made
 
     def close(self) -> None:
-        """Give every agent back what it had."""
+        """Restore every agent's own settings and tools."""
         with self._lock:
             self._open = False
             for made in list(self._made.values()):
@@ -82,13 +84,7 @@ class Agents:
             self._made.clear()
 
 
-def _model_of(agent: Any) -> str | None:
-    """Return the agent's own model, by the host's name for it."""
-    model = getattr(agent, "llm", None)
-    return model if isinstance(model, str) else None
-
-
-# ------------------------------------------------------------ replaced in the host
+# ------------------------------------------------------------ calls of replaced methods
 
 
 class HostCall(NamedTuple):
@@ -112,24 +108,26 @@ class HostCall(NamedTuple):
 
     def with_argument(self, name: str, value: Any) -> HostCall:
         """Return the call with another value for an argument."""
-        place, args = _place(self.original, name), self.args
-        if place < len(args):
-            return self._replace(args=(*args[:place], value, *args[place + 1 :]))
-        return self._replace(kwargs={**self.kwargs, name: value})
+        place, args = _place(self.original, name), [*self.args]
+        if place >= len(args):
+            return self._replace(kwargs={**self.kwargs, name: value})
+        args[place] = value
+        return self._replace(args=tuple(args))
 
 
 @functools.lru_cache
 def _place(method: Callable[..., Any], name: str) -> int:
-    """Return a parameter's place behind `self`; the first one of somebody's `*args`."""
+    """Return a parameter's place after `self`; 0 if it has no name."""
     names = list(inspect.signature(method).parameters)[1:]
     return names.index(name) if name in names else 0
 
 
 Replacement = Callable[[Any, Agents], Any]
+"""Makes the replacement of what the host has under a name."""
 
 
 def replacing(answer: Callable[[HostCall], Any]) -> Replacement:
-    """Return a maker of replacements that pass each call of a method to `answer`."""
+    """Return a `Replacement` that passes each call of a method to `answer`."""
 
     def make(original: Any, agents: Agents) -> Any:
         @functools.wraps(original)
@@ -146,8 +144,11 @@ def replacing(answer: Callable[[HostCall], Any]) -> Replacement:
 
 
 def attribute(name: str, get: Callable[[Any], Any]) -> property:
-    """Return a property in the place of an attribute that the host may set."""
+    """Return a property for an attribute that the host may set."""
     return property(get, lambda self, value: vars(self).__setitem__(name, value))
+
+
+# ------------------------------------------------------------ agents, teams and workflows
 
 
 def context_compressor(original: object, agents: Agents) -> property:
@@ -156,9 +157,9 @@ def context_compressor(original: object, agents: Agents) -> property:
 
 
 def context_config(original: object, agents: Agents) -> property:
-    """Return the attribute that a channel's clone gets as its `context=`.
+    """Return the attribute that becomes the `context=` of a channel's clone.
 
-    The host reads an attribute that its agents lack. A value that the host sets wins.
+    The host's own agents lack that attribute. A value that the host sets wins.
     """
 
     def get(self: Any) -> Any:
@@ -170,9 +171,9 @@ def context_config(original: object, agents: Agents) -> property:
 
 @replacing
 def unmanaged(call: HostCall) -> Any:
-    """Replace the host's context management: agents of ours keep their messages.
+    """Replace the host's context management: our agents keep their messages.
 
-    It removes repeated results and cuts pairs apart before a request reaches us.
+    The host's would drop repeated results and separate calls from their results.
     """
     if call.agents.of(call.owner) is None:
         return call.go_on()
@@ -180,9 +181,9 @@ def unmanaged(call: HostCall) -> Any:
 
 
 def in_loop_compaction(original: object, agents: Agents) -> property:
-    """Return the host's switch for compaction in tool loops: off for ours.
+    """Return the host's switch for compaction in loops: off in our turns.
 
-    Agents that did not ask may share an `LLM` with ours, so the turn decides.
+    It belongs to an `LLM`, which agents that did not ask may share.
     """
     name = "_in_loop_compaction"
     return attribute(name, lambda self: current() is None and vars(self).get(name, True))
@@ -190,16 +191,16 @@ def in_loop_compaction(original: object, agents: Agents) -> property:
 
 @replacing
 def team_init(call: HostCall) -> None:
-    """Replace a team's constructor: members without a `context=` take the team's.
+    """Replace a team's constructor: members without a `context=` get the team's.
 
-    The host makes a manager of the team's and gives it to no agent.
+    The host itself gives the team's `context=` to no agent.
     """
     call.go_on()
     team = call.owner
-    if not call.agents.are_served or options.read(team._context_param) is None:
+    if not call.agents.are_served or context_param.read(team._context_param) is None:
         return
     for member in team.agents:
-        # The host makes `True` of nothing where an agent has tools.
+        # The host turns a missing `context=` into True if the agent has tools.
         is_silent = member._context_param is None or (
             member._context_param is True and bool(member.tools)
         )
@@ -208,7 +209,7 @@ def team_init(call: HostCall) -> None:
             member._context_manager_initialized = False
 
 
-# As the host's parser renames them before it reads them.
+# The host's parser accepts these names too.
 _ALIASES = {
     "enabled": "auto_compact",
     "max_tool_output_tokens": "tool_output_max",
@@ -223,7 +224,7 @@ def parse_workflow_data(call: HostCall) -> Any:
     workflow, data = call.go_on(), call.argument("data")
     given = data.get("context") if isinstance(data, Mapping) else None
     written = given if isinstance(given, Mapping) else {"strategy": given}
-    if call.agents.are_served and options.wants(written.get("strategy")):
-        # Each step's agent is given it as its own `context=`.
+    if call.agents.are_served and context_param.wants(written.get("strategy")):
+        # The host passes it to each step's agent as `context=`.
         workflow.context = {_ALIASES.get(key, key): value for key, value in written.items()}
     return workflow

@@ -1,10 +1,11 @@
-"""The state that a conversation keeps between requests, and the running turn."""
+"""Hold what each conversation of an agent keeps between its requests, and its status."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+import itertools
+import threading
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,38 +13,51 @@ from ..compressor.bills import Bill, short
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..compressor.result import CompressResult
+from ..concurrency import renewed
 from ..ledger.segments import Entry
-from ..messages import Message, is_system, leading_in
+from ..messages import Message, is_system, leading_in, text_of
 from ..messages.digests import Seen
 from ..tokens.models import model_limits
+from .agent_ledger import place_of
 from .journal import Journal, KeptSteps, kept_of
-from .ledgers import place_of
+from .request_shapes import HostRequest
 
 NOTHING = Bill()
 
-CARRIED = 50_000
+MOST_DIGESTS = 50_000
 """Messages of one conversation that are remembered by their digests."""
 
+TURN_MESSAGES = 40
+"""After that number of messages a long turn may read the archive again."""
+
+REMEMBERED = 256
+"""Conversations of one agent that are remembered, the newest ones."""
+
+JOURNALED_TOKENS = 8_000_000
+"""Tokens of all journals of an agent in memory; a store on disk has the others too."""
+
+IDENTIFYING_CHARS = 40
+"""Shorter messages ("hi", "yes, go on") occur in many conversations."""
 
 Place = int | str
-"""A message's number behind the leading system messages, or a reference that nobody resolved."""
+"""A message's index after the leading system messages, or a reference not yet resolved."""
 
 
 @dataclass(frozen=True)
 class Choices:
-    """What the user asks of the next compression of a conversation."""
+    """The user's choices for the next compression of a conversation."""
 
     keep: tuple[Place, ...] = ()
-    """Messages that stay verbatim; the ledger remembers them once a request has passed."""
+    """Messages that stay verbatim; the next request records them in the ledger."""
     since: Place | None = None
     """The first message to compress."""
     until: Place | None = None
-    """The first one after the range."""
+    """The first message after them."""
     focus: str | None = None
-    """What the summary must keep."""
+    """A subject that the summary must keep."""
 
     def options(self, messages: Sequence[Message]) -> dict[str, Any]:
-        """Return the options of a compression of these messages that are given."""
+        """Return the choices as options for a compression of these messages."""
         leading = leading_in(messages)
 
         def at(place: Place) -> Place:
@@ -56,50 +70,49 @@ class Choices:
 
 @dataclass(eq=False)
 class Conversation:
-    """What one conversation leaves to its next request."""
+    """The state that one conversation keeps between its requests."""
 
     session_id: str
-    """The ledger's session; another conversation never has the same."""
+    """The ledger's session, of this conversation alone."""
     key: str | None = None
-    """The host's id for it; None where the host gives none."""
+    """The host's id, if it gives one."""
     earlier: tuple[str, ...] = ()
-    """Sessions that its user left for it, by `/new` or `/resume`."""
+    """Sessions from which the user came here, by `/new` or `/resume`."""
     transcript: tuple[Message, ...] = ()
     """Private copies of the messages of its last request, system messages included."""
     result: CompressResult | None = None
-    """Of the last request."""
+    """The result for the last request."""
     is_sent: bool = True
     """Whether `result` was sent; False after a command that changed the next request."""
     model: str | None = None
-    """The model that the last request asked."""
+    """The model of the last request."""
     overhead_tokens: int = 0
-    """Sent beside the messages of the last request."""
+    """Tokens of the last request beside its messages."""
     tool_tokens: int = 0
-    """Tokens of the last tools sent: the host ends some turns without tools."""
+    """Tokens of the last tools sent: some requests at the end of a turn have none."""
     progress: tuple[int, int] = (0, 0)
-    """A change lets a turn read the archive again."""
+    """Changes when recall tools may read the archive again."""
     pinned: tuple[str, ...] = ()
     """Texts that every compressed view keeps word for word."""
     choices: Choices = field(default_factory=Choices)
-    """For the next compression."""
     shown: Preview | None = None
-    """The preview that the user saw last: its references name messages."""
+    """The last preview, to whose references the user's choices refer."""
     notice: str | None = None
     """The line that reported the last compression."""
     history: list[Any] | None = field(default=None, repr=False)
-    """The host's own list of its messages, while no other conversation uses that list."""
-    left: tuple[str, ...] = ()
-    """Digests of the history after the last turn, including a front the host dropped."""
-    own: set[str] = field(default_factory=set)
-    """Digests of long messages that its own turns added: they identify it."""
+    """The host's own list of messages; None once another conversation uses that list."""
+    digests: tuple[str, ...] = ()
+    """Digests of the history after the last turn, with a front that the host dropped."""
+    identifying: set[str] = field(default_factory=set)
+    """Digests of long messages of its own turns, which identify it."""
     carried: dict[str, int] = field(default_factory=dict)
-    """Digest -> length of `left` at the start of the turn that first carried it."""
+    """Digest -> length of `digests` when the turn began that first sent the message."""
     journal: Journal = field(init=False, repr=False)
-    """What its requests carried, including tool steps the host drops."""
+    """All messages of its requests, with the tool steps that the host drops."""
     kept: KeptSteps = field(default_factory=KeptSteps)
-    """Earlier turns' steps that its last request had."""
-    before: tuple[str, ...] = ()
-    """Digests of the last request's messages as the host made it."""
+    """Steps of earlier turns in its last request."""
+    last_sent: tuple[str, ...] = ()
+    """Digests of the last request's messages, without those we added."""
     taken_back: set[str] = field(default_factory=set)
     """Digests of messages that the user took back (undo, retry, edit): recall omits them."""
 
@@ -107,51 +120,50 @@ class Conversation:
         self,
         result: CompressResult,
         engine: ContextCompressor,
+        request: HostRequest,
         overhead_tokens: int,
-        model: str | None,
-        back: Sequence[Message],
         *,
         is_sent: bool = True,
     ) -> None:
-        """Take the result of its newest request to a model.
-
-        `back`: the messages that the host had left out. `is_sent`: False after a command.
-        """
-        self.result, self.overhead_tokens, self.model = result, overhead_tokens, model
+        """Take the result for a request; `is_sent` is False after a command."""
+        self.result, self.model, self.is_sent = result, request.model, is_sent
+        self.overhead_tokens = overhead_tokens
         self.tool_tokens = overhead_tokens or self.tool_tokens
-        self.kept, self.is_sent = kept_of(back, engine, result.messages), is_sent
+        self.kept = kept_of(request.back, engine, result.messages)
+        users = sum(message.get("role") == "user" for message in request.messages)
+        self.progress = users, len(request.messages) // TURN_MESSAGES
+
+    def in_common(self, sent: tuple[str, ...]) -> int:
+        """Return how many leading messages the last request had too; remember these."""
+        pairs = zip(sent, self.last_sent, strict=False)
+        self.last_sent = sent
+        return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
     @property
     def options(self) -> dict[str, Any]:
-        """Return the options of a compression that are the conversation's."""
+        """Return the options of every compression of this conversation."""
         pins = {"pinned": self.pinned} if self.pinned else {}
         return {"session_id": self.session_id, **pins}
 
     def status(self, engine: ContextCompressor, bill: Bill = NOTHING) -> Status:
-        """Return the status of the last request, empty before the first."""
+        """Return the status of the last request, with zeros before the first."""
         config, result = engine.config, self.result
-        window = model_limits(config.model, config.context_window).window
-        store, session = place_of(engine.store), self.session_id
-        if result is None:
-            return Status(
-                *(session, session, "full", config.model, window, 0), store=store, bill=bill
-            )
-        count = engine.tokens.message
-        system = sum(count(message) for message in result.messages if is_system(message))
-        summaries = sum(segment.tokens for segment in result.segments)
+        messages, segments = (result.messages, result.segments) if result else ((), ())
+        system = sum(map(engine.tokens.message, filter(is_system, messages)))
+        summaries = sum(segment.tokens for segment in segments)
         return Status(
-            session_id=session,
-            epoch=result.session_id,
-            context_status=result.context_status,
+            session_id=self.session_id,
+            epoch=result.session_id if result else self.session_id,
+            context_status=result.context_status if result else "full",
             model=config.model,
-            window=window,
-            tokens_before=result.tokens_before + self.overhead_tokens,
+            window=model_limits(config.model, config.context_window).window,
+            tokens_before=result.tokens_before + self.overhead_tokens if result else 0,
             system_tokens=system,
             summary_tokens=summaries,
-            kept_tokens=max(0, result.tokens_after - system - summaries),
+            kept_tokens=max(0, result.tokens_after - system - summaries) if result else 0,
             tool_tokens=self.overhead_tokens,
-            summaries=len(result.segments),
-            store=store,
+            summaries=len(segments),
+            store=place_of(engine.store),
             earlier=self.kept,
             is_sent=self.is_sent,
             bill=bill,
@@ -165,41 +177,124 @@ class Conversation:
         return self.taken_back.isdisjoint(entry.segment.run)
 
     def aligned(self, sent: Sequence[str]) -> tuple[int, int]:
-        """Return the place of `sent` in `left`, and `left`'s kept length."""
+        """Return where in `digests` `sent` begins, and how many digests stay."""
         places = {digest: at for at, digest in enumerate(sent)}
-        for end in range(len(self.left), 0, -1):
-            at = places.get(self.left[end - 1])
+        for end in range(len(self.digests), 0, -1):
+            at = places.get(self.digests[end - 1])
             if at is not None:
-                # A question asked again takes back what followed its first asking.
-                is_retry = end < len(self.left) and at == len(sent) - 1
+                # A question that is asked again takes back the first answer.
+                is_retry = end < len(self.digests) and at == len(sent) - 1
                 return end - 1 - at, end - is_retry
         return 0, 0
 
-    def goes_on(self, sent: Sequence[str]) -> bool:
-        """Return whether `sent` carries the newest end of `left` unbroken."""
-        if not self.left or self.left[-1] not in sent:
+    def is_continued_by(self, sent: Sequence[str]) -> bool:
+        """Return whether `sent` contains the end of `digests` unbroken."""
+        if not self.digests or self.digests[-1] not in sent:
             return False
-        at = len(sent) - 1 - sent[::-1].index(self.left[-1])
-        common = min(at + 1, len(self.left))
-        return sent[at + 1 - common : at + 1] == self.left[len(self.left) - common :]
+        at = len(sent) - 1 - sent[::-1].index(self.digests[-1])
+        common = min(at + 1, len(self.digests))
+        return sent[at + 1 - common : at + 1] == self.digests[len(self.digests) - common :]
 
     def carry(self, sent: Sequence[str], begun: int) -> None:
-        """Remember a request's messages; `begun`: length of `left` at the turn's start."""
+        """Remember a request's messages; `begun`: `digests`' length before its turn."""
         for each in sent:
             self.carried.setdefault(each, begun)
-        while len(self.carried) > CARRIED:
+        while len(self.carried) > MOST_DIGESTS:
             del self.carried[next(iter(self.carried))]
         self.taken_back.difference_update(sent)
 
     def rewind(self, length: int, sent: Sequence[str]) -> None:
-        """Take back messages behind the first `length` that `sent` lacks."""
+        """Take back the messages after the first `length` that `sent` lacks."""
         gone = {digest for digest, mark in self.carried.items() if mark >= length}
-        gone = (gone | set(self.left[length:])) - set(sent)
+        gone = (gone | set(self.digests[length:])) - set(sent)
         self.taken_back |= gone
-        self.own -= gone
-        self.left = self.left[:length]
+        self.identifying -= gone
+        self.digests = self.digests[:length]
         for each in gone:
             self.carried.pop(each, None)
+
+
+# ------------------------------------------------------------ an agent's conversations
+
+
+class Conversations:
+    """The newest conversations of one agent and their identifying messages.
+
+    Callers hold `lock` while they decide and change more than one thing.
+    """
+
+    def __init__(self) -> None:
+        self.lock = renewed(threading.RLock())
+        self._known: OrderedDict[str, Conversation] = OrderedDict()
+        self._owners: dict[str, str | None] = {}
+        """Digest of a long message -> session id; None where two conversations have it."""
+
+    def get(self, session_id: str) -> Conversation | None:
+        """Return the conversation of a ledger's session, if it is remembered."""
+        return self._known.get(session_id)
+
+    def newest(self) -> list[Conversation]:
+        """Return the conversations, the newest first."""
+        with self.lock:
+            return [*reversed(self._known.values())]
+
+    def under(self, key: str | None) -> list[Conversation]:
+        """Return the conversations with a host's id, the newest first."""
+        return [each for each in self.newest() if each.key == key]
+
+    def unused(self, key: str | None) -> Conversation | None:
+        """Return a conversation with that id which no request has carried yet."""
+        return next((each for each in self.under(key) if not each.carried), None)
+
+    def keep(self, found: Conversation) -> Conversation:
+        """Remember a conversation as the newest; forget the oldest beyond REMEMBERED."""
+        with self.lock:
+            self._known[found.session_id] = found
+            self._known.move_to_end(found.session_id)
+            while len(self._known) > REMEMBERED:
+                _, gone = self._known.popitem(last=False)
+                for each in gone.identifying:
+                    if self._owners.get(each) == gone.session_id:
+                        del self._owners[each]
+        return found
+
+    def forget(self, found: Conversation) -> None:
+        """Forget a conversation that no request has carried."""
+        del self._known[found.session_id]
+
+    def hold(self, found: Conversation, history: list[Any] | None) -> None:
+        """Record the host's list as this conversation's alone."""
+        for each in self._known.values():
+            if each.history is history:
+                each.history = None
+        found.history = history
+
+    def claim(self, found: Conversation, seen: Iterable[Seen]) -> None:
+        """Record the long messages that this conversation's own turns added."""
+        for each in seen:
+            if len(text_of(each.plain)) < IDENTIFYING_CHARS:
+                continue
+            owner = self._owners.setdefault(each.digest, found.session_id)
+            if owner != found.session_id:
+                self._owners[each.digest] = None
+            found.identifying.add(each.digest)
+
+    def share(self, sent: Iterable[str]) -> None:
+        """Let messages of another conversation identify none from now on."""
+        self._owners.update(dict.fromkeys(self._owners.keys() & {*sent}))
+
+    def hits(self, each: Conversation, before: Collection[str]) -> int:
+        """Return the number of messages that only this conversation has."""
+        common = each.identifying.intersection(before)
+        return sum(self._owners.get(digest) == each.session_id for digest in common)
+
+    def bound_journals(self) -> None:
+        """Drop the oldest conversations' journals, until the rest fits."""
+        left = JOURNALED_TOKENS
+        for found in self.newest():
+            left -= found.journal.tokens
+            if left < 0:
+                found.journal = Journal(found.session_id)
 
 
 # ------------------------------------------------------------ its status
@@ -207,29 +302,29 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Status:
-    """A conversation's last or next request, in tokens of its model."""
+    """The parts of a conversation's last or next request, in tokens."""
 
     session_id: str
     epoch: str
-    """The newest; the session's id itself before the first compression."""
+    """The newest epoch; the session's id before the first compression."""
     context_status: str
     model: str | None
     window: int
     tokens_before: int
-    """Of the whole conversation, tool schemas included."""
+    """Tokens of the whole conversation, with tool schemas."""
     system_tokens: int = 0
     summary_tokens: int = 0
     kept_tokens: int = 0
     tool_tokens: int = 0
     summaries: int = 0
     store: str = "memory"
-    """Where the ledger is."""
+    """The ledger's place."""
     earlier: KeptSteps = field(default_factory=KeptSteps)
-    """Steps of earlier turns among the kept tokens, which the host had dropped."""
+    """Dropped steps of earlier turns, a part of the kept tokens."""
     is_sent: bool = True
-    """False: a command changed the next request, which the numbers describe."""
+    """False: the numbers describe the next request, which a command changed."""
     bill: Bill = NOTHING
-    """What the conversation has cost."""
+    """The conversation's cost so far."""
 
     @property
     def tokens(self) -> int:
@@ -238,7 +333,7 @@ class Status:
 
     @property
     def used(self) -> float:
-        """Return the share of the window."""
+        """Return the sent share of the window, 0 to 1."""
         return self.tokens / self.window
 
     def __str__(self) -> str:
@@ -246,7 +341,7 @@ class Status:
 
     @property
     def parts(self) -> str:
-        """Return the parts' tokens, their sum and share, in words."""
+        """Return the parts, their sum and share of the window, in words."""
         return (
             f"{short(self.tokens)} (system {short(self.system_tokens)}, "
             f"summary {short(self.summary_tokens)}, kept {short(self.kept_tokens)}, "
@@ -259,73 +354,6 @@ class Status:
         return f"; {self.earlier}" if self.earlier.steps else ""
 
 
-# ------------------------------------------------------------ the running turn
-
-
-@dataclass(eq=False)
-class Turn:
-    """One turn of an agent: all its requests are of one conversation."""
-
-    owner: Any
-    """The agent's compressor; None for an agent that did not ask."""
-    history: list[Any] | None = None
-    """The host's list of messages when the turn began."""
-    before: tuple[str, ...] = ()
-    """Digests of that list then."""
-    conversation: Conversation | None = None
-    """Known from the first request on that carries it."""
-    offset: int = 0
-    """Messages of the conversation that the host dropped before the first one it sends."""
-    begun: int = 0
-    """Length of the conversation's history when the turn began."""
-    bound: int = 0
-    """Messages to which the host bounds that list; 0: unknown."""
-
-
-_running: ContextVar[Turn | None] = ContextVar("praison_compressor_turn", default=None)
-
-
-def running() -> Turn | None:
-    """Return the turn that is running in this context, or None."""
-    return _running.get()
-
-
-@contextmanager
-def during(turn: Turn | None) -> Iterator[None]:
-    """Run a block in a turn; None hides a caller's turn."""
-    token = _running.set(turn)
-    try:
-        yield
-    finally:
-        _running.reset(token)
-
-
-def each_step_during(turn: Turn, stream: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
-    """Yield from a stream; set the turn only during each step.
-
-    A generator runs in the context of the caller that asks for its next item. Set once at the
-    stream's start, the turn would leak into the caller, and two interleaved streams would swap
-    their turns.
-    """
-    try:
-        while True:
-            with during(turn):
-                try:
-                    item = next(stream)
-                except StopIteration as stop:
-                    return stop.value
-            yield item
-    finally:
-        with during(turn):
-            stream.close()
-
-
-def current() -> Any:
-    """Return the sender of the agent whose turn runs here, or None."""
-    turn = running()
-    return None if turn is None else turn.owner
-
-
-def said(seen: Iterable[Seen]) -> tuple[str, ...]:
+def digests_of(seen: Iterable[Seen]) -> tuple[str, ...]:
     """Return the digests of messages, without those of system messages."""
     return tuple(each.digest for each in seen if not is_system(each.plain))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import weakref
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import Field, dataclass, field, fields, make_dataclass
 from importlib.metadata import version
@@ -16,59 +16,60 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 from ..concurrency import renewed
 from ..config import CompressorConfig, check_store, no_such
 from ..errors import ConfigError
-from . import host_names
+from . import patches
 from .agents import Agents
-from .options import HOSTS, OURS, options_in
+from .context_param import HOSTS, OURS, options_in
 
 log = logging.getLogger(__name__)
 
 
 class Installation:
-    """One `install()`: the agents that asked, and every replaced name.
+    """The agents that asked, and every replaced name of the host.
 
-    `close` restores the object that the owner's own dictionary held, or deletes a name that it
-    lacked. If somebody wrapped ours since, the wrapper stays and ours inside does nothing.
+    `close` restores what a class held under each name, or deletes the name. If another package has
+    wrapped our replacement since, its wrapper stays, and our replacement passes all calls on.
     """
 
     def __init__(self) -> None:
         """Replace the host's names.
 
         Raises:
-            HostMoved: a place that we build on is gone; nothing was replaced.
+            HostMoved: an essential name of the host is gone; nothing was replaced.
         """
-        targets, self.lacking = host_names.probe()
-        """Parts that this host cannot support, with the reason."""
+        targets, self.lacking = patches.probe()
+        """Part that this host cannot support -> the reason."""
         _warn(self.lacking)
-        self.agents = Agents()
+        self.agents = Agents(self._reach)
         self.patches: list[tuple[Any, str, Any, Any]] = []
-        """Owner, name, what was there and what we put there."""
+        """Owner, name, what the owner held before, and our replacement."""
+        self._waiting: set[patches.Replaced] = set()
+        """Names in modules that the host has not imported yet."""
         self._replace(targets)
-        self._waiting = set(host_names.installed_surfaces())
-        self.agents.before_turn = self._reach
+        self._waiting = set(patches.in_installed_packages())
         self._reach()
 
-    def _replace(self, targets: Iterable[host_names.Target]) -> None:
+    def _replace(self, targets: Iterable[patches.Target]) -> None:
         for row, owner, before in targets:
             after = row.by(before, self.agents)
             setattr(owner, row.name, after)
             self.patches.append((owner, row.name, before, after))
 
     def _reach(self) -> None:
-        """Replace the names in modules that the host imported since."""
-        rows = [row for row in self._waiting if host_names.arrived(row)]
+        """Replace the names in modules that the host has imported since."""
+        rows = [row for row in self._waiting if patches.arrived(row)]
         if not rows:
             return
         with _lock:
             rows = [row for row in rows if row in self._waiting]
             self._waiting.difference_update(rows)
-            targets, lacking = host_names.probe(rows, ())
+            targets, lacking = patches.probe(rows, ())
             self._replace(targets)
         _warn(lacking)
         self.lacking.update(lacking)
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """Options of `CompressorConfig` where an agent says nothing."""
+        """Return options of `CompressorConfig` for agents that name no others."""
         return self.agents.defaults
 
     def close(self) -> None:
@@ -78,8 +79,8 @@ class Installation:
         while self.patches:
             owner, name, before, after = self.patches.pop()
             if vars(owner).get(name) is not after:
-                log.warning("%s.%s was replaced again after us", owner.__name__, name)
-            elif before is host_names.ABSENT:
+                log.warning("%s.%s stays: replaced again after us", owner.__name__, name)
+            elif before is patches.ABSENT:
                 delattr(owner, name)
             else:
                 setattr(owner, name, before)
@@ -91,7 +92,7 @@ def _warn(lacking: Mapping[str, str]) -> None:
         log.warning("praisonaiagents %s has %s; left out: %s", host, reason, part)
 
 
-# The host's classes are the process's, so there is one installation of it.
+# One for a process, as the host's classes are.
 _lock = renewed(threading.RLock())
 _installation: Installation | None = None
 
@@ -99,25 +100,39 @@ _installation: Installation | None = None
 def install(defaults: Mapping[str, Any] | None = None) -> Installation:
     """Make `Agent(context="summarize")`, in every spelling, compress as this package does.
 
-    `defaults` are options of `CompressorConfig` for agents that do not say otherwise. A second call
-    changes only the defaults, if they are given. Agents that did not ask for the
-    SUMMARIZE strategy behave as before.
+    Agents that do not ask for the SUMMARIZE strategy behave as before. A second call changes only
+    the defaults.
+
+    Args:
+        defaults: options of `CompressorConfig` for agents that do not set them; None leaves the
+            defaults as they are.
 
     Raises:
-        HostMoved: this release of praisonaiagents lacks a place that we build on.
+        HostMoved: this release of praisonaiagents lacks a name that we replace or read.
     """
-    done = installation(defaults)
-    done.agents.in_code = True
-    return done
+    return installation(defaults, in_code=True)
 
 
-def installation(defaults: Mapping[str, Any] | None) -> Installation:
-    """Return the installation of this process with these defaults; make it once."""
+def installation(
+    defaults: Mapping[str, Any] | None,
+    *,
+    in_code: bool = False,
+    plugin: Callable[[], bool] | None = None,
+) -> Installation:
+    """Return the installation of this process; make it once.
+
+    Args:
+        defaults: None leaves them as they are.
+        in_code: whether a caller in code asks for it.
+        plugin: returns whether the host's plugin is enabled, for an installation by the plugin.
+    """
     global _installation
     with _lock:
         done = _installation = _installation or Installation()
+        agents = done.agents
+        agents.in_code, agents.plugin = agents.in_code or in_code, plugin or agents.plugin
         if defaults is not None:
-            done.agents.defaults = dict(defaults)
+            agents.defaults = dict(defaults)
         return done
 
 
@@ -139,7 +154,7 @@ def installed() -> Installation | None:
 
 
 def _fields() -> list[tuple[str, Any, Field[Any]]]:
-    """Return our options that the host's configuration lacks, as `make_dataclass` takes them."""
+    """Return our options that the host's configuration lacks, for `make_dataclass`."""
     ours = [option for option in fields(CompressorConfig) if option.name in OURS - HOSTS]
     return [(option.name, option.type, copy(option)) for option in ours]
 
@@ -160,22 +175,22 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
 
     The host's fields keep their meaning. `compact_threshold` overrides our `trigger_ratio`.
     `output_reserve` and `keep_recent_turns` count only if they differ from the host's default. The
-    other options are those of `CompressorConfig`, without `model`: the agent has one. Constructing
+    other options are those of `CompressorConfig` except `model`, which is the agent's. Constructing
     a `CompressorContext` installs the compressor.
 
     Raises:
-        ConfigError: there is no option of that name, or its value cannot work.
+        ConfigError: an option has an unknown name or an invalid value.
     """
 
     strategy: OptimizerStrategy = OptimizerStrategy.SUMMARIZE
     llm_summarize: bool = True
-    """False: no summary by the agent's own model; it is static unless `auxiliary_model` is named.
-    The host's own default is False, and there it says nothing."""
+    """False: the agent's own model writes no summary, which is static without `auxiliary_model`.
+    In the host's own configuration the default is False and has no effect."""
     session_id: str | None = None
-    """The name under which the store keeps one agent's conversation, for the next run of the
-    program. An id of the host goes before it. None: a random one."""
+    """The stored session of one agent's conversation, for the next run of the program. An id that
+    the host gives overrides it. None: a random one."""
     _owner: weakref.ref[Any] | None = field(default=None, init=False, repr=False, compare=False)
-    """The agent whose conversation has that name: clones and the members of a team have others."""
+    """The agent that has `session_id`; its clones and other members of its team have others."""
 
     def __new__(cls, *args: Any, **given: Any) -> CompressorContext:
         """Return a new configuration; refuse unknown options with the nearest name."""

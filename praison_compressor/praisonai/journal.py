@@ -1,7 +1,7 @@
-"""Complete each request with what its conversation has carried, and record it in the store.
+"""Add the tool steps that the host dropped to each request, and record the request in the store.
 
-The host's own lists stay as they are. A store on disk gets each request's new messages before the
-request is sent, so that a process that is killed loses no result that the model was shown.
+The host's own lists are not changed. Each request's new messages are written to the store before
+the request is sent: a killed process loses no result that the model has read.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import logging
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..compressor.context_compressor import ContextCompressor
@@ -17,27 +17,20 @@ from ..concurrency import renewed
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
 from ..ledger.sql.store import SqlStore
-from ..messages import Message, digest, leading_in
+from ..messages import Message, digest, dropped_steps, leading_in
 from ..messages.digests import Seen
 from ..messages.display import counted
-from ..messages.dropped_steps import (
-    Carried,
-    Completed,
-    answered,
-    called,
-    carried_in,
-    completed,
-    failed,
-)
+from ..messages.dropped_steps import Carried, Completed, carried_in, completed
 from ..messages.secrets import Redactor, masks_secrets
 from ..messages.shapes import makes_calls
+from .running_turn import Turn
 
 log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class KeptSteps:
-    """Steps of earlier turns in a request that the host dropped."""
+    """Steps of earlier turns that the host dropped, in one request."""
 
     steps: int = 0
     tokens: int = 0
@@ -50,7 +43,7 @@ class KeptSteps:
 def kept_of(
     back: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
 ) -> KeptSteps:
-    """Count restored messages; of a view only the verbatim ones."""
+    """Count the restored messages, with a `view` only its verbatim ones."""
     if view is not None:
         there = {id(message) for message in view}
         back = [message for message in back if id(message) in there]
@@ -58,44 +51,35 @@ def kept_of(
 
 
 class Journal:
-    """The transcript that one conversation's requests have carried; thread-safe."""
+    """All messages that the requests of one conversation have had; thread-safe."""
 
     def __init__(self, session_id: str) -> None:
         self._session_id = session_id
         self._lock = renewed(threading.RLock())
         self._carried: Carried | None = None
-        """None: not read from the store yet."""
+        """None until the store is read."""
         self._system: list[Message] = []
         self._recorded: tuple[str, ...] = ()
         """Digests of the messages that the store has."""
         self._edits = -1
-        """How often a part of the session was forgotten, when the store was last written."""
+        """`Session.edits` at the last write: it grows when a part of the session is forgotten."""
         self.failure = ""
-        """Words of the store's failure, logged once; "" while the store works."""
+        """Text of the store's failure, which is logged once; "" while the store works."""
         self.tokens = 0
-        """Size of what is remembered, as of the end of the last turn."""
+        """Tokens of all messages at the end of the last turn."""
 
     @property
     def is_recorded(self) -> bool:
         """Return whether the store has the whole transcript."""
         carried = self._carried
-        return (
-            bool(self._recorded)
-            and carried is not None
-            and _names(carried.record) == self._recorded
-        )
+        return carried is not None and () != self._recorded == _names(carried.record)
 
     def complete(
-        self,
-        given: Sequence[Message],
-        engine: ContextCompressor,
-        *,
-        turn: Hashable = None,
-        bound: int = 0,
+        self, given: Sequence[Message], engine: ContextCompressor, turn: Turn | None
     ) -> Completed:
-        """Return a request with what the host left out; record it."""
-        session, cache = self._session(engine), engine.tokens.cache
-        model = engine.config.model
+        """Return a request with the messages the host left out; record it."""
+        session, cache, model = self._session(engine), engine.tokens.cache, engine.config.model
+        bound = 0 if turn is None else turn.bound
         with self._lock:
             carried = self._known(given, engine, session)
             done = completed(carried, given, cache, turn=turn, bound=bound, model=model)
@@ -105,7 +89,7 @@ class Journal:
         return done
 
     def at_rest(self, given: Sequence[Message], engine: ContextCompressor) -> Completed:
-        """Return the messages with what the host left out; record nothing."""
+        """Return the messages with those that the host left out; record nothing."""
         session = self._session(engine)
         with self._lock:
             carried = self._known(given, engine, session)
@@ -113,7 +97,7 @@ class Journal:
 
     @property
     def transcript(self) -> Sequence[Message]:
-        """Return all messages that are remembered, leading system messages first."""
+        """Return all messages, the leading system messages of the last request first."""
         carried = self._carried
         return () if carried is None else (*self._system, *carried.messages)
 
@@ -123,7 +107,7 @@ class Journal:
         """Add an answer's calls: the turn may stop before their results."""
         with self._lock:
             if self._carried is not None:
-                self._carried = called(self._carried, engine.tokens.cache(message))
+                self._carried = dropped_steps.called(self._carried, engine.tokens.cache(message))
         self.settle(engine)
 
     def end(
@@ -132,12 +116,12 @@ class Journal:
         """Add the answer in the host's history; drop a failed turn."""
         with self._lock:
             if self._carried is not None and has_failed:
-                self._carried = failed(self._carried)
+                self._carried = dropped_steps.failed(self._carried)
             elif self._carried is not None:
-                self._carried = answered(self._carried, history, engine.tokens.cache)
+                self._carried = dropped_steps.answered(self._carried, history, engine.tokens.cache)
 
     def settle(self, engine: ContextCompressor) -> None:
-        """Record what is new."""
+        """Write new messages to the store; never raise."""
         session = self._session(engine)
         with self._lock:
             if self._carried is not None:
@@ -157,7 +141,7 @@ class Journal:
     def _known(
         self, given: Sequence[Message], engine: ContextCompressor, session: Session | None
     ) -> Carried:
-        """Return what was carried: as remembered, or as the store has it."""
+        """Return the conversation's exchanges, from memory or from the store."""
         is_stale = session is not None and self._edits not in (-1, session.edits)
         if self._carried is not None and not is_stale:
             return self._carried
@@ -201,7 +185,7 @@ class Journal:
 
 
 def _names(seen: Sequence[Seen]) -> tuple[str, ...]:
-    # Of everything in a message: a call read from an answer may have more than the host sends.
+    # Digests of whole messages: a call read from an answer may have keys that the host omits.
     return tuple(each.content_digest for each in seen)
 
 

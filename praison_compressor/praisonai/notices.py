@@ -23,7 +23,7 @@ from ..events import Event, Listener
 from ..messages import Message
 from ..messages.display import one_line
 from .conversations import Conversation, Status
-from .requests import HostRequest
+from .request_shapes import HostRequest
 
 log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
-"""Serve every agent that names no other strategy, where the host's configuration says so.
+"""Register the host's plugin, which compresses every agent without another strategy.
 
-The module is the entry point `praisonai.plugins`. It also reads what that configuration asks, and
-reports what is wrong with it.
+The entry point `praisonai.plugins` names this module. It also reads the host's configuration of the
+plugin, and reports mistakes in it.
 """
 
 from __future__ import annotations
@@ -17,27 +17,28 @@ from praisonaiagents.plugins.manager import get_plugin_manager
 from praisonaiagents.plugins.plugin import Plugin, PluginInfo
 
 from ..config import nearest, no_such
+from .context_param import OURS, usable
 from .install import installation
-from .options import OURS, usable
 
 log = logging.getLogger(__name__)
 
 NAME = "praison-compressor"
 
 HOST_OPTIONS = frozenset({"allow_conversation", "enabled"})
-"""What the host itself reads in a plugin's options."""
+"""Keys in a plugin's options that the host itself reads."""
 
 
 class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
-    """Installs us while the host's plugin manager says that we are enabled.
+    """Installs the compressor; agents are compressed while the plugin is enabled.
 
-    The host initializes every plugin that it finds, also where a configuration names another one.
-    No callback follows when a plugin is disabled: each turn asks whether ours is enabled.
+    The host initializes every plugin that it finds, even one that no configuration names. It calls
+    nothing when a plugin is disabled: each turn asks the plugin manager.
     """
 
     @property
     def info(self) -> PluginInfo:
-        """Return what the host lists, without `plugin_type`: hosts before 1.7.10 refuse it."""
+        """Return the host's description of the plugin."""
+        # Without `plugin_type`, which hosts before 1.7.10 refuse.
         from .. import __version__
 
         return PluginInfo(
@@ -49,33 +50,27 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
         )
 
     def on_init(self, context: dict[str, Any]) -> None:
-        """Be ready; agents are only touched while the plugin is enabled.
+        """Install; log names in the configuration that are nearly ours.
 
-        The host is here wherever it loads any plugin: the one place to say that our name is
-        misspelled.
+        The host calls this when it loads any plugin, so a misspelled name of ours is seen here.
         """
-        _install(None)
-        # The host's own list, which `plugins.enable([...])` in code fills too.
+        installation(None, plugin=is_enabled)
+        # `plugins.enable([...])` in code fills this list of the host.
         names = getattr(plugins, "_enabled_plugin_names", None) or loader.get_enabled_plugins()
         for fault in _misspelled([*(names or ()), *loader.get_plugin_options()]):
             log.warning("%s", fault)
 
     def on_config(self, config: dict[str, Any]) -> dict[str, Any]:
-        """Take `plugins: {praison-compressor: {...}}` as defaults for agents that say nothing."""
+        """Take `plugins: {praison-compressor: {...}}` as the agents' defaults."""
         options, faults = _read(config)
         for fault in faults:
             log.warning("%s", fault)
-        _install(options)
+        installation(options, plugin=is_enabled)
         return config
 
 
-def _install(defaults: dict[str, Any] | None) -> None:
-    """Install, for all agents while we are enabled."""
-    installation(defaults).agents.plugin = is_enabled
-
-
 def is_enabled() -> bool:
-    """Return whether the host's plugin manager has us enabled now."""
+    """Return whether the host's plugin manager has this plugin enabled now."""
     return bool(get_plugin_manager().is_enabled(NAME))
 
 
@@ -83,32 +78,32 @@ plugin = CompressorPlugin
 """What the entry point names."""
 
 
-# ------------------------------------------------------------ what the configuration asks
+# ------------------------------------------------------------ the host's configuration
 
 
 @dataclass(frozen=True)
 class HostConfiguration:
-    """What `PRAISONAI_PLUGINS` and the host's configuration files ask of this plugin."""
+    """This plugin's settings in `PRAISONAI_PLUGINS` and in the host's configuration files."""
 
     on: bool
-    """Whether the host enables it at the first `Agent()`."""
+    """Whether the host enables the plugin at the first `Agent()`."""
     options: Mapping[str, Any]
     model: str | None
-    """Of agents that name none, where a file does."""
+    """The model of agents that name none; None if no file names one."""
     files: tuple[str, ...]
-    """Those that the host reads, the nearest last."""
+    """Files that the host reads, the nearest last."""
     faults: tuple[str, ...]
-    """What does nothing as it is written, and what was probably meant."""
+    """Settings without effect, each with the nearest valid one."""
 
 
 def asked() -> HostConfiguration:
     """Read the environment and the files as the host does.
 
-    `doctor` shows all of it: where the host loads no plugin, no other code of ours runs.
+    `doctor` shows the result: if the host loads no plugin, no other code of ours runs.
     """
     paths = loader._discover_config_files()
     files = tuple(map(str, paths))
-    # The host takes what it cannot parse for empty.
+    # The host reads a file that it cannot parse as empty.
     unread = [p for p in paths if p.stat().st_size and not loader._parse_config_file(p)]
     faults = [f"{path}: no YAML or TOML that can be read" for path in unread]
     whole = loader._load_config()
@@ -148,11 +143,11 @@ def _read(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
 
 
 IN_FILES = ("plugins", NAME)
-"""Where the host's files have our options."""
+"""Keys of our options in the host's files."""
 
 
 def file_of(*keys: str) -> str:
-    """Return the nearest host's file with these keys, else the call."""
+    """Return the nearest configuration file with these keys, else `plugins.enable()`."""
     for path in reversed(loader._discover_config_files()):
         found = loader._parse_config_file(path)
         for key in keys:

@@ -1,8 +1,7 @@
-"""Change a view as its provider demands: cache marks, roles in turn, no foreign thinking.
+"""Change a view as its provider demands: cache marks, alternating roles, no foreign thinking.
 
-A cache mark says "cache everything up to here", for providers that cache only what is marked. It is
-one key beside the content, which digests leave out: a message that loses its mark is again, byte
-for byte, what it was.
+A cache mark means "cache everything up to here" to providers that cache only marked prefixes. It is
+one key beside the content. Digests omit that key, so a mark does not change a message's digest.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _ROLES_REFUSED = re.compile(
 
 
 def refused_in(error: BaseException) -> str | None:
-    """Return what a refusal is about: a key, `ttl` or roles."""
+    """Return a refusal's cause: MARKS, USAGE, TTL, ROLES or None."""
     if _ROLES_REFUSED.search(str(error)):
         return ROLES
     if MARKS in str(error) and "ttl" in str(error):
@@ -38,7 +37,7 @@ def refused_in(error: BaseException) -> str | None:
 
 
 def is_bound_elsewhere(error: BaseException) -> bool:
-    """Return whether a provider refuses thinking behind a changed prefix or model."""
+    """Return whether a provider refuses thinking after a changed prefix or model."""
     return _INVALID_THINKING.search(str(error)) is not None
 
 
@@ -53,22 +52,22 @@ _INVALID_THINKING = re.compile(
 
 
 LARGEST = 4
-"""Marks that a request may carry, those on its tools included."""
+"""Marks that a request may have, with those on its tools."""
 
 _CLAUDE = re.compile(r"(^|[/.@:_-])(claude|anthropic)([/.@:_-]|$)", re.IGNORECASE)
 
 _SERVE_CLAUDE = frozenset({"azure_ai", "bedrock", "databricks", "openrouter", "vertex_ai"})
-"""Of litellm's providers those that pass marks on to a Claude which they serve."""
+"""Providers, by litellm's names, that serve Claude and pass marks on to it."""
 
 _MARKABLE = frozenset({"text", "image_url", "image", "document", "file"})
-"""Parts that may carry a mark. Thinking may not, and an empty text is refused with one."""
+"""Types of parts that may have a mark. Thinking and empty texts are refused with one."""
 
 
 def takes_marks(provider: str | None, model: str) -> bool:
     """Return whether the API of litellm's `provider` takes marks.
 
-    A name alone says nothing: an OpenAI-compatible endpoint that serves `claude-local` refuses
-    the key.
+    The model's name alone does not decide: an OpenAI-compatible endpoint refuses the key even for a
+    model named `claude-local`.
     """
     served = provider in _SERVE_CLAUDE and _CLAUDE.search(model) is not None
     return served or provider == "anthropic"
@@ -79,15 +78,13 @@ def marked(
     tools: Sequence[Mapping[str, Any]] | None = None,
     ttl: str | None = None,
 ) -> list[Message]:
-    """Return the messages with cache marks of a life, "5m" or "1h".
+    """Return the messages with cache marks; a marked message is a copy.
 
-    They stand after the system prompt, the last summary, the last mask and the end.
-
-    What stands before the last summary or mask changes only with the next compression; the mark
-    at the end is what the next request of a growing conversation is found by. `messages` are not
-    changed; a marked one is a copy. Marks that the host has set, on messages or `tools`, stay and
-    count: with ours they are at most four, the end served first. Beside them ours have no `ttl`: an
-    API refuses a mark of an hour behind one of minutes.
+    The end is marked first, where the next request of a growing conversation finds its prefix. Then
+    follow the last leading system message, the last summary and the last mask, before which only a
+    compression changes anything. The host's own marks, on messages or `tools`, stay; all together
+    are at most four. `ttl` is "5m", "1h" or None. It is dropped if the host has marks, because an
+    API refuses a mark of an hour after one of minutes.
     """
     hosts = _marks_in([*messages, *(tools or ())])
     free = max(0, LARGEST - hosts)
@@ -99,7 +96,7 @@ def marked(
 def _places(messages: Sequence[Message]) -> list[int]:
     """Return the indices to mark, the most valuable first."""
     carries = [index for index, message in enumerate(messages) if _can_carry(message)]
-    # Only the system messages in front: later ones come and go.
+    # Later system messages come and go.
     others = (index for index, message in enumerate(messages) if not is_system(message))
     leading = next(others, len(messages))
     kinds = (
@@ -116,7 +113,7 @@ def _places(messages: Sequence[Message]) -> list[int]:
 
 
 def _can_carry(message: Message) -> bool:
-    # Never an assistant's: its last block may be thinking or a call, where a mark is refused.
+    # Never an assistant's: a mark on thinking or on a call is refused.
     content = message.get("content")
     is_spoken = isinstance(content, (str, list)) and message.get("role") != "assistant"
     if not content or not is_spoken:
@@ -128,7 +125,7 @@ def _can_carry(message: Message) -> bool:
 
 
 def _with_mark(message: Message, mark: Mapping[str, Any]) -> Message:
-    """Return the message with a mark where litellm looks for it."""
+    """Return the message with a mark where litellm reads it."""
     content = message["content"]
     if isinstance(content, str) or is_result(message):
         return {**message, "cache_control": mark}
@@ -162,17 +159,17 @@ def _as_text(message: Message) -> Message:
 
 
 _BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specific_fields")
-"""Keys whose values only the model takes that wrote them."""
+"""Keys whose values are valid only for the model that wrote them."""
 
 
 def unbound(message: Message) -> Message:
-    """Return a message without the thinking that only its own model takes."""
+    """Return a message without thinking, which only its own model takes."""
     kept = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
     content, calls = kept.get("content"), kept.get("tool_calls")
     if isinstance(content, list):
         kept["content"] = [part for part in content if not is_thinking(part)]
     if isinstance(calls, list):
-        # An item id names the reasoning that the API demands with it.
+        # The API demands an item's reasoning together with its id.
         kept["tool_calls"] = list(map(_without_item_id, calls))
     return kept
 
@@ -180,23 +177,23 @@ def unbound(message: Message) -> Message:
 def _without_item_id(call: Mapping[str, Any]) -> Message:
     item = {key: value for key, value in (call.get(responses.ITEM) or {}).items() if key != "id"}
     rest = {key: value for key, value in call.items() if key != responses.ITEM}
-    # A tool of the API's own has its kind there.
+    # A built-in tool of the API has its type in the item.
     return {**rest, responses.ITEM: item} if "type" in item else rest
 
 
-# ------------------------------------------------------------ roles in strict turns
+# ------------------------------------------------------------ alternating roles
 
 
 ANSWERED: Message = {"role": "assistant", "content": "Understood."}
 ASKED: Message = {"role": "user", "content": "Go on."}
-"""Lines for roles that do not alternate."""
+"""Messages inserted between roles that do not alternate."""
 
 
 def alternating(messages: Sequence[Message]) -> list[Message]:
-    """Return the messages with users and assistants in turn.
+    """Return the messages with alternating users and assistants.
 
-    Mistral's API refuses a user after a tool. Chat templates count users, and assistants without
-    calls. Neighbours of one role are joined; elsewhere a short line stands between.
+    Neighbours of one role are joined; between others a short message is inserted. Mistral's API
+    also refuses a user after a tool. Chat templates ignore assistants with calls.
     """
     found: list[Message] = []
     last = ""
@@ -222,7 +219,7 @@ def _merged(messages: Sequence[Message]) -> list[Message]:
 
 
 def _may_join(one: Message, two: Message) -> bool:
-    """Return whether two neighbours are one; the second may have calls."""
+    """Return whether two neighbours can be joined: the first without calls."""
     if one.get("role") != two.get("role") or one.get("role") not in ("user", "assistant"):
         return False
     return not tool_calls_of(one)

@@ -1,7 +1,6 @@
-"""Replace how a prompt reaches an agent: a command is answered, any other prompt begins a turn.
+"""Replace the host's `chat`: answer a command, or run a turn; restore a session after a restart.
 
-Before the first turn after a restart the conversation is restored: whole where the host keeps it,
-else from the ledger.
+A session is restored from the host's store, and from the ledger where the host has cut it.
 """
 
 from __future__ import annotations
@@ -9,19 +8,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Generator, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from ..concurrency import run
 from ..errors import CompressorError, SessionNotFound
 from ..messages import Message, digest, is_system, leading_in, tool_calls_of
 from .agent_compressor import AgentCompressor
+from .agent_ledger import session_id_of, stored_under
 from .agents import HostCall, replacing
 from .commands import answer, read
-from .conversations import Turn, during, each_step_during
-from .known_conversations import named_by_host
-from .ledgers import session_id_of, stored_under
-from .requests import is_host_summary
+from .conversation_finder import is_host_summary
+from .running_turn import during, each_step_during, named_by_bot
 
 log = logging.getLogger(__name__)
 
@@ -30,40 +27,46 @@ log = logging.getLogger(__name__)
 def chat(call: HostCall) -> Any:
     """Replace `chat`: run a turn, or answer a command."""
     compressor, command = _asked(call)
-    if compressor is not None and command is not None:
+    if compressor is None:
+        with during(None):
+            return call.go_on()
+    if command is not None:
         return run(answer(compressor, *command))
-    with _turn(compressor) as turn, during(turn):
+    with compressor.turn() as turn, during(turn):
         said = call.go_on()
-    if compressor is not None:
-        compressor.sender.settle(turn)
+    compressor.requests.settle(turn)
     return said
 
 
 @replacing
 async def achat(call: HostCall) -> Any:
-    """Replace `achat`: the same on the event loop."""
+    """Replace `achat`, as `chat` on the event loop."""
     compressor, command = _asked(call)
-    if compressor is not None and command is not None:
+    if compressor is None:
+        with during(None):
+            return await call.go_on()
+    if command is not None:
         return await answer(compressor, *command)
-    await asyncio.to_thread(begin, call.owner, compressor)
-    with _turn(compressor) as turn, during(turn):
+    await asyncio.to_thread(restore, call.owner, compressor)
+    with compressor.turn() as turn, during(turn):
         said = await call.go_on()
-    if compressor is not None:
-        await asyncio.to_thread(compressor.sender.settle, turn)
+    await asyncio.to_thread(compressor.requests.settle, turn)
     return said
 
 
 @replacing
 def start_stream(call: HostCall) -> Any:
-    """Replace `_start_stream`; a command's answer is one piece."""
+    """Replace `_start_stream`: run a turn, or answer a command in one piece."""
     compressor, command = _asked(call)
-    if compressor is not None and command is not None:
+    if compressor is None:
+        return each_step_during(None, call.go_on())
+    if command is not None:
         return _answered(compressor, *command)
     return _streamed(compressor, call.go_on())
 
 
 def _asked(call: HostCall) -> tuple[AgentCompressor | None, tuple[str, str] | None]:
-    """Return the agent's compressor, and the command that its prompt is."""
+    """Return the agent's compressor, and the command in its prompt, if any."""
     return call.agents.of(call.owner), read(call.owner, call.argument("prompt"))
 
 
@@ -72,17 +75,12 @@ def _answered(compressor: AgentCompressor, name: str, argument: str) -> Generato
 
 
 def _streamed(
-    compressor: AgentCompressor | None, stream: Generator[Any, Any, Any]
+    compressor: AgentCompressor, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
-    with _turn(compressor) as turn:
+    with compressor.turn() as turn:
         said = yield from each_step_during(turn, stream)
-    if compressor is not None:
-        compressor.sender.settle(turn)
+    compressor.requests.settle(turn)
     return said
-
-
-def _turn(compressor: AgentCompressor | None) -> AbstractContextManager[Turn]:
-    return nullcontext(Turn(None)) if compressor is None else compressor.turn()
 
 
 # ------------------------------------------------------------ after a restart
@@ -90,18 +88,20 @@ def _turn(compressor: AgentCompressor | None) -> AbstractContextManager[Turn]:
 
 @replacing
 def init_session_store(call: HostCall) -> None:
-    """Restore a session whole, from the host's store and the ledger."""
+    """Replace the host's opening of a session: restore the session whole."""
     call.go_on()
-    begin(call.owner, call.agents.of(call.owner))
+    compressor = call.agents.of(call.owner)
+    if compressor is not None:
+        restore(call.owner, compressor)
 
 
-def begin(agent: Any, compressor: AgentCompressor | None) -> None:
+def restore(agent: Any, compressor: AgentCompressor) -> None:
     """Complete an agent's history before its first request, from host or ledger.
 
-    Bots give each person's turn the history of that person: nothing is added to it.
+    A bot sets its person's own history for each turn, to which nothing is added.
     """
     key = session_id_of(agent)
-    if compressor is None or compressor.sender.passed or key is None or named_by_host(agent)[0]:
+    if compressor.requests.passed or key is None or named_by_bot(agent)[0]:
         return
     stored = stored_under(compressor.ledger, compressor.config.namespace, key)
     name = next((found.id for found in stored), key)
@@ -109,7 +109,11 @@ def begin(agent: Any, compressor: AgentCompressor | None) -> None:
         if not agent.chat_history:
             compressor.resume(name)
         elif _complete(agent):
-            _put_front(agent, compressor.engine().verbatim(session_id=name))
+            leading = leading_in(agent.chat_history)
+            transcript = compressor.engine().verbatim(session_id=name)
+            front = _front(transcript, agent.chat_history[leading:])
+            if front:  # it replaces the summary that the host's store wrote of it
+                agent.chat_history[:leading] = front
     except SessionNotFound:
         return  # the first run
     except CompressorError as error:
@@ -117,10 +121,11 @@ def begin(agent: Any, compressor: AgentCompressor | None) -> None:
 
 
 def _complete(agent: Any) -> bool:
-    """Add stored tool calls to restored messages; return whether a front lacks.
+    """Add stored tool calls to restored messages; return whether a front is missing.
 
-    The host restores roles and contents (agent/memory_mixin.py:573): results without calls, which
-    match no segment and not the window that the host puts before them. It keeps the newest 100.
+    The host restores only roles and contents (agent/memory_mixin.py:573). Without their calls the
+    messages match no segment, nor the window that the host puts before them. The host keeps the
+    newest 100 messages.
     """
     store, name = getattr(agent, "_session_store", None), getattr(agent, "_session_id", None)
     read = getattr(store, "get_working_history", None)
@@ -134,31 +139,20 @@ def _complete(agent: Any) -> bool:
     return is_full or is_host_summary(stored[0])
 
 
-def _put_front(agent: Any, transcript: Sequence[Message]) -> None:
-    """Put the messages that the host lacks before the restored ones.
-
-    The front takes the place of the summary that the host's store wrote of it.
-    """
-    leading = leading_in(agent.chat_history)
-    front = _front(transcript, agent.chat_history[leading:])
-    if front:
-        agent.chat_history[:leading] = front
-
-
 def _front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
-    """Return a transcript's messages before its restored newest end."""
+    """Return a transcript's messages before those that the host restored."""
     keeps_tools = any(message.get("role") == "tool" for message in restored)
-    said = [m for m in transcript if not is_system(m) and (keeps_tools or _is_kept(m))]
+    said = [
+        message
+        for message in transcript
+        if (keeps_tools and not is_system(message))
+        or (message.get("role") in ("user", "assistant") and not tool_calls_of(message))
+    ]
     names = [*map(digest, said)]
-    # Two in a row: one may be said often. What follows may differ, where a turn was killed.
+    # Two in a row, since one may occur often; not all, since the end of a killed turn may differ.
     begins = [*map(digest, restored[:2])]
     places = (at for at in range(len(names), -1, -1) if names[at : at + len(begins)] == begins)
     return said[: next(places, 0)]
-
-
-def _is_kept(message: Message) -> bool:
-    """Return whether every host keeps the message: a question or an answer."""
-    return message.get("role") in ("user", "assistant") and not tool_calls_of(message)
 
 
 def _said(message: Message) -> tuple[Any, Any]:

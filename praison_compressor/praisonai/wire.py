@@ -1,7 +1,7 @@
 """Send each request as its view, again after a refusal; read usage and calls of the answer.
 
-A stream of chat completions is asked for its usage (`requests`); others report it unasked. Calls
-are read because a turn may be stopped while a tool runs: no later request of that turn has them.
+Calls are read from the answer because a turn may be stopped while a tool runs: no later request
+would have them.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ from ..concurrency import run
 from ..errors import InvalidMessages, NothingShorter
 from ..messages import Message, responses, to_plain
 from ..tokens.refusals import overflow_of
+from .agent_requests import AgentRequests
 from .agents import Agents, HostCall, Replacement, replacing
-from .conversations import current
-from .requests import CHAT, LITELLM_CHAT, RESPONSES, Shape
-from .sending import Sender
+from .request_shapes import CHAT, LITELLM_CHAT, RESPONSES, HostRequest, Params, Shape
+from .running_turn import current
 
 ATTEMPTS = 8
-"""One provider may have more than one thing to refuse: keys, the order of roles, then the length,
-by which the window is halved where it says no numbers."""
+"""A provider may refuse keys, then the order of roles, then the length several times: a refusal
+without a number halves the window."""
 
 
 class RoundTrip:
-    """One request of the host: its views, and what its answer says."""
+    """One request of the host, with its views and its answer."""
 
-    def __init__(self, sender: Sender, shape: Shape, params: Mapping[str, Any]) -> None:
-        self._sender, self._shape = sender, shape
-        self._params = sender.offering(params)
-        self._request = shape.read(self._params)
+    def __init__(
+        self, requests: AgentRequests, shape: Shape, params: Params, request: HostRequest
+    ) -> None:
+        self._requests, self._shape = requests, shape
+        self._params, self._request = params, request
         self._view: Sequence[Message] = ()
         self._attempts = 0
         self._asks_usage = False
@@ -41,53 +42,45 @@ class RoundTrip:
         self._calls = CallPieces()
 
     async def begin(self) -> dict[str, Any]:
-        """Return the parameters to send; an unreadable request stays as it is."""
-        if self._request is None:
-            return dict(self._params)
-        view = await self._sender.view(self._request)
+        """Return the parameters to send."""
+        view = await self._requests.view(self._request)
         # The first compression gives the agent its recall tools.
-        self._params = self._sender.offering(self._params)
+        self._params = self._requests.offering(self._params)
         return self._written(view)
 
-    async def again(self, error: BaseException) -> dict[str, Any]:
+    async def again(self, error: Exception | _TooLong) -> dict[str, Any]:
         """Return the parameters to send after a refusal.
 
         Raises:
             Exception: the refusal, if no other view helps.
             NothingShorter: it was refused for its size, in vain.
         """
-        if isinstance(error, _TooLong):
-            error = error.refusal
-        if self._request is None or not isinstance(error, Exception):
-            raise error from error.__cause__
-        other = await self._sender.other_view(self._request, self._view, error)
-        refused = overflow_of(error)
+        refusal = error.refusal if isinstance(error, _TooLong) else error
+        other = await self._requests.other_view(self._request, self._view, refusal)
+        refused = overflow_of(refusal)
         is_same = refused is not None and other == self._view
         if other is not None and not is_same and self._attempts < ATTEMPTS:
             return self._written(other)
-        self._sender.gave_up(self._request)
+        self._requests.gave_up(self._request)
         if other is not None and refused is not None and refused.certain:
-            raise NothingShorter from error
-        raise error from error.__cause__
+            raise NothingShorter from refusal
+        raise refusal from refusal.__cause__
 
     def _written(self, view: Sequence[Message]) -> dict[str, Any]:
-        assert self._request is not None
-        refused = self._sender.refused(self._request)
-        sent = self._shape.write(self._params, view, refused, self._sender.cache_ttl)
+        refused = self._requests.refused(self._request)
+        sent = self._shape.write(self._params, view, refused, self._requests.cache_ttl)
         self._asks_usage = sent.get("extra_body") != self._params.get("extra_body")
         self._view, self._attempts = view, self._attempts + 1
         return sent
 
     async def answered(self, answer: Any, pieces: type[_Pieces | _AsyncPieces]) -> Any:
         """Learn from an answer; return it, a stream with its pieces read."""
-        if self._request is None:
-            return answer
-        self._sender.took(self._request, self._view)
+        self._requests.accepted(self._request, self._view)
         self._learn(answer)
         made = calls_in(answer)
         if made is not None:
-            await self._sender.called(self._request, made)
-        # A response that is whole can be iterated too, by its fields.
+            await self._requests.called(self._request, made)
+        # After the calls: a whole response can be iterated too, by its fields.
         elif hasattr(answer, pieces.NEXT):
             return pieces(answer, self)
         return answer
@@ -95,8 +88,8 @@ class RoundTrip:
     def passes(self, piece: Any) -> bool:
         """Read a piece of a stream; return whether to pass it on.
 
-        A piece with nothing but the usage that we asked for is kept back: some of the host's
-        readers take the first choice of every piece.
+        A piece that has only the usage that we asked for is kept back: some readers of the host
+        take the first choice of every piece.
         """
         self._learn(piece)
         self._calls.take(piece)
@@ -104,22 +97,30 @@ class RoundTrip:
 
     async def ended(self, stream: Any) -> None:
         """Learn from a stream's end."""
-        # litellm keeps what comes after the last words to itself.
+        # litellm does not pass on the pieces after the last words.
         for chunk in getattr(stream, "chunks", None) or ():
             self._learn(chunk)
-        if self._request is not None and self._calls.message is not None:
-            await self._sender.called(self._request, self._calls.message)
+        if self._calls.message is not None:
+            await self._requests.called(self._request, self._calls.message)
 
     def _learn(self, said: Any) -> None:
         reported, before = usage_in(said), self._usage
-        if reported is not None and self._request is not None:
+        if reported is not None:
             self._usage = before.merged(reported)
-            self._sender.used(self._request, self._view, self._usage, before)
+            self._requests.used(self._request, self._view, self._usage, before)
 
 
-def send(sender: Sender, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]) -> Any:
+def opened(requests: AgentRequests | None, shape: Shape, params: Params) -> RoundTrip | None:
+    """Return a request's round trip; None if it stays as it is."""
+    if requests is None:
+        return None
+    params = requests.offering(params)
+    request = shape.read(params)
+    return None if request is None else RoundTrip(requests, shape, params, request)
+
+
+def send(trip: RoundTrip, go: Callable[..., Any]) -> Any:
     """Send a request as its view; send another after a refusal."""
-    trip = RoundTrip(sender, shape, params)
     sent = run(trip.begin())
     while True:
         try:
@@ -130,11 +131,8 @@ def send(sender: Sender, shape: Shape, params: Mapping[str, Any], go: Callable[.
     return run(trip.answered(answer, _Pieces))
 
 
-async def asend(
-    sender: Sender, shape: Shape, params: Mapping[str, Any], go: Callable[..., Any]
-) -> Any:
+async def asend(trip: RoundTrip, go: Callable[..., Any]) -> Any:
     """Send as `send` does, without blocking the event loop."""
-    trip = RoundTrip(sender, shape, params)
     sent = await trip.begin()
     while True:
         try:
@@ -146,7 +144,7 @@ async def asend(
 
 
 class _Stream:
-    """A stream of the host whose pieces are read on their way."""
+    """A stream whose pieces are read before the host gets them."""
 
     def __init__(self, stream: Any, trip: RoundTrip) -> None:
         self._stream = stream
@@ -179,7 +177,7 @@ class _AsyncPieces(_Stream):
 
 def calls_in(answer: Any) -> Message | None:
     """Return the assistant's message of a whole answer, if it makes calls."""
-    if isinstance(answer, tuple):  # the host's text, calls, response
+    if isinstance(answer, tuple):  # the host's (text, calls, response)
         answer = answer[-1] if answer else None
     output = field_of(answer, "output")
     if isinstance(output, list):
@@ -192,7 +190,7 @@ def calls_in(answer: Any) -> Message | None:
 
 
 class CallPieces:
-    """Collects the calls of an answer from the pieces of its stream."""
+    """The calls of an answer, collected from the pieces of its stream."""
 
     def __init__(self) -> None:
         self._text: list[str] = []
@@ -243,28 +241,28 @@ def _message(content: Any, calls: Iterable[Any]) -> Message | None:
 # ------------------------------------------------------------ replaced in the host
 
 
-Transmit = Callable[[Sender, Shape, Mapping[str, Any], Callable[..., Any]], Any]
+Transmit = Callable[[RoundTrip, Callable[..., Any]], Any]
 """`send` or `asend`."""
 
 
 def _call_with_retry(transmit: Transmit) -> Replacement:
-    """Replace the host's call of litellm, in turns of ours."""
+    """Replace the host's call of litellm in our agents' turns."""
 
     @replacing
     def call_with_retry(call: HostCall) -> Any:
-        sender, params = current(), call.kwargs
-        if sender is None:
+        shape = RESPONSES if "input" in call.kwargs else LITELLM_CHAT
+        trip = opened(current(), shape, call.kwargs)
+        if trip is None:
             return call.go_on()
         ask, *rest = call.args
         own = call._replace(args=(_raising(ask), *rest))
-        shape = RESPONSES if "input" in params else LITELLM_CHAT
-        return transmit(sender, shape, params, lambda sent: own._replace(kwargs=sent).go_on())
+        return transmit(trip, lambda sent: own._replace(kwargs=sent).go_on())
 
     return call_with_retry
 
 
 class _TooLong(BaseException):
-    """Carries a refusal past the host's retries, which wait a minute."""
+    """A refusal for length, which the host's retries must not catch."""
 
     def __init__(self, refusal: Exception) -> None:
         super().__init__(refusal)
@@ -272,7 +270,7 @@ class _TooLong(BaseException):
 
 
 class Unprocessable(Exception):
-    """A refusal that litellm swallowed: it returned None for status 422."""
+    """A refusal with status 422, for which litellm returned None."""
 
     status_code = 422
 
@@ -284,7 +282,7 @@ class Unprocessable(Exception):
 
 
 def _raising(ask: Any) -> Any:
-    """Return litellm's function, which raises `_TooLong` where only a smaller request passes."""
+    """Return litellm's function, raising `_TooLong` if only a smaller request would pass."""
 
     def asked(*args: Any, **params: Any) -> Any:
         with _passing():
@@ -315,16 +313,14 @@ def _given(answer: Any) -> Any:
 
 
 def _stream_responses(transmit: Transmit) -> Replacement:
-    """Replace the host's call for a stream of responses."""
+    """Replace the host's call for a stream of responses, in our turns."""
 
     @replacing
     def stream_responses(call: HostCall) -> Any:
-        sender, params = current(), call.argument("params")
-        if sender is None:
+        trip = opened(current(), RESPONSES, call.argument("params"))
+        if trip is None:
             return call.go_on()
-        return transmit(
-            sender, RESPONSES, params, lambda sent: call.with_argument("params", sent).go_on()
-        )
+        return transmit(trip, lambda sent: call.with_argument("params", sent).go_on())
 
     return stream_responses
 
@@ -334,15 +330,15 @@ stream_responses, astream_responses = map(_stream_responses, (send, asend))
 
 
 def _client(transmit: Transmit, original: property, agents: Agents) -> property:
-    """Return the host's OpenAI client, in turns of ours with our routes.
+    """Replace the host's client property: in our turns it sends views.
 
-    The property says which it is; `AsyncCompletions.create` is no coroutine function to ask.
+    Each property has its `transmit`: whether a client is async cannot be seen from its methods.
     """
 
     def client(self: Any) -> Any:
         found = original.__get__(self, type(self))
-        sender = current()
-        return found if sender is None else Through(_SENDS, sender, found, transmit)
+        requests = current()
+        return found if requests is None else Through(requests, _SENDS, found, transmit)
 
     return property(client, original.fset, original.fdel, original.__doc__)
 
@@ -360,10 +356,10 @@ _SENDS: Mapping[str, Any] = {
 class Through:
     """A client, or a part of one, that sends views.
 
-    The client is not changed: it may be shared with agents that did not ask, or be the caller's.
+    The client itself is not changed: other agents or the caller may use it.
     """
 
-    __slots__ = ("_routes", "_sender", "_target", "_transmit")
+    __slots__ = ("_requests", "_routes", "_target", "_transmit")
 
     def __init__(self, *parts: Any) -> None:
         for name, part in zip(self.__slots__, parts, strict=True):
@@ -374,10 +370,15 @@ class Through:
         if route is None:
             return found
         if isinstance(route, Mapping):
-            return Through(route, self._sender, found, self._transmit)
-        return lambda **params: self._transmit(
-            self._sender, route, params, lambda sent: found(**sent)
-        )
+            return Through(self._requests, route, found, self._transmit)
+
+        def call(**params: Any) -> Any:
+            trip = opened(self._requests, route, params)
+            if trip is None:
+                return found(**params)
+            return self._transmit(trip, lambda sent: found(**sent))
+
+        return call
 
     def __setattr__(self, name: str, value: Any) -> None:
         setattr(self._target, name, value)

@@ -17,7 +17,7 @@ from praison_compressor.cli import build
 from praison_compressor.cli.demo import picture
 from praison_compressor.cli.demo_agent import MODEL, turns
 from praison_compressor.cli.terminal import EXIT_CODES
-from praison_compressor.praisonai.host_names import READ
+from praison_compressor.praisonai.patches import READ
 
 ROOT = Path(__file__).parent.parent.parent
 README = ROOT / "README.md"

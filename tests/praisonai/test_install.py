@@ -14,7 +14,7 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from praison_compressor import install, uninstall
 from praison_compressor.praisonai import HostMoved, installed
-from praison_compressor.praisonai.host_names import NEW, READ, REPLACED, SURFACES, Read, probe
+from praison_compressor.praisonai.patches import IN_OTHER_PACKAGES, NEW, READ, REPLACED, Read, probe
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     EVERY_PATH,
@@ -62,7 +62,7 @@ def test_the_page_lists_what_is_replaced() -> None:
     )
     rows = [
         (f"{row.owner.partition(':')[2]}.{row.name}", " (added)" * (row.kind == NEW), left)
-        for row in (*REPLACED, *SURFACES)
+        for row in (*REPLACED, *IN_OTHER_PACKAGES)
         for left in [f"left out: {row.without}" if row.without else "`HostMoved`"]
     ]
     assert shown == rows

@@ -15,7 +15,7 @@ from praisonaiagents.context.models import ContextConfig, OptimizerStrategy
 
 from praison_compressor import CompressorConfig, ConfigError, install, uninstall
 from praison_compressor.praisonai import CompressorContext
-from praison_compressor.praisonai.options import options_in
+from praison_compressor.praisonai.context_param import options_in
 
 SUMMARIZE = OptimizerStrategy.SUMMARIZE
 

@@ -25,7 +25,7 @@ from praison_compressor.praisonai.provider_rules import (
     takes_marks,
     unbound,
 )
-from praison_compressor.praisonai.requests import RESPONSES
+from praison_compressor.praisonai.request_shapes import RESPONSES
 from praison_compressor.summaries.litellm_client import provider_of
 from praison_compressor.testing import Reply, Rules, check_messages
 from tests.helpers.hosting import ANTHROPIC, agent, at_home, context

@@ -178,7 +178,7 @@ def test_an_agents_own_tool_of_that_name_stays(
     chat(made, OUTGROWING)
     assert made.tools[: 1 + len(own)] == [look_up, *own]
     assert [tool.__name__ for tool in made.tools[1 + len(own) :]] == given
-    assert caplog.text.count("is kept, in the place of the recall tool") == len(own)
+    assert caplog.text.count("is kept; the recall tool of that name is not given") == len(own)
 
 
 def test_a_resumed_session_has_the_tools_at_once(host: LocalProvider, tmp_path: Any) -> None:

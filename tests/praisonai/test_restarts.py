@@ -16,7 +16,7 @@ from praisonaiagents.session import get_default_session_store
 
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import content_digest, text_of
-from praison_compressor.praisonai import known_conversations
+from praison_compressor.praisonai import conversations
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers import restarting
 from tests.helpers.hosting import (
@@ -286,7 +286,7 @@ def test_what_is_remembered_is_bounded(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a store the newest conversations keep their steps."""
-    monkeypatch.setattr(known_conversations, "JOURNALED_TOKENS", 2_600)  # each takes some 1,100
+    monkeypatch.setattr(conversations, "JOURNALED_TOKENS", 2_600)  # each takes some 1,100
     made = desk(host, store_url=None, session_id=None)
     host.answer_with(
         Worker(

@@ -75,7 +75,7 @@ def test_a_session_of_the_host_puts_the_ledger_on_the_disk(
     host: LocalProvider, path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """SQLite in the user's data directory, for the user only; log and status say so."""
-    with caplog.at_level(logging.INFO, logger="praison_compressor.praisonai.ledgers"):
+    with caplog.at_level(logging.INFO, logger="praison_compressor.praisonai.agent_ledger"):
         compressor = talk(kept(host, path))
     assert isinstance(compressor.ledger, SqlStore)
     modes = [path.stat().st_mode & 0o777 for path in (default_path(), default_path().parent)]

@@ -15,7 +15,7 @@ from praisonaiagents.workflows import Workflow
 from praisonaiagents.workflows.workflows import loop, parallel, repeat, route
 from praisonaiagents.workflows.yaml_parser import YAMLWorkflowParser
 
-from praison_compressor.praisonai import conversations
+from praison_compressor.praisonai import running_turn
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     LITELLM,
@@ -117,7 +117,7 @@ def test_interleaved_streams_do_not_meet(host: LocalProvider, path: str) -> None
             for stream in list(streams):
                 if next(stream, None) is None:
                     streams.remove(stream)
-                seen.add(conversations.current())
+                seen.add(running_turn.current())
     assert seen == {None}
     check_only_these_are_compressed(host, Ann=True, Ben=False)
 
@@ -129,12 +129,12 @@ def test_a_stream_that_ends_early_leaves_no_turn(host: LocalProvider, path: str)
     stream = made.iter_stream(turn(0))
     assert next(stream, None) is not None
     stream.close()
-    assert conversations.current() is None
+    assert running_turn.current() is None
     stream = made.iter_stream(turn(1))
     next(stream)
     with pytest.raises(KeyError):
         stream.throw(KeyError("stop"))
-    assert conversations.current() is None
+    assert running_turn.current() is None
     assert made.chat(turn(2)) is not None
 
 
@@ -164,7 +164,7 @@ def test_what_is_not_the_conversation_is_made_to_fit_and_said(
 
     made.tools = [classify]
     host.answer_with(Worker(lambda asked: 1 if asked.tools else 0, answer="Noted."))
-    with caplog.at_level(logging.DEBUG, logger="praison_compressor.praisonai.sending"):
+    with caplog.at_level(logging.DEBUG, logger="praison_compressor.praisonai.agent_requests"):
         assert made.chat(turn(0)) == "Noted."
     (sent,) = host.for_model("small-local")
     assert (sent.messages[-1]["content"] == asked) == (words == 300 or window > WINDOW)

@@ -1,15 +1,14 @@
 """A voice conversation with a memory: the host's `RealtimeAgent` on any Realtime server.
 
-- `items`: the server's conversation, an ordered list of items with their words
-- `memory`: which items leave the window, and their summary by `ContextCompressor`
-- `folding`: replaces old items by the memory on the server, off the audio path
 - `agent`: `RealtimeAgent`
+- `items`: the server's conversation, an ordered list of items with their words
+- `folding`: chooses old items and replaces them by the memory on the server
+- `voice_memory`: archives and summarizes the replaced items
 """
 
 from __future__ import annotations
 
 from .agent import RealtimeAgent
-from .folding import ServerRefused
-from .memory import Marks
+from .folding import Marks, ServerRefused
 
 __all__ = ["Marks", "RealtimeAgent", "ServerRefused"]

@@ -1,4 +1,4 @@
-"""`RealtimeAgent`: the host's voice agent with a memory, on any server of the protocol."""
+"""`RealtimeAgent`: run the host's voice agent with a memory, on any server of the protocol."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from ...config import CompressorConfig
 from ...errors import ConfigError
 from ...events import Listener
 from ...ledger.segments import Segment, Store
-from .folding import Event, Folding
-from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Items
-from .memory import Marks, VoiceMemory, memory_options
+from .folding import Folding, Marks
+from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Event, Items
+from .voice_memory import VoiceMemory, memory_options
 
 logger = logging.getLogger(__name__)
 
@@ -33,18 +33,10 @@ MAX_MESSAGE_BYTES = 2**24
 class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships no types
     """The host's `RealtimeAgent` on a server of your choice, with a memory.
 
-    At `trigger_items` items the oldest are replaced by a memory item at the front, down to
-    `max_history_items`. The memory is `ContextCompressor`'s view of all replaced items, in a
-    twentieth of the window: their words while these fit, then summaries. After a disconnect
-    `aconnect` sends the memory and the live window to the new connection. Speech without a
-    transcript is sent as such.
-
-    `url` is the server's WebSocket address. OPENAI_API_KEY is sent to OpenAI alone; other servers
-    get `api_key` or `headers`. `config` has the compressor's options, `summarizer` is any object or
-    async callable that the compressor takes. Without a summarizer's answer summaries are static.
-    `session_id` names the ledger's session. `transcription_model` transcribes the user, and only
-    transcripts can be remembered; None leaves the session's own setting. `ack_timeout_seconds`
-    bounds the wait for a deletion. `on_fold` receives the compressor's events.
+    When the conversation has `trigger_items` items, a memory item at its front replaces the oldest,
+    until `max_history_items` are left. The memory is `ContextCompressor`'s view of all replaced
+    items, in a twentieth of the window: their words while these fit, then summaries. After a
+    disconnect `aconnect` sends the memory and the live window to the new connection.
     """
 
     def __init__(
@@ -72,18 +64,32 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     ) -> None:
         """Take the host's options and ours.
 
+        Args:
+            url: the server's WebSocket address; None is OpenAI's, which alone gets OPENAI_API_KEY.
+            api_key: sent as a bearer token.
+            headers: more headers of the connection.
+            max_history_items, trigger_items: the marks described above; both None fold nothing.
+            config: the compressor's options.
+            summarizer: any object or async callable that `ContextCompressor` takes; None makes
+                static summaries.
+            store, session_id: the ledger and its session.
+            transcription_model: transcribes the user, whose words are remembered only then; None
+                leaves the session's own setting.
+            ack_timeout_seconds: bounds the wait for the server's answer to a change.
+            on_fold: receives the compressor's events.
+
         Raises:
-            ConfigError: marks, URL or options that cannot work.
+            ConfigError: invalid marks, URL or options.
         """
         super().__init__(name, llm, model, realtime, instructions, verbose, **kwargs)
         if not hasattr(self._realtime_config, "to_session"):
-            raise ConfigError("this praisonaiagents speaks the beta protocol; take a newer one")
+            raise ConfigError("praisonaiagents speaks the beta protocol; install 1.7.17 or newer")
         self._ws: Any = None
         self.url = _url(url or OPENAI_URL, self.llm)
         self.session_id = session_id or f"voice-{uuid.uuid4().hex}"
         self.marks = Marks(max_history_items or 0, trigger_items or 0)
         self.transcription_model = transcription_model
-        # A key from the environment belongs to OpenAI and is sent nowhere else.
+        # The environment's key is OpenAI's and is sent nowhere else.
         key = api_key or (os.environ.get("OPENAI_API_KEY") if url is None else None)
         known = {"Authorization": f"Bearer {key}"} if key else {}
         self._headers = {**known, **(headers or {})}
@@ -124,7 +130,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         return None if item is None else item.text or item.output or item.arguments
 
     async def settled(self) -> None:
-        """Wait until no fold is under way."""
+        """Wait until no fold is running."""
         await self._folding.settled()
 
     def on_event(self, callback: Callable[[Event], Any]) -> None:
@@ -134,7 +140,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     # ------------------------------------------------------------ connection
 
     async def aconnect(self, **kwargs: Any) -> bool:
-        """Connect and send memory and live window; return whether it worked."""
+        """Connect, send the memory and the live window; return whether it worked."""
         if self._connected:
             self._log("Already connected", "yellow")
             return True
@@ -209,17 +215,17 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         return await self._send_event(event)
 
     async def delete_item(self, item_id: str) -> bool:
-        """Delete an item from the conversation, a folded one from the memory.
+        """Delete an item from conversation and memory; return whether that worked.
 
-        No later summary has it, a running one neither. Returns whether it was sent or forgotten.
+        No later summary has its words, nor one that is being written.
         """
         event = self._folding.withdraw(item_id)
         return event is None or await self._transmit(event)
 
     async def truncate_item(self, item_id: str, audio_end_ms: int, content_index: int = 0) -> bool:
-        """Cut an assistant's item at `audio_end_ms`: the user interrupted.
+        """Cut an assistant's item at `audio_end_ms` milliseconds; return whether that was sent.
 
-        Words that were not heard are not remembered. Returns whether it was sent.
+        The user interrupted there: later words are not remembered.
         """
         item = self._folding.items.get(item_id)
         if item is not None:
@@ -236,7 +242,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     # ------------------------------------------------------------ receiving
 
     async def receive_loop(self) -> None:
-        """Receive until the connection ends, callbacks before the memory's work."""
+        """Receive until the connection ends; callbacks run before the memory's work."""
         socket = self._ws
         if not self._connected or socket is None:
             return
@@ -246,7 +252,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         except Exception as error:
             self._log(f"Receive loop error: {error}", "red")
             self._report(error)
-        # Not reached if this task is cancelled: the connection stays usable.
+        # A cancelled task skips this: its connection stays usable.
         if self._ws is socket:
             await self._lost()
 
@@ -254,7 +260,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         try:
             event = json.loads(message)
         except (ValueError, RecursionError) as fault:  # thousands of brackets nest too deeply
-            logger.warning("a frame skipped, it is no JSON: %s", type(fault).__name__)
+            logger.warning("skipped a frame that is no JSON: %s", type(fault).__name__)
             return
         if not isinstance(event, dict):
             return
@@ -264,7 +270,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
                 return  # an answer to the memory's own work
         except Exception:
             # An invalid event must not end the conversation.
-            logger.exception("not understood: %s", event.get("type"))
+            logger.exception("skipped an invalid event: %s", event.get("type"))
         if event.get("type") == "error":
             error = event.get("error", {})
             self._log(f"API Error: {error}", "red")
@@ -285,14 +291,14 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         try:
             sound = base64.b64decode(encoded, validate=True)
         except ValueError as error:
-            logger.warning("audio skipped, it is no base64: %s", error)
+            logger.warning("skipped audio that is no base64: %s", error)
             self._report(error)
             return
         for listener in self._on_audio_callbacks:
             self._guarded(listener, sound)
 
     def _guarded(self, callback: Callable[[Any], Any], value: Any) -> None:
-        """Call a listener; its fault must not end the conversation."""
+        """Call a listener; its failure does not end the conversation."""
         try:
             callback(value)
         except Exception as error:

@@ -1,8 +1,8 @@
-"""Keep a voice conversation between its marks: one task at a time, off the audio path.
+"""Fold old items of a voice conversation into its memory, in one task beside the audio.
 
-Choose items, summarize and archive them, drop what changed meanwhile, update the server. A failure
-leaves more on the server than needed, never less: the new memory is created and acknowledged before
-the old one and the folded items are deleted.
+The task chooses items, summarizes and archives them, applies changes made meanwhile, and updates
+the server. The server acknowledges the new memory before the old one and the folded items are
+deleted: a failure leaves more on the server than needed, never less.
 """
 
 from __future__ import annotations
@@ -10,22 +10,36 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import uuid
+import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from ...errors import CompressorError
-from .items import ADDED, DELETED, TRUNCATED, Item, Items, mapping, messages_of
-from .memory import Marks, VoiceMemory, choose
+from ...errors import CompressorError, ConfigError
+from .items import (
+    ADDED,
+    DELETED,
+    EMPTY_SPEECH,
+    TRUNCATED,
+    Event,
+    Item,
+    Items,
+    create_event,
+    delete_event,
+    item_of,
+    mapping,
+    memory_item,
+    messages_of,
+    new_id,
+)
+from .voice_memory import VoiceMemory
 
 logger = logging.getLogger(__name__)
 
-Event = dict[str, Any]
-
 ADD, DELETE = "added_", "deleted_"
-"""Prefixes of event ids of the memory's own work; the item's id follows."""
+"""Prefixes of the ids of our events; the item's id follows."""
 REPLAY = "replay_"
-"""Prefix of event ids that restore a conversation on a new connection."""
+"""Prefix of the ids of our events that restore a conversation on a new connection."""
 
 
 class ServerRefused(CompressorError):
@@ -38,11 +52,81 @@ class ServerRefused(CompressorError):
 
 
 NO_SUCH_ITEM = ("does not exist", "not found", "invalid_item_id")
-"""Words of a refusal to delete an item that is deleted already."""
+"""Words of a refusal to delete an item that the server has already deleted."""
+
+
+# ------------------------------------------------------------ what to fold
+
+
+@dataclass(frozen=True)
+class Marks:
+    """The most and fewest items of the window; both 0: nothing is folded."""
+
+    max_history_items: int = 0
+    """Newest items that stay verbatim after a fold."""
+
+    trigger_items: int = 0
+    """Items of the window at which a fold begins."""
+
+    def __post_init__(self) -> None:
+        """Check the marks.
+
+        Raises:
+            ConfigError: a mark is missing, or `trigger_items` is not above the other.
+        """
+        for name, value in vars(self).items():
+            if type(value) is not int or value < 1 <= max(
+                self.max_history_items, self.trigger_items
+            ):
+                raise ConfigError(f"{name}={value!r}: give both marks, as positive whole numbers")
+        if self.on and self.trigger_items <= self.max_history_items:
+            least = self.max_history_items + 1
+            raise ConfigError(f"trigger_items={self.trigger_items}: expected {least} or more")
+
+    @property
+    def on(self) -> bool:
+        """Return whether items are folded at all."""
+        return self.trigger_items > 0
+
+    @property
+    def step(self) -> int:
+        """Return the fewest items for a new memory: half a fold."""
+        return max(1, (self.trigger_items - self.max_history_items) // 2)
+
+
+def choose(items: Items, marks: Marks) -> list[Item]:
+    """Return the oldest items above the low mark, [] if too few.
+
+    Leading system messages stay. Speech without a transcript, a call without its output and a call
+    whose output stays are kept back until two windows' items have followed.
+    """
+    window = items.live()
+    while window and window[0].role == "system":
+        window.pop(0)
+    if not marks.on or len(window) < marks.trigger_items:
+        return []
+    overdue = items.sequence - 2 * marks.trigger_items
+    old = [i for i in window[: -marks.max_history_items] if i.settled or i.sequence < overdue]
+
+    def is_whole(item: Item) -> bool:
+        pair = [other for other in window if other.call_id and other.call_id == item.call_id]
+        is_owed = item.type == "function_call" and len(pair) < 2 and item.sequence >= overdue
+        return not is_owed and all(other in old for other in pair)
+
+    chosen = [item for item in old if is_whole(item)]
+    is_worth = len(chosen) >= marks.step and any(map(_says_something, chosen))
+    return chosen if is_worth else []
+
+
+def _says_something(item: Item) -> bool:
+    return bool(item.call_id) or (item.text != EMPTY_SPEECH and bool(re.search(r"\w", item.text)))
+
+
+# ------------------------------------------------------------ the work
 
 
 class Folding:
-    """Folds items, updates the server and restores new connections."""
+    """Folds items, updates the server, and restores new connections."""
 
     def __init__(
         self,
@@ -58,14 +142,14 @@ class Folding:
         self._send = send
         self._ack_timeout = ack_timeout_seconds
         self._waiting: dict[str, asyncio.Future[ServerRefused | None]] = {}
-        """Our event's id -> the server's answer to come."""
+        """Id of our event -> the server's answer: None, or a refusal."""
         self._work: asyncio.Task[None] | None = None
         self._resume_at = 0
 
     # ------------------------------------------------------------ events
 
     def take(self, event: Event) -> bool:
-        """Apply an event, start due work; return whether it answered us."""
+        """Apply an event, start due work; return whether it answered ours."""
         kind, item_id = str(event.get("type")), str(event.get("item_id"))
         if kind == "error":
             return self._refused(mapping(event.get("error")))
@@ -87,7 +171,7 @@ class Folding:
         return False
 
     def sending(self, event: Event) -> Event:
-        """Return the application's event to send; record its item first."""
+        """Record the item of the application's event; return the event with ids."""
         if event.get("type") != "conversation.item.create" or not self._marks.on:
             return event
         item = {"id": new_id("item"), **event.get("item", {})}
@@ -101,7 +185,7 @@ class Folding:
             self.items.deleted(item.id)
 
     def consider(self) -> None:
-        """Start work if some is due and none is running."""
+        """Start the task if work is due and none is running."""
         if self._work is not None or not self._marks.on or self.items.sequence < self._resume_at:
             return
         if self._memory.outdated or self._out_of_step() or choose(self.items, self._marks):
@@ -113,7 +197,7 @@ class Folding:
             await asyncio.wait([self._work])
 
     async def stop(self) -> None:
-        """Cancel running work; the connection has ended."""
+        """Cancel running work, after the connection has ended."""
         for answer in self._waiting.values():
             answer.cancel()
         self._waiting.clear()
@@ -121,7 +205,7 @@ class Folding:
             work.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await work
-            if self._work is work:  # it was cancelled before its first step
+            if self._work is work:  # cancelled before its first step
                 self._work = None
         self._resume_at = 0
         self.items.disconnected()
@@ -129,7 +213,7 @@ class Folding:
     # ------------------------------------------------------------ a new connection
 
     async def replay(self) -> None:
-        """Send memory and live window to a new connection; await nothing."""
+        """Send memory and live window to a new connection, without waiting."""
         live = self.items.live()
         if self._memory.text:
             item = memory_item(self._memory.text)
@@ -154,7 +238,7 @@ class Folding:
         return True
 
     def _settle(self, event_id: str, refusal: ServerRefused | None = None) -> bool:
-        """Settle the server's answer to an event; return whether it was awaited."""
+        """Store the server's answer; return whether we waited for it."""
         answer = self._waiting.pop(event_id, None)
         if answer is None or answer.done():
             return False
@@ -164,7 +248,7 @@ class Folding:
     # ------------------------------------------------------------ the work
 
     def _out_of_step(self) -> bool:
-        """Return whether the server lacks the memory or has replaced items."""
+        """Return whether the server lacks the memory or still has replaced items."""
         sent = self.items.memory
         return (sent.text if sent else "") != self._memory.text or bool(self.items.obsolete())
 
@@ -172,7 +256,7 @@ class Folding:
         try:
             await self._keep_up()
         except Exception as error:
-            # The server still has every item that the memory lacks. Retry after `step` items.
+            # The server still has every item that the memory lacks: retry after `step` items.
             self._resume_at = self.items.sequence + self._marks.step
             logger.warning("nothing folded for now: %s: %s", type(error).__name__, error)
         finally:
@@ -233,7 +317,7 @@ class Folding:
             raise
 
     async def _delete(self, together: Sequence[Item]) -> None:
-        """Delete a call and its output together: no response sees half."""
+        """Delete a call and its output together: no response sees only one."""
         asked = [await self._asked(delete_event(item.id, DELETE + item.id)) for item in together]
         answers = [await self._answer(each) for each in asked]
         for item, refusal in zip(together, answers, strict=True):
@@ -258,10 +342,7 @@ class Folding:
     # ------------------------------------------------------------ changes by the user
 
     def withdraw(self, item_id: str) -> Event | None:
-        """Forget an item at once; return the event to send, if any.
-
-        None: only the memory had the item.
-        """
+        """Forget an item; return the event to send if the server has it."""
         item = self.items.get(item_id)
         if (item is None or item.folded) and self._memory.replace(item_id, None):
             self.consider()
@@ -273,8 +354,8 @@ class Folding:
         return delete_event(item_id, new_id("evt"))
 
     def _deleted(self, item_id: str) -> None:
-        """Remove an item that somebody else deleted from the memory too."""
-        is_ours = DELETE + item_id in self._waiting  # also after our wait has ended
+        """Remove a deleted item from the memory, unless we deleted it."""
+        is_ours = DELETE + item_id in self._waiting  # kept after a timeout
         self._settle(DELETE + item_id)
         item = self.items.get(item_id)
         if item is None or (item.folded and not is_ours):
@@ -302,42 +383,3 @@ def deletions(folded: Iterable[Item]) -> list[list[Item]]:
     for item in folded:
         found.setdefault(item.call_id or item.id, []).append(item)
     return [sorted(each, key=lambda item: item.type == "function_call") for each in found.values()]
-
-
-# ------------------------------------------------------------ events to send
-
-
-def new_id(prefix: str) -> str:
-    """Return a new id of at most 32 characters, as servers require."""
-    return f"{prefix}_{uuid.uuid4().hex[:24]}"
-
-
-def delete_event(item_id: str, event_id: str) -> Event:
-    """Return the event that deletes an item."""
-    return {"type": "conversation.item.delete", "item_id": item_id, "event_id": event_id}
-
-
-def create_event(item: Event, event_id: str, *, in_front: bool = False) -> Event:
-    """Return the event that creates an item, first or last."""
-    event = {"type": "conversation.item.create", "item": item, "event_id": event_id}
-    return {**event, "previous_item_id": "root"} if in_front else event
-
-
-def memory_item(text: str) -> Event:
-    """Return the memory as a new user item."""
-    content = [{"type": "input_text", "text": text}]
-    return {"id": new_id("mem"), "type": "message", "role": "user", "content": content}
-
-
-def item_of(item: Item) -> Event:
-    """Return an item for a new connection, words without audio."""
-    given = {"id": item.id, "type": item.type}
-    if item.type == "function_call":
-        arguments = item.arguments or "{}"
-        return {**given, "call_id": item.call_id, "name": item.name, "arguments": arguments}
-    if item.type == "function_call_output":
-        return {**given, "call_id": item.call_id, "output": item.output}
-    role = item.role or "assistant"
-    kind = "output_text" if role == "assistant" else "input_text"
-    content = [{"type": kind, "text": item.all_words}]
-    return {**given, "type": "message", "role": role, "content": content}

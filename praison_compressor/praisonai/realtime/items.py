@@ -1,4 +1,4 @@
-"""A Realtime server's conversation: an ordered list of items with their words.
+"""Hold a Realtime server's conversation: an ordered list of items with their words.
 
 No I/O. Only text is kept; audio is counted in milliseconds.
 """
@@ -6,11 +6,14 @@ No I/O. Only text is kept; audio is counted in milliseconds.
 from __future__ import annotations
 
 import re
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from ...messages import Message
+
+Event = dict[str, Any]
 
 NO_WORDS = "(speech that was not transcribed)"
 EMPTY_SPEECH = "(speech without words)"
@@ -27,7 +30,7 @@ _DELTAS = frozenset({TEXT_DELTA, "response.output_audio_transcript.delta"})
 _SAID = frozenset(
     {
         "conversation.item.input_audio_transcription.completed",
-        "conversation.item.input_audio_transcription.failed",  # then there are no words
+        "conversation.item.input_audio_transcription.failed",  # without words
         "response.output_text.done",
         "response.output_audio_transcript.done",
     }
@@ -56,14 +59,14 @@ class Item:
     audio_ms: float = 0.0
     """Length of the assistant's audio so far."""
     heard_ms: float | None = None
-    """Where the user interrupted; later words are forgotten."""
+    """Milliseconds at which the user interrupted; later words are forgotten."""
     sequence: int = 0
     """Number of earlier items."""
     on_server: bool = True
     is_memory: bool = False
-    """Whether this is our memory item, no part of the conversation."""
+    """Whether this is our memory item, which is no part of the conversation."""
     withdrawn: bool = False
-    """Whether a deletion was asked for: it is neither folded nor replayed."""
+    """Whether its deletion was requested: it is neither folded nor replayed."""
     folded: bool = False
     """Whether the memory has replaced it; its deletion follows."""
 
@@ -82,18 +85,18 @@ class Item:
 
     @property
     def all_words(self) -> str:
-        """All words of an item of any kind."""
+        """Return all words of an item of any type."""
         return " ".join(filter(None, (self.name, self.arguments, self.output, self.text)))
 
     def say(self, index: int, text: str) -> None:
-        """Set a part's words; after an interruption only heard ones."""
+        """Set a part's words; after an interruption only those that were heard."""
         if self.heard_ms is not None:
             text = heard(text, self.heard_ms, self.audio_ms)
         self.awaiting.discard(index)
         self.texts[index] = text
 
     def leave_server(self) -> None:
-        """Drop what only the ended connection had, as audio; keep the words."""
+        """Keep the words; drop the audio, which only the ended connection had."""
         words = self.text
         self.on_server = False
         self.done = True
@@ -113,8 +116,8 @@ class Item:
 def heard(text: str, at_ms: float, length_ms: float) -> str:
     """Return the whole words spoken up to `at_ms` of `length_ms`.
 
-    Servers send no times of words, so a word's time is estimated by its share of the letters and of
-    the words, whichever leaves less. With an unknown length nothing was certainly heard.
+    Servers send no times of words. A word's time is estimated by its share of the letters and by
+    its share of the words, and the later estimate counts. Of an unknown length nothing was heard.
     """
     if length_ms <= 0:
         return ""
@@ -199,7 +202,7 @@ class Items:
             item.spoken = True
             item.audio_ms += len(delta) * 3 / 4 / self._bytes_per_ms
         elif kind in _DELTAS and isinstance(delta, str):
-            # Kept so that a dropped connection loses no heard words.
+            # Kept: a dropped connection then loses no heard words.
             if not item.done and item.heard_ms is None:
                 item.texts[index] = item.texts.get(index, "") + delta
         elif kind in _SAID:
@@ -224,7 +227,7 @@ class Items:
         return known
 
     def disconnected(self) -> None:
-        """Keep only the items that the next connection is sent."""
+        """Keep only the items of the live window, for the next connection."""
         self._items = self.live()
         for item in self._items:
             item.leave_server()
@@ -284,7 +287,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
 def messages_of(items: Sequence[Item]) -> list[Message]:
     """Return the items as chat messages, outputs directly after calls.
 
-    The archive can be searched by the server's ids; digests leave ids out.
+    The messages have the server's ids, which digests omit.
     """
     outputs = {item.call_id: item for item in items if item.type == "function_call_output"}
     calls = {item.call_id for item in items if item.type == "function_call"}
@@ -311,3 +314,42 @@ def _message(item: Item) -> Message:
         return {"role": role, "content": item.text, "id": item.id}
     content = f"[{item.type}] {item.all_words}".strip()
     return {"role": "assistant", "content": content, "id": item.id}
+
+
+# ---------------------------------------------------------------- as events to send
+
+
+def new_id(prefix: str) -> str:
+    """Return a new id of at most 32 characters, as servers require."""
+    return f"{prefix}_{uuid.uuid4().hex[:24]}"
+
+
+def delete_event(item_id: str, event_id: str) -> Event:
+    """Return the event that deletes an item."""
+    return {"type": "conversation.item.delete", "item_id": item_id, "event_id": event_id}
+
+
+def create_event(item: Event, event_id: str, *, in_front: bool = False) -> Event:
+    """Return the event that creates an item, first or last."""
+    event = {"type": "conversation.item.create", "item": item, "event_id": event_id}
+    return {**event, "previous_item_id": "root"} if in_front else event
+
+
+def memory_item(text: str) -> Event:
+    """Return the memory as a new user item."""
+    content = [{"type": "input_text", "text": text}]
+    return {"id": new_id("mem"), "type": "message", "role": "user", "content": content}
+
+
+def item_of(item: Item) -> Event:
+    """Return an item for a new connection, words without audio."""
+    given = {"id": item.id, "type": item.type}
+    if item.type == "function_call":
+        arguments = item.arguments or "{}"
+        return {**given, "call_id": item.call_id, "name": item.name, "arguments": arguments}
+    if item.type == "function_call_output":
+        return {**given, "call_id": item.call_id, "output": item.output}
+    role = item.role or "assistant"
+    kind = "output_text" if role == "assistant" else "input_text"
+    content = [{"type": kind, "text": item.all_words}]
+    return {**given, "type": "message", "role": role, "content": content}

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from praison_compressor import ConfigError
 from praison_compressor.messages import check, read
 from praison_compressor.praisonai.realtime import Marks
+from praison_compressor.praisonai.realtime.folding import choose
 from praison_compressor.praisonai.realtime.items import (
     Items,
     messages_of,
 )
-from praison_compressor.praisonai.realtime.memory import choose
 
 
 def follower(*events) -> Items:

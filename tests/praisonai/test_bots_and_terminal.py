@@ -13,7 +13,7 @@ import pytest
 from praisonaiagents.session import get_default_session_store
 
 from praison_compressor import install
-from praison_compressor.praisonai import host_names
+from praison_compressor.praisonai import patches
 from praison_compressor.testing import LocalProvider
 from tests.helpers.hosting import OPENAI, agent, chat, context, turn
 from tests.helpers.processes import python
@@ -152,6 +152,6 @@ def test_a_moved_place_is_left_out_and_said(
     uninstall()
     monkeypatch.delattr(server.WebSocketGateway, "_idle_compaction_candidates")
     done = install()
-    assert done.lacking == {host_names.IDLE: done.lacking[host_names.IDLE]}
-    assert "_idle_compaction_candidates" in done.lacking[host_names.IDLE]
-    assert host_names.IDLE in caplog.text
+    assert done.lacking == {patches.IDLE: done.lacking[patches.IDLE]}
+    assert "_idle_compaction_candidates" in done.lacking[patches.IDLE]
+    assert patches.IDLE in caplog.text

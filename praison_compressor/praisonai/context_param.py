@@ -1,4 +1,4 @@
-"""Read what an agent asks for by `context=`; set and restore the host's settings of the agent."""
+"""Read the parameter `context=` of an agent; set and restore the agent's host settings."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 SUMMARIZE = OptimizerStrategy.SUMMARIZE
 STRATEGY_VARIABLE = "PRAISONAI_CONTEXT_STRATEGY"
-"""The host's own, for agents that name no strategy."""
+"""The host's own variable, for agents that name no strategy."""
 OURS = frozenset(CompressorConfig.names()) - {"model"}
 HOSTS = frozenset(item.name for item in fields(ContextConfig))
 
@@ -31,21 +31,21 @@ class RequestedContext:
     """An agent's request for compression."""
 
     context: Any
-    """The host's own configuration, for what of its context management goes on as before."""
+    """The host's own configuration object."""
     options: Mapping[str, Any]
     """Options of `CompressorConfig` that differ from their defaults."""
     automatic: bool = True
     """False: compress only on command (the host's `auto_compact=False`)."""
     own_model: bool = True
-    """False: without an auxiliary model the summary is static (`llm_summarize: False`, written)."""
+    """False (`llm_summarize: False`): without an auxiliary model summaries are static."""
 
     def config(self, model: str | None, defaults: Mapping[str, Any]) -> CompressorConfig:
-        """Our configuration for that model; `defaults` hold where the agent says nothing."""
-        # The agent's own first: what cannot stand with them yields.
-        silent = {name: value for name, value in defaults.items() if name not in self.options}
-        options, faults = usable({"model": model, **self.options, **silent})
+        """Return the agent's configuration; `defaults` fill options that it does not set."""
+        # The agent's own come first: a default that contradicts them is left out.
+        unset = {name: value for name, value in defaults.items() if name not in self.options}
+        options, faults = usable({"model": model, **self.options, **unset})
         for fault in faults.values():
-            # A dictionary in `context=` is first read inside a turn, which must not end for it.
+            # Not raised: a dictionary in `context=` is first read inside a turn.
             log.error("options of context=: %s", fault)
         given = CompressorConfig.from_mapping(options)
         found = given.with_environment()
@@ -67,43 +67,38 @@ def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
-    """Return what an agent asks of us now, or None.
+    """Return an agent's request for compression as of now, or None.
 
-    Its `context=` asks, unless its manager asks otherwise. `by_default`: an agent without a
-    strategy, there or in the environment, asks for ours.
+    A manager that the agent has by now overrides its `context=`. With `by_default` an agent asks
+    for our strategy if neither its `context=` nor the environment names one.
     """
     param, manager = agent._context_param, agent._context_manager
     by_default = by_default and wants(os.environ.get(STRATEGY_VARIABLE) or SUMMARIZE)
-    silent = by_default and names_none(param)
-    asked = read(_by_default(param) if silent else param)
+    filled = _with_strategy(param) if by_default else None
+    asked = read(param if filled is None else filled)
     if not agent._context_manager_initialized:
         return asked
-    if manager is None:  # the host makes none of nothing, nor of a dictionary with a key of ours
+    if manager is None:  # the host makes none for None, nor for a dictionary with a key of ours
         return asked if param is None or isinstance(param, Mapping) else None
-    # What the host takes where no strategy is named.
-    unnamed = ContextConfig().strategy
-    if silent and type(manager) is ContextManager and manager.config.strategy is unnamed:
+    hosts_default = ContextConfig().strategy
+    is_default = type(manager) is ContextManager and manager.config.strategy is hosts_default
+    if filled is not None and is_default:
         return asked
     by_manager = read(manager)
     return (asked or by_manager) if by_manager is not None else None
 
 
-def names_none(param: Any) -> bool:
-    """Return whether a `context=` names no strategy."""
-    if isinstance(param, Mapping):
-        return param.get("strategy") is None
-    return param is None or param is True
-
-
-def _by_default(param: Any) -> Any:
-    """Return the same `context=` with our strategy."""
-    if isinstance(param, Mapping):
+def _with_strategy(param: Any) -> Any:
+    """Return a `context=` with our strategy; None if it names one."""
+    if isinstance(param, Mapping) and param.get("strategy") is None:
         return {**param, "strategy": SUMMARIZE}
-    return replace(ContextConfig.from_env(), strategy=SUMMARIZE)
+    if param is None or param is True:
+        return replace(ContextConfig.from_env(), strategy=SUMMARIZE)
+    return None
 
 
 def read(param: Any) -> RequestedContext | None:
-    """Return what one `context=` asks of us, or None."""
+    """Return the request in one `context=`, or None."""
     if param is True:
         return _asked(ContextConfig.from_env())
     if isinstance(param, str):
@@ -138,14 +133,14 @@ def _asked(
     if context is None or not wants(context.strategy):
         return None
     options = options_in(context, more)
-    # Where the default is False, as in the host's own configuration, False says nothing.
+    # In the host's own configuration False is the default, so it excludes nothing.
     by_default = getattr(type(context), "llm_summarize", False)
     own_model = own_model and (not by_default or context.llm_summarize)
     return RequestedContext(context, options, bool(context.auto_compact), own_model)
 
 
 def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return our options that differ from the host's defaults, and `more`."""
+    """Return our options that differ from their defaults, and `more`."""
     defaults = {
         item.name: item.default if item.default_factory is MISSING else item.default_factory()
         for item in fields(context)
@@ -165,7 +160,7 @@ def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str,
 
 
 def _protecting(tools: Sequence[str], policies: Any) -> Any:
-    """Return the policies with those tools kept; invalid policies are refused later."""
+    """Return tool policies that keep those tools; invalid policies stay."""
     try:
         given = CompressorConfig(tool_policies=policies).tool_policies
     except ConfigError:
@@ -173,22 +168,22 @@ def _protecting(tools: Sequence[str], policies: Any) -> Any:
     return {**dict.fromkeys(tools, "keep"), **given}
 
 
-# ------------------------------------------------------------ what is set while the agent is ours
+# ------------------------------------------------------------ the agent's host settings
 
 
 NO_LIMIT = sys.maxsize
-"""Characters of a tool's result that the host leaves as it is."""
+"""Characters above which the host then cuts a tool's result."""
 
 
 def as_it_is(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
-    """Return a tool's result whole: the host would cut its middle out."""
+    """Return a tool's result whole; the host's function would cut it."""
     return output
 
 
 def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
     """Return whether tool results of any size go to the archive.
 
-    Not where a limit of the host was set, or where the host keeps large results itself.
+    They do unless a limit of the host was changed or the host itself stores large results.
     """
     host, plain = asked.context, ContextConfig()
     limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()
@@ -201,7 +196,7 @@ def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
 
 
 class Settings:
-    """The host's settings of one agent: compaction, and limit of tool results."""
+    """One agent's host settings: compaction and the limit of tool results."""
 
     def __init__(self, agent: Any, asked: RequestedContext) -> None:
         self._uncompacted: Any = None
@@ -214,7 +209,7 @@ class Settings:
     def compress_alone(self, agent: Any) -> None:
         """Switch the host's `context_compaction` off, so that exactly one system compresses.
 
-        Each turn calls this: the agent may have other settings by then.
+        Each turn calls this: a program may have replaced the agent's settings.
         """
         if agent.execution is not self._uncompacted:
             self._execution, self._uncompacted = agent.execution, copy.copy(agent.execution)

@@ -1,7 +1,7 @@
-"""Make the compressors of one agent: one for each model that its requests go to.
+"""Make one `ContextCompressor` for each model of an agent, and learn the model's window.
 
-The agent's own model is the summarizer, at its own endpoint.
-An on-premises transcript must not reach a public provider because a summary was due.
+The agent's own model writes the summaries, at its own endpoint: an on-premises transcript must not
+reach a public provider.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.session_state import Sessions
 from ..concurrency import renewed
 from ..config import CompressorConfig
-from ..ledger.segments import Store, Usage
+from ..ledger.segments import Store
 from ..messages import Message
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from ..tokens.refusals import Overflow
 from ..tokens.windows import LearnedWindow
-from .ledgers import ledger_of
+from .agent_ledger import ledger_of, title_of
 from .notices import Notices
-from .requests import HostRequest, same_model
+from .request_shapes import HostRequest
 
 log = logging.getLogger(__name__)
 
-# What shapes an answer of the agent; a summary has its own.
+# Parameters of the agent's own answers; a summary has others.
 _OF_THE_ANSWER = frozenset(
     "frequency_penalty function_call functions logit_bias logprobs max_completion_tokens "
     "max_tokens messages n presence_penalty response_format seed stop stream stream_options "
@@ -42,7 +42,7 @@ _OF_THE_ANSWER = frozenset(
 def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
     """Return the agent's own model at its own endpoint, with its key.
 
-    None for a model object of the caller's own, which we cannot call.
+    Return None for a model object of the caller, which we cannot call.
     """
     from ..summaries.litellm_client import LiteLLMSummarizer
 
@@ -64,8 +64,41 @@ def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
     return LiteLLMSummarizer(model, api_base=base, api_key=key, extra=extra, context_window=window)
 
 
-class Engines:
-    """A window and a tokenizer for each model of an agent."""
+def same_model(one: str | None, other: str | None) -> bool:
+    """Return whether two names mean one model: the host changes provider prefixes."""
+    if one is None or other is None:
+        return True
+    return one.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1]
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A smaller window that is tried for a refused request."""
+
+    reserve: int | None
+    """The output reserve at the first refusal."""
+    request: HostRequest
+    sent: Sequence[Message]
+    """The messages that were refused first."""
+    certain: bool
+    """Whether the newest refusal certainly means length."""
+    kind: str
+    """The newest refusal's words without numbers."""
+
+
+class _Model:
+    """One model's compressor, learned window and trial of a smaller one."""
+
+    def __init__(self, compressor: ContextCompressor) -> None:
+        self.compressor = compressor
+        self.learned = LearnedWindow(_window_of(compressor.config))
+        self.trial: _Trial | None = None
+        self.vain: set[str] = set()
+        """Uncertain refusals, without numbers, that a smaller request got again."""
+
+
+class ModelCompressors:
+    """The compressors of one agent, by model; thread-safe."""
 
     def __init__(
         self, config: CompressorConfig, agent: weakref.ref[Any], own_model: bool, notices: Notices
@@ -75,23 +108,22 @@ class Engines:
         self._own_model = own_model
         self._notices = notices
         self._lock = renewed(threading.RLock())
-        self._made: dict[str | None, ContextCompressor] = {}
+        self._models: dict[str | None, _Model] = {}
         self._store: Store | None = None
         self._sessions = Sessions()
-        self._windows: dict[str | None, LearnedWindow] = {}
-        self._trials: dict[str | None, _Trial] = {}
-        self._vain: set[tuple[str | None, str]] = set()
-        """Uncertain refusals that a smaller request met again."""
 
     def of(self, model: str | None) -> ContextCompressor:
         """Return the compressor for a model; None is the agent's own."""
+        return self._model(model).compressor
+
+    def _model(self, model: str | None) -> _Model:
         own = self.config.model
         name = own if same_model(model, own) else model
         with self._lock:
-            if name not in self._made:
+            if name not in self._models:
                 window = self.config.context_window if name == own else None
                 config = replace(self.config, model=name, context_window=window)
-                known, reserve = model_limits(name, window).window, config.output_reserve
+                known, reserve = _window_of(config), config.output_reserve
                 if _usable(reserve, known) != reserve:
                     log.warning(
                         "output_reserve=%d leaves nothing of the %d tokens that %s takes: the "
@@ -99,8 +131,8 @@ class Engines:
                         *(reserve, known, name or "the model"),
                     )
                     config = replace(config, output_reserve=None)
-                self._made[name] = self._make(config, TokenCounter(name))
-            return self._made[name]
+                self._models[name] = _Model(self._make(config, TokenCounter(name)))
+            return self._models[name]
 
     def focused(self, focus: str | None) -> ContextCompressor:
         """Return the agent's own compressor, with a focus for the summarizer."""
@@ -119,7 +151,7 @@ class Engines:
             tokens=tokens,
             on_event=self._notices,
             before_compression=self._notices.before_compression,
-            # The agent's next result reports what the background paid, by whichever compressor.
+            # Shared, so that the agent's next result reports the background's cost for any model.
             sessions=self._sessions,
         )
 
@@ -131,10 +163,10 @@ class Engines:
             return self._store
 
     def _summarizer(self, config: CompressorConfig) -> Summarizer | None:
-        """Return the agent's own model where no auxiliary one is named."""
+        """Return the agent's own model if no auxiliary one is named."""
         agent = self._agent()
         if config.auxiliary_model or not self._own_model or agent is None:
-            return None  # the compressor makes its own from the configuration, or goes without
+            return None  # the compressor then makes one from the configuration, if it names one
         own = config if config.model == self.config.model else self.of(None).config
         try:
             return own_summarizer(agent, own.context_window)
@@ -142,14 +174,12 @@ class Engines:
             log.warning("the agent's own model cannot be asked: static summaries", exc_info=True)
             return None
 
-    def window(self, model: str | None) -> int:
-        """Return the tokens that a model takes, as far as we know."""
-        engine = self.of(model)
-        return model_limits(engine.config.model, engine.config.context_window).window
+    # ------------------------------------------------------------ sizes
 
     def overhead(self, request: HostRequest, window: int | None = None) -> int:
         """Return a request's tokens beside messages and the usual answer."""
-        usual = self._reserve(request.model, window or self.window(request.model))
+        config = self.of(request.model).config
+        usual = _reserved(config.output_reserve, window or _window_of(config))
         return self.measured(request) + max(0, request.output_tokens - usual)
 
     def measured(self, request: HostRequest) -> int:
@@ -160,121 +190,107 @@ class Engines:
 
     def room(self, request: HostRequest) -> int:
         """Return the tokens that a request's messages may take."""
-        window = self.window(request.model)
-        return max(1, window - self._reserve(request.model, window) - self.overhead(request))
-
-    def _reserve(self, model: str | None, window: int) -> int:
-        return _reserved(self.of(model).config.output_reserve, window)
-
-    # ------------------------------------------------------------ learned windows
+        config = self.of(request.model).config
+        window = _window_of(config)
+        return max(1, window - _reserved(config.output_reserve, window) - self.overhead(request))
 
     def size(self, request: HostRequest, sent: Sequence[Message]) -> int:
         """Return a sent request's tokens, with its cap on the answer."""
         counted = self.of(request.model).tokens.messages(sent)
         return counted + self.measured(request) + request.output_tokens
 
+    # ------------------------------------------------------------ learned windows
+
     def shrink(
         self, request: HostRequest, sent: Sequence[Message], refused: Overflow, words: str
     ) -> bool:
         """Try a smaller window after a refusal; return whether one exists.
 
-        `words` is the refusal's text: an uncertain one is not answered again after a vain try.
+        `words` is the refusal's text: after a vain try, the same uncertain words start no other.
         """
+        kind = re.sub(r"\d+", "#", words)
         with self._lock:
-            engine, size = self.of(request.model), self.size(request, sent)
-            learned = self._learned_of(engine)
-            kind = (engine.config.model, re.sub(r"\d+", "#", words))
-            if kind in self._vain:
-                return False
-            window = learned.refused(refused, size)
+            known, size = self._model(request.model), self.size(request, sent)
+            config, tokens = known.compressor.config, known.compressor.tokens
+            window = None if kind in known.vain else known.learned.refused(refused, size)
             if window is None:
                 return False
-            first = self._trials.get(engine.config.model) or _Trial(
-                engine, request, sent, refused, kind
+            first = known.trial or _Trial(
+                config.output_reserve, request, sent, refused.certain, kind
             )
-            self._trials[engine.config.model] = replace(first, refused=refused, kind=kind)
-            reserve = engine.config.output_reserve
-            if (refused.answer or 0) > max(
-                self._reserve(request.model, window), request.output_tokens
-            ):
-                # litellm asks Claude for as long an answer as it can write, where nobody said.
-                reserve = min(refused.answer or 0, window - 1)
-            needed = engine.tokens.messages(sent) + self.overhead(request, window)
-            # By our count it may have fit, and it did not.
-            while needed <= window - _reserved(reserve, window) and window > learned.floor:
-                window = max(window // 2, learned.floor)
-            learned.window = window
-            self._take(engine, window, _usable(reserve, window))
+            known.trial = replace(first, certain=refused.certain, kind=kind)
+            reserve, answer = config.output_reserve, refused.answer or 0
+            if answer > max(_reserved(reserve, window), request.output_tokens):
+                # litellm asks Claude for its longest answer if the caller named no length.
+                reserve = min(answer, window - 1)
+            needed = tokens.messages(sent) + self.overhead(request, window)
+            # The request did not fit, even if it fits by our count.
+            while needed <= window - _reserved(reserve, window) and window > known.learned.floor:
+                window = max(window // 2, known.learned.floor)
+            known.learned.window = window
+            self._take(known, window, reserve)
             return True
 
-    def passed(self, request: HostRequest, sent: Sequence[Message]) -> int | None:
-        """Learn from a request that passed; return a changed window."""
+    def passed(self, request: HostRequest, sent: Sequence[Message]) -> None:
+        """Learn from a request that passed; log a changed window."""
         with self._lock:
-            engine = self.of(request.model)
-            learned, trial = self._learned_of(engine), self._trials.pop(engine.config.model, None)
-            asked = None if learned.trial is None else learned.trial.asked
-            window = learned.passed(self.size(request, sent))
+            known = self._model(request.model)
+            trial, known.trial = known.trial, None
+            asked = None if known.learned.trial is None else known.learned.trial.asked
+            window = known.learned.passed(self.size(request, sent))
             if trial is not None and asked is not None:
-                engine.tokens.calibrate(trial.sent, asked, trial.request.tools)
-            if window is not None:
-                self._take(engine, window, _usable(engine.config.output_reserve, window))
-            return window
+                known.compressor.tokens.calibrate(trial.sent, asked, trial.request.tools)
+            if window is None:
+                return
+            self._take(known, window, known.compressor.config.output_reserve)
+        log.warning(
+            "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
+            *(title_of(self._agent()), request.model, window),
+        )
 
     def gave_up(self, request: HostRequest) -> None:
-        """Forget the window that was tried for a request in vain."""
+        """Return to the window before a trial that did not pass."""
         with self._lock:
-            trial = self._trials.pop(self.of(request.model).config.model, None)
+            known = self._model(request.model)
+            trial, known.trial = known.trial, None
             if trial is None:
                 return
-            window = self._learned_of(trial.engine).gave_up()
-            self._take(trial.engine, window, trial.engine.config.output_reserve)
-            if not trial.refused.certain:
-                self._vain.add(trial.kind)
+            self._take(known, known.learned.gave_up(), trial.reserve)
+            if not trial.certain:
+                known.vain.add(trial.kind)
 
     def is_unsure(self, model: str | None) -> bool:
-        """Return whether an uncertain refusal is being tried."""
-        trial = self._trials.get(self.of(model).config.model)
-        return trial is not None and not trial.refused.certain
+        """Return whether a smaller window is tried after an uncertain refusal."""
+        trial = self._model(model).trial
+        return trial is not None and not trial.certain
 
-    def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> int | None:
-        """Learn from reported prompt tokens; return a truncating server's window."""
+    def used(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
+        """Learn from reported prompt tokens; log a truncating server's window."""
         with self._lock:
-            engine = self.of(request.model)
-            engine.tokens.calibrate(sent, reported, request.tools)
-            window = engine.tokens.truncated_at
-            if window is None or window >= self.window(request.model):
-                return None
-            self._learned_of(engine).truncates(window)
-            self._take(engine, window, _usable(engine.config.output_reserve, window))
-            return window
+            known = self._model(request.model)
+            tokens = known.compressor.tokens
+            tokens.calibrate(sent, reported, request.tools)
+            window = tokens.truncated_at
+            if window is None or window >= _window_of(known.compressor.config):
+                return
+            known.learned.truncates(window)
+            self._take(known, window, known.compressor.config.output_reserve)
+        log.warning(
+            "agent %s: %s silently reads at most %d tokens of a request: its window is now taken "
+            "as that",
+            *(title_of(self._agent()), request.model, window),
+        )
 
-    def _learned_of(self, engine: ContextCompressor) -> LearnedWindow:
-        name = engine.config.model
-        if name not in self._windows:
-            self._windows[name] = LearnedWindow(
-                model_limits(name, engine.config.context_window).window
-            )
-        return self._windows[name]
-
-    def _take(self, engine: ContextCompressor, window: int, reserve: int | None) -> None:
-        """Replace a model's compressor by one with another window."""
-        config = replace(engine.config, context_window=window, output_reserve=reserve)
-        self._made[config.model] = self._make(config, engine.tokens)
+    def _take(self, known: _Model, window: int, reserve: int | None) -> None:
+        """Give a model a compressor with another window and output reserve."""
+        reserve = _usable(reserve, window)
+        config = replace(known.compressor.config, context_window=window, output_reserve=reserve)
+        known.compressor = self._make(config, known.compressor.tokens)
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """A refused request for which a smaller window is tried."""
-
-    engine: ContextCompressor
-    """The compressor at the first refusal."""
-    request: HostRequest
-    sent: Sequence[Message]
-    """The messages that were refused first."""
-    refused: Overflow
-    """The newest refusal."""
-    kind: tuple[str | None, str]
-    """The model, and the refusal's words without numbers."""
+def _window_of(config: CompressorConfig) -> int:
+    """Return the tokens that the configuration's model takes."""
+    return model_limits(config.model, config.context_window).window
 
 
 def _usable(reserve: int | None, window: int) -> int | None:
@@ -285,14 +301,3 @@ def _usable(reserve: int | None, window: int) -> int | None:
 def _reserved(reserve: int | None, window: int) -> int:
     usable = _usable(reserve, window)
     return min(8_000, window // 4) if usable is None else usable
-
-
-def bill(agent: Any, usage: Usage) -> None:
-    """Add what summaries cost to the agent's `cost_summary`, which bounds its budget."""
-    sums = ("_cost_lock", "_total_cost", "_total_tokens_in", "_total_tokens_out")
-    if usage == Usage() or not all(hasattr(agent, name) for name in sums):
-        return
-    with agent._cost_lock:
-        agent._total_cost += usage.cost or 0.0
-        agent._total_tokens_in += usage.prompt_tokens
-        agent._total_tokens_out += usage.completion_tokens

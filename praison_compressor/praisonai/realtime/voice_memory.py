@@ -1,110 +1,37 @@
-"""Which items leave a voice conversation's window, and the memory that replaces them.
+"""Keep the memory of a voice conversation: archive and summarize its folded items.
 
-The messages of all these items are one transcript for `ContextCompressor`, which archives and
-summarizes them. Its view is the memory's text.
+The messages of all folded items are one transcript for `ContextCompressor`. Its view is the text of
+the memory.
 """
 
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 
 from ...compressor.context_compressor import ContextCompressor
 from ...compressor.result import CompressResult
 from ...config import CompressorConfig
-from ...errors import BudgetTooSmall, ConfigError
+from ...errors import BudgetTooSmall
 from ...ledger.segments import Segment
 from ...messages import Message
 from ...summaries.prompts import rendering
 from ...view.frame import escape, frame, unframe
-from .items import EMPTY_SPEECH, Item, Items
-
-
-@dataclass(frozen=True)
-class Marks:
-    """Numbers of items between which the window is kept; 0: never folded."""
-
-    max_history_items: int = 0
-    """Newest items that stay verbatim after a fold."""
-
-    trigger_items: int = 0
-    """Items of the window at which a fold begins."""
-
-    def __post_init__(self) -> None:
-        """Check the marks.
-
-        Raises:
-            ConfigError: one mark is missing, or the high one is not above the low one.
-        """
-        for name, value in vars(self).items():
-            if type(value) is not int or value < 1 <= max(
-                self.max_history_items, self.trigger_items
-            ):
-                raise ConfigError(f"{name}={value!r}: give both marks, as positive whole numbers")
-        if self.on and self.trigger_items <= self.max_history_items:
-            least = self.max_history_items + 1
-            raise ConfigError(f"trigger_items={self.trigger_items}: expected {least} or more")
-
-    @property
-    def on(self) -> bool:
-        """Return whether anything is ever folded."""
-        return self.trigger_items > 0
-
-    @property
-    def step(self) -> int:
-        """Fewest items worth a new memory: half a fold."""
-        return max(1, (self.trigger_items - self.max_history_items) // 2)
-
-
-# -------------------------------------------------------------- choosing
-
-
-def choose(items: Items, marks: Marks) -> list[Item]:
-    """Return the oldest items above the low mark, if worth it.
-
-    For up to two windows' items these stay: speech without a transcript, a call without its output,
-    a call whose output stays. Leading system messages always stay.
-    """
-    window = items.live()
-    while window and window[0].role == "system":
-        window.pop(0)
-    if not marks.on or len(window) < marks.trigger_items:
-        return []
-    overdue = items.sequence - 2 * marks.trigger_items
-    old = [i for i in window[: -marks.max_history_items] if i.settled or i.sequence < overdue]
-
-    def is_whole(item: Item) -> bool:
-        pair = [other for other in window if other.call_id and other.call_id == item.call_id]
-        is_owed = item.type == "function_call" and len(pair) < 2 and item.sequence >= overdue
-        return not is_owed and all(other in old for other in pair)
-
-    chosen = [item for item in old if is_whole(item)]
-    is_worth = len(chosen) >= marks.step and any(map(_says_something, chosen))
-    return chosen if is_worth else []
-
-
-def _says_something(item: Item) -> bool:
-    return bool(item.call_id) or (item.text != EMPTY_SPEECH and bool(re.search(r"\w", item.text)))
-
-
-# -------------------------------------------------------------- memory
-
 
 REALTIME_WINDOW = 32_000
-"""Tokens of OpenAI's realtime models, which no table lists."""
+"""The window of OpenAI's realtime models in tokens, which no table lists."""
 
 
 MEMORY_SHARE = 20
-"""The memory gets 1 / MEMORY_SHARE of the window, and each response reads it again. In a script of
-200 turns a sixteenth costs 615,000 tokens, a twentieth 575,000, both with all planted facts; with a
-48th half of them are lost."""
+"""The memory gets 1 / MEMORY_SHARE of the window; each response reads it again. A script of 200
+turns costs 615,000 tokens with 16 and 575,000 with 20, which both keep all planted facts; 48 loses
+half of them."""
 
 
 def memory_options(config: CompressorConfig, model: str) -> CompressorConfig:
-    """Return the options for a memory: a small window without tail."""
+    """Return the options for a memory: a small window without a tail."""
     window = config.context_window or REALTIME_WINDOW
     return replace(
         config,
@@ -125,17 +52,17 @@ class VoiceMemory:
         self._compressor = compressor
         self._session_id = session_id
         self._is_read = False
-        # Never edited in place: its identity proves that a text was made from it.
+        # Never edited in place: `fold` sees by its identity whether it has changed.
         self._transcript: list[Message] = []
         self.segments: tuple[Segment, ...] = ()
         """The view's summaries, oldest first."""
         self.text = ""
         """The memory item's text, in one frame; "" before the first fold."""
         self.outdated = False
-        """Whether text or store differ from the transcript."""
+        """Whether text or store differ from the folded items."""
 
     async def open(self) -> None:
-        """Read the session as another process left it.
+        """Read the stored session once.
 
         Raises:
             LedgerError: the store cannot be read.
@@ -153,7 +80,7 @@ class VoiceMemory:
         """
         before = self._transcript
         transcript = [*before, *messages]
-        self.outdated = True  # until the end: the store may have more than the text
+        self.outdated = True  # until the end: the store may get more than the text has
         view = await self._view(transcript) if transcript else None
         await asyncio.to_thread(self._record, transcript)
         if before is not self._transcript:
@@ -173,7 +100,7 @@ class VoiceMemory:
         return True
 
     def dismiss(self) -> None:
-        """Forget everything: the memory item itself was deleted."""
+        """Forget everything, as when the memory item itself is deleted."""
         self._transcript, self.text, self.segments, self.outdated = [], "", (), True
 
     def _use(self, transcript: list[Message], view: CompressResult | None) -> None:
@@ -195,14 +122,14 @@ class VoiceMemory:
         return store.transcript(store.open(namespace, self._session_id))
 
     def _record(self, transcript: list[Message]) -> None:
-        """Archive messages that no summary covers too: they leave the server."""
+        """Archive all messages, even those without a summary: the server deletes them."""
         if not self._compressor.save(transcript, session_id=self._session_id):
             store, namespace = self._compressor.store, self._compressor.config.namespace
             store.commit(store.open(namespace, self._session_id), (), tuple(transcript))
 
 
 def _text_of(view: CompressResult, count: int) -> str:
-    """Return the view as one text: summaries, and verbatim messages beside them."""
+    """Return the view as one text of summaries and verbatim messages."""
     method = "model" if any(s.method == "model" for s in view.segments) else "static"
     opening, *_, closing = frame("", count=count, method=method).split("\n")
     rendered = [segment.rendered for segment in view.segments]

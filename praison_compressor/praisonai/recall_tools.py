@@ -1,14 +1,14 @@
-"""Give an agent the recall tools, and select what they read of its ledger.
+"""Give an agent the recall tools, and hide from them what the user took back.
 
-The tools are given with the first compression. The request that first carries a summary has another
-prefix anyway, so the tools cost its cache nothing. The host lists a turn's tools before that: the
-running turn's requests get ours on their way out (`offered`), later ones from the agent's own list.
+An agent gets the tools with its first compression. That changes the request's prefix anyway, so the
+tools lose no cache. The host lists the tools of a turn when the turn begins: in the running turn
+`offered` adds ours to each request; in later turns they are on the agent's own list.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -16,6 +16,7 @@ from ..ledger.segments import EVERY, Entry, Session, Store
 from ..ledger.tools import SCHEMAS, recall_tools, schemas_for
 from ..ledger.words import Hit
 from ..messages import Message
+from .agent_ledger import title_of
 
 log = logging.getLogger(__name__)
 
@@ -31,10 +32,10 @@ def wants_recall(agent: Any, asked: bool | None) -> bool:
 class RecallTools:
     """The two tools of one agent."""
 
-    def __init__(self, make: Callable[[], Sequence[Tool]]) -> None:
-        self._make = make
-        self._given: list[Tool] = []
-        self._is_settled = False
+    def __init__(self, tools: Sequence[Tool]) -> None:
+        self._tools = tools
+        self._given: list[Tool] | None = None
+        """The tools with names that the agent's own tools lack; None before the first `give`."""
 
     def give(self, agent: Any) -> None:
         """Put the tools on the agent's list, except for taken names.
@@ -43,39 +44,37 @@ class RecallTools:
         """
         if agent is None:
             return
-        if not self._is_settled:
-            self._first_given(agent)
         has = tools_of(agent)
+        if self._given is None:
+            self._given = self._free(agent, {name_of(tool) for tool in has})
         missing = [tool for tool in self._given if tool not in has]
         if missing:
             agent.tools = [*has, *missing]
 
-    def _first_given(self, agent: Any) -> None:
-        names = {name_of(tool) for tool in tools_of(agent)}
-        made = self._make()
-        self._is_settled = True
-        self._given = [tool for tool in made if tool.__name__ not in names]
-        for tool in made:
-            if tool not in self._given:
+    def _free(self, agent: Any, names: Container[str | None]) -> list[Tool]:
+        """Return the tools whose names are free; log the others."""
+        for tool in self._tools:
+            if tool.__name__ in names:
                 log.warning(
-                    "agent %s: its own tool %s is kept, in the place of the recall tool",
-                    *(getattr(agent, "display_name", "(gone)"), tool.__name__),
+                    "agent %s: its own tool %s is kept; the recall tool of that name is not given",
+                    *(title_of(agent), tool.__name__),
                 )
+        return [tool for tool in self._tools if tool.__name__ not in names]
 
     def take_back(self, agent: Any) -> None:
         """Take the tools off the agent's list."""
         if self._given:
             agent.tools = [tool for tool in tools_of(agent) if tool not in self._given]
-        self._given, self._is_settled = [], False
+        self._given = None
 
     def offered(self, agent: Any, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return a request's parameters with the recall tools that it lacks.
 
-        A request with other tools than the agent's own is left alone, and so is one of an agent
-        whose list lacks ours: the host would not find our functions.
+        Nothing is added if the request lacks one of the agent's own tools, or if the agent's list
+        lacks ours: the host would not find our functions.
         """
         sent, has = params.get("tools"), tools_of(agent)
-        given = [tool for tool in self._given if tool in has]
+        given = [tool for tool in self._given or () if tool in has]
         if not given or not isinstance(sent, (list, tuple)) or not sent:
             return params
         names = {name_of(tool) for tool in sent}
@@ -97,7 +96,7 @@ def tools_of(agent: Any) -> list[Any]:
 
 
 def drop_copied(agent: Any) -> None:
-    """Remove another agent's recall tools, which a copied list has."""
+    """Remove another agent's recall tools from a copied list."""
     has = tools_of(agent)
     own = [tool for tool in has if getattr(tool, "__module__", None) != recall_tools.__module__]
     if len(own) < len(has):
@@ -122,21 +121,21 @@ def _may_call(agent: Any, name: str) -> bool:
     return bool(allowed(name)) if callable(allowed) else True
 
 
-# ------------------------------------------------------------ what the tools read
+# ------------------------------------------------------------ the archive of the tools
 
 
 @dataclass(frozen=True)
 class Archive:
-    """A ledger's store without what the conversation took back."""
+    """A store without the entries that the conversation took back."""
 
     store: Store
     hidden: frozenset[str]
-    """Hashes of the entries that are left out."""
+    """Hashes of those entries."""
 
     def originals(
         self, session: Session, entry: Entry, wanted: slice = EVERY
     ) -> list[Message] | None:
-        """Return an entry's archived messages, or None if left out."""
+        """Return an entry's archived messages; None if the entry is hidden."""
         return None if entry.hash in self.hidden else self.store.originals(session, entry, wanted)
 
     def search(self, *asked: Any, **options: Any) -> list[Hit]:
@@ -145,10 +144,7 @@ class Archive:
         return [hit for hit in found if hit.entry not in self.hidden]
 
 
-def archive_of(
-    store: Store, namespace: str, session_id: str, reads: Callable[[Entry], bool]
-) -> Store:
+def archive_of(store: Store, session: Session, reads: Callable[[Entry], bool]) -> Store:
     """Return a session's archive, without the entries that recall may not read."""
-    entries = store.open(namespace, session_id).entries
-    archive = Archive(store, frozenset(e.hash for e in entries if not reads(e)))
-    return cast("Store", archive)  # all of a store that recall asks
+    archive = Archive(store, frozenset(e.hash for e in session.entries if not reads(e)))
+    return cast("Store", archive)  # it has every method of a store that recall calls

@@ -1,7 +1,7 @@
-"""List the host's names that we replace and those that we read.
+"""List the host's names that we replace and those that we read, and check that they fit.
 
-`probe` looks at each in the installed host, by its shape and not by the host's version. If an
-essential name moved, `probe` raises `HostMoved`; for another name only the part that needs it is
+`probe` checks each name's shape in the installed host, not the host's version. If an essential name
+has moved, `probe` raises `HostMoved`. If another name has moved, only the part that needs it is
 left out.
 """
 
@@ -15,35 +15,35 @@ from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from ..errors import HostMoved
-from . import agents, surfaces, turns, wire
+from . import agents, turns, wire
+from . import bots_and_terminal as apps
 
 METHOD, COROUTINE, PROPERTY, NEW = "method", "coroutine method", "property", "free name"
 
 
 class Replaced(NamedTuple):
-    """A name of the host that we replace; `docs/host.md` says why."""
+    """A name of the host that we replace; `docs/host.md` gives the reason."""
 
     owner: str
-    """A class as `module:name` in `praisonaiagents`; a leading slash means another package. A base
-    class may define the name."""
+    """A class, as `module:name` in `praisonaiagents`, or in another package after a slash."""
     name: str
     by: Callable[..., Any]
-    """Makes the replacement of what was there before and of our `Agents`."""
+    """Makes the replacement from the host's own object and our `Agents`."""
     kind: str = METHOD
     takes: str = ""
-    """A parameter it must have, at any position; "**": any keyword."""
+    """A parameter that it must have, at any position; "**": any keyword."""
     without: str = ""
-    """What is left out if the name moved; "" if it is essential."""
+    """The part that is left out if the name has moved; "" if it is essential."""
 
 
 class Read(NamedTuple):
     """Names of the host that are read or set, not replaced."""
 
     owner: str
-    """A module, a class or a method, as above."""
+    """A module, a class or a method, written as in `Replaced`."""
     names: str
     without: str = ""
-    """As of `Replaced`."""
+    """As in `Replaced`."""
 
 
 _AGENT, _TEAM = "agent.agent:Agent", "agents.agents:AgentTeam"
@@ -70,39 +70,46 @@ IDLE = "the gateway's own compaction of idle sessions is off"
 SAVED = "the bots' own compaction of saved histories is off"
 
 REPLACED = (
-    # Whose turn it is.
+    # A turn.
     Replaced(_AGENT, "chat", turns.chat, takes="prompt"),
     Replaced(_AGENT, "achat", turns.achat, COROUTINE, "prompt"),
     Replaced(_AGENT, "_start_stream", turns.start_stream, takes="prompt"),
     Replaced(_AGENT, "_init_session_store", turns.init_session_store, without=RESTARTS),
-    # Requests: hooked below the host's recovery from refusals, which drops messages.
+    # Its requests, below the host's recovery from refusals, which drops messages.
     Replaced(_CLIENT, "sync_client", wire.client, PROPERTY),
     Replaced(_CLIENT, "async_client", wire.async_client, PROPERTY),
     Replaced(_LLM, "_call_with_retry", wire.call_with_retry, METHOD, "**"),
     Replaced(_LLM, "_call_with_retry_async", wire.acall_with_retry, COROUTINE, "**"),
     Replaced(_LLM, "_stream_responses_api", wire.stream_responses, METHOD, "params"),
     Replaced(_LLM, "_stream_responses_api_async", wire.astream_responses, COROUTINE, "params"),
-    # The host's own management, before a turn and in its tool loop.
+    # The host's own compaction, before a turn and in its tool loop.
     Replaced(_AGENT, "_apply_context_management", agents.unmanaged, takes="messages"),
     Replaced(_LLM, "_in_loop_compaction", agents.in_loop_compaction, NEW),
-    # Who asks.
+    # `context=`.
     Replaced(_AGENT, "context_compressor", agents.context_compressor, NEW, without=ATTRIBUTE),
     Replaced(_AGENT, "_context_config", agents.context_config, NEW, without=CLONES),
     Replaced(_TEAM, "__init__", agents.team_init, without=TEAMS),
     Replaced(_PARSER, "_parse_workflow_data", agents.parse_workflow_data, METHOD, "data", FLOWS),
 )
 
-SURFACES = (
-    Replaced(_TERMINAL, "_maybe_auto_compact", surfaces.maybe_auto_compact, without=AUTOMATIC),
-    Replaced(_TERMINAL, "_compact_context", surfaces.compact_context, METHOD, "manual", TYPED),
-    Replaced(_TERMINAL, "_handle_command", surfaces.handle_command, METHOD, "command", TYPED),
-    Replaced(_GATEWAY, "_idle_compaction_candidates", surfaces.idle_candidates, without=IDLE),
-    Replaced(_BOTS, "chat", surfaces.bot_chat, COROUTINE, "agent", BOTS),
-    Replaced(_BOTS, "_maybe_fire_session_start", surfaces.bot_session_start, METHOD, "agent", BOTS),
-    Replaced(_BOTS, "_compaction_enabled", surfaces.compaction_enabled, NEW, without=SAVED),
+IN_OTHER_PACKAGES = (
+    Replaced(_TERMINAL, "_maybe_auto_compact", apps.maybe_auto_compact, without=AUTOMATIC),
+    Replaced(_TERMINAL, "_compact_context", apps.compact_context, METHOD, "manual", TYPED),
+    Replaced(_TERMINAL, "_handle_command", apps.handle_command, METHOD, "command", TYPED),
+    Replaced(_GATEWAY, "_idle_compaction_candidates", apps.idle_candidates, without=IDLE),
+    Replaced(_BOTS, "chat", apps.bot_chat, COROUTINE, "agent", BOTS),
+    Replaced(
+        _BOTS,
+        "_maybe_fire_session_start",
+        apps.bot_session_start,
+        METHOD,
+        "agent",
+        BOTS,
+    ),
+    Replaced(_BOTS, "_compaction_enabled", apps.compaction_enabled, NEW, without=SAVED),
 )
-"""Of the host's other packages. Each is replaced once the host has imported its module: a plugin
-must not import a terminal. We import the bots' module (5 ms): their first turn has an id."""
+"""Names in the host's other packages. They are replaced once the host has imported their modules: a
+plugin must not import a terminal. We import the bots' module (5 ms): their first turn has an id."""
 
 READ = (
     Read(_AGENT, "_context_param _context_manager _context_manager_initialized chat_history"),
@@ -122,20 +129,19 @@ READ = (
     Read(_AGENT, "_hook_runner", HOOKS),
     Read("hooks.types", "HookEvent HookInput", HOOKS),
 )
-"""If an essential one moved, nothing would fail: an agent's requests would go out uncompressed. So
-`install()` refuses."""
+"""If an essential name moved, requests would silently go out uncompressed: `install()` refuses."""
 
 ABSENT = object()
 
 
 class Target(NamedTuple):
-    """Where a row is in the installed host."""
+    """A row's place in the installed host."""
 
     row: Replaced
     holder: Any
-    """The class whose own dictionary has or will have the name."""
+    """The class that has or will have the name in its own dictionary."""
     before: Any
-    """What it holds there; `ABSENT` if nothing."""
+    """The object under that name; `ABSENT` if none."""
 
 
 def probe(
@@ -144,7 +150,7 @@ def probe(
     """Return the places to replace, and each left-out part's reason.
 
     Raises:
-        HostMoved: a place that we cannot do without is gone or has another shape.
+        HostMoved: an essential name is gone or has another shape.
     """
     targets = [_target(row) for row in rows]
     lacking: dict[str, str] = {}
@@ -156,23 +162,23 @@ def probe(
     return [target for target in targets if target.row.without not in lacking], lacking
 
 
-def installed_surfaces() -> tuple[Replaced, ...]:
-    """Return `SURFACES` of installed packages; import the bots' module."""
-    rows = [r for r in SURFACES if find_spec(r.owner[1:].partition(".")[0]) is not None]
+def in_installed_packages() -> tuple[Replaced, ...]:
+    """Return `IN_OTHER_PACKAGES` of installed packages; import the bots' module."""
+    rows = [r for r in IN_OTHER_PACKAGES if find_spec(r.owner[1:].partition(".")[0]) is not None]
     if any(row.owner == _BOTS for row in rows):
         _resolved(_BOTS)
     return tuple(rows)
 
 
 def arrived(row: Replaced) -> bool:
-    """Return whether the row's module is imported, to its end."""
+    """Return whether the host has finished importing the row's module."""
     module = sys.modules.get(row.owner[1:].partition(":")[0])
     spec = getattr(module, "__spec__", None)
     return module is not None and not getattr(spec, "_initializing", False)
 
 
 def _target(row: Replaced) -> Target:
-    """Return the place of a row: vars() gives a property as itself."""
+    """Return a row's place; `vars` returns a property itself."""
     owner = _resolved(row.owner)
     for holder in getattr(owner, "__mro__", ()):
         if row.name in vars(holder):
@@ -193,7 +199,7 @@ def _fits(row: Replaced, before: Any) -> bool:
     if row.kind == PROPERTY:
         return isinstance(before, property) and not inspect.iscoroutinefunction(before.fget)
     if not inspect.isfunction(before):
-        return callable(before)  # somebody's wrapper, which cannot be looked into
+        return callable(before)  # a wrapper, whose signature is unknown
     if not _takes(inspect.signature(before).parameters.values(), row.takes):
         return False
     own = inspect.unwrap(before)

@@ -1,9 +1,8 @@
-"""Send the requests of one agent as their views; learn from answers and refusals."""
+"""Make the view of each request of one agent; learn from answers and refusals."""
 
 from __future__ import annotations
 
 import asyncio
-import itertools
 import logging
 import re
 import threading
@@ -17,47 +16,49 @@ from ..compressor.bills import Bill, RequestUsage
 from ..compressor.result import CompressResult
 from ..concurrency import renewed
 from ..events import Event
+from ..ledger.segments import Usage
 from ..messages import Message, text_of
 from ..messages.dropped_steps import Completed
 from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
-from .conversations import Choices, Conversation, Turn
-from .engines import Engines, bill
-from .known_conversations import KnownConversations
+from .agent_ledger import title_of
+from .conversation_finder import ConversationFinder, carries_conversation, without_window
+from .conversations import Choices, Conversation, Conversations
+from .model_compressors import ModelCompressors
 from .notices import Notices
 from .provider_rules import ROLES, alternating, is_bound_elsewhere, refused_in, unbound
-from .recall import RecallTools
-from .requests import HostRequest, carries_conversation, without_window
+from .recall_tools import RecallTools
+from .request_shapes import HostRequest
+from .running_turn import Turn, running
 
 log = logging.getLogger(__name__)
 
-TURN_MESSAGES = 40
-"""After that number of messages a long turn may read of the archive again."""
 
+class AgentRequests:
+    """The requests of one agent; no error of ours ends its turns.
 
-class Sender:
-    """Send an agent's requests; raise nothing of ours into its turns.
-
-    What is remembered between turns is a conversation's (`conversations`). The agent's are what
-    holds for every conversation: learned windows, refused keys, and failures that were logged once.
+    A `Conversation` holds the state of one conversation. This object holds the state that all
+    conversations share: refused keys, invalid thinking, and failures that were logged once.
     """
 
     def __init__(
         self,
         agent: weakref.ref[Any],
-        engines: Engines,
+        compressors: ModelCompressors,
+        conversations: Conversations,
         notices: Notices,
         recall: RecallTools,
         *,
         automatic: bool,
     ) -> None:
-        """`automatic`: False compresses only what the model would refuse."""
+        """`automatic`: False compresses only requests that the model would refuse."""
         self._agent = agent
-        self._engines = engines
+        self._compressors = compressors
+        self._conversations = conversations
         self._notices = notices
         self._recall = recall
         self._automatic = automatic
-        self.known = KnownConversations(agent, self, engines)
+        self.finder = ConversationFinder(agent, compressors, conversations)
         self.passed = 0
         """Requests of this agent that have passed in this process."""
         self._failures: set[str] = set()
@@ -70,11 +71,8 @@ class Sender:
 
     @contextmanager
     def turn(self) -> Iterator[Turn]:
-        """Run a turn of the agent; log once if no request passed.
-
-        Then the host has moved, or another system answers for the model.
-        """
-        before, turn = self.passed, self.known.begun()
+        """Run a turn of the agent; log once if no request passed."""
+        before, turn = self.passed, self.finder.turn_of(self)
         has_failed = False
         try:
             yield turn
@@ -82,28 +80,29 @@ class Sender:
             has_failed = True
             raise
         finally:
-            self.known.end(turn)
-            if turn.conversation is not None:
+            self.finder.end(turn)
+            if (found := self.finder.of(turn)) is not None:
                 with self._harmless("the turn's answer is not remembered"):
-                    journal, history = turn.conversation.journal, self.known.history or ()
-                    journal.end(history, self._engines.of(None), has_failed=has_failed)
+                    engine, history = self._compressors.of(None), self.finder.history or ()
+                    found.journal.end(history, engine, has_failed=has_failed)
         if self.passed == before and self._is_new("unseen"):
             log.warning(
-                "agent %s: a turn ended and no request passed the compressor: another answered for "
-                "the model, or the host has moved (`praison-compressor doctor` tries it)",
-                self._name(),
+                "agent %s: a turn ended and no request passed the compressor: something else "
+                "answered, or the host has changed; run `praison-compressor doctor`",
+                title_of(self._agent()),
             )
 
     def settle(self, turn: Turn) -> None:
-        """Record a finished turn's bill and, where it is recorded, its answer; never raise."""
-        if turn.conversation is None:
+        """Record a finished turn's bill and answer in the store; never raise."""
+        found = self.finder.of(turn)
+        if found is None:
             return
         with self._harmless("the turn's answer is not recorded"):
-            engine = self._engines.of(None)
-            engine.account(turn.conversation.session_id).settle(engine.store)
+            engine = self._compressors.of(None)
+            engine.account(found.session_id).settle(engine.store)
             if engine.config.keep_tool_steps:
-                turn.conversation.journal.settle(engine)
-                self.known.bound_journals()
+                found.journal.settle(engine)
+                self._conversations.bound_journals()
 
     @contextmanager
     def _harmless(self, what: str) -> Iterator[None]:
@@ -111,7 +110,7 @@ class Sender:
         try:
             yield
         except Exception:
-            log.exception("agent %s: %s", self._name(), what)
+            log.exception("agent %s: %s", title_of(self._agent()), what)
 
     # ------------------------------------------------------------ views
 
@@ -120,9 +119,10 @@ class Sender:
         self.passed += 1
         found: Conversation | None = None
         try:
-            # In a thread: a store may have to be opened, a vocabulary to be read.
-            found, request = await asyncio.to_thread(self._carried, request)
-            if found is not None and self._automatic and not self._engines.is_unsure(request.model):
+            # In a thread: the first request opens a store and reads a vocabulary.
+            found, request = await asyncio.to_thread(self._completed, request)
+            is_unsure = self._compressors.is_unsure
+            if found is not None and self._automatic and not is_unsure(request.model):
                 view = await self._compress(found, request)
             else:
                 view = await asyncio.to_thread(self._projected, found, request)
@@ -130,32 +130,32 @@ class Sender:
             view = await asyncio.to_thread(self._best, found, request, error)
         return self._adapted(request, view)
 
-    def _carried(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
-        """Return the conversation that a request carries, and the request completed.
+    def _completed(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
+        """Return a request's conversation, and the request with its dropped steps.
 
-        None for a request of the agent that is no part of the conversation.
+        The conversation is None for a request that carries no part of one, such as a title's.
         """
-        request = replace(request, messages=without_window(self._agent(), request.messages))
-        if not carries_conversation(self._agent(), request.messages):
+        agent = self._agent()
+        request = replace(request, messages=without_window(agent, request.messages))
+        if not carries_conversation(agent, request.messages):
             log.debug(
                 "agent %s: a request of %d messages to %s is no part of the conversation: not "
                 "recorded",
-                *(self._name(), len(request.messages), request.model),
+                *(title_of(agent), len(request.messages), request.model),
             )
             return None, request
-        found = self.known.carrying(request)
-        if self._engines.config.keep_tool_steps:
+        here = running()
+        turn = here if here is not None and here.owner is self else None
+        found = self.finder.carrying(request.messages, turn or self.finder.turn_of(self))
+        if self._compressors.config.keep_tool_steps:
             with self._harmless("sent without the steps of earlier turns"):
-                own, turn = self._engines.of(None), self.known.turn
-                bound = 0 if turn is None else turn.bound
-                done = found.journal.complete(request.messages, own, turn=turn, bound=bound)
-                request = replace(
-                    request, messages=done.messages, back=done.back, foreign=done.foreign
-                )
+                done = found.journal.complete(request.messages, self._compressors.of(None), turn)
+                messages, back, foreign = done.messages, done.back, done.foreign
+                request = replace(request, messages=messages, back=back, foreign=foreign)
         return found, request
 
     def _adapted(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
-        """Return the view without what the request's model is known to refuse."""
+        """Return the view without what the request's model has refused."""
         foreign = {id(message) for message in request.foreign}
         view = [unbound(message) if id(message) in foreign else message for message in view]
         if self._invalid_thinking:
@@ -168,11 +168,11 @@ class Sender:
         async with self._notices.during(request):
             keep = Choices(keep=found.choices.keep)
             options = {**found.options, **keep.options(request.messages)}
-            overhead = await asyncio.to_thread(self._engines.overhead, request)
-            engine = self._engines.of(request.model)
+            overhead = await asyncio.to_thread(self._compressors.overhead, request)
+            engine = self._compressors.of(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
         found.choices = replace(found.choices, keep=found.choices.keep[len(keep.keep) :])
-        self._remember(found, request, result, self._engines.measured(request))
+        self._remember(found, request, result, self._compressors.measured(request))
         return result.messages
 
     async def compress_now(
@@ -185,25 +185,12 @@ class Sender:
         """
         now = HostRequest(done.messages, back=done.back)
         async with self._notices.during(now):
-            engine = await asyncio.to_thread(self._engines.focused, choices.focus)
+            engine = await asyncio.to_thread(self._compressors.focused, choices.focus)
             options = {**found.options, **choices.options(now.messages), "force": True}
             result = await engine.compress(now.messages, **options)
         found.choices, found.shown = Choices(), None
         self._remember(found, now, result, found.overhead_tokens, is_sent=False)
         return result
-
-    def idle(self) -> int:
-        """Begin the next summaries of resting conversations; return how many.
-
-        Raises:
-            CompressorError: as `ContextCompressor.idle` does.
-        """
-        begun = 0
-        for found in self.known.newest():
-            if messages := found.journal.transcript or found.transcript:
-                engine, overhead = self._engines.of(found.model), found.tool_tokens
-                begun += engine.idle(messages, **found.options, overhead_tokens=overhead)
-        return begun
 
     def _remember(
         self,
@@ -214,20 +201,17 @@ class Sender:
         is_sent: bool = True,
     ) -> None:
         """Remember a result; offer recall, bill and report the compression."""
-        engine = self._engines.of(request.model)
-        found.remember(result, engine, beside, request.model, request.back, is_sent=is_sent)
-        if self._engines.config.recall and (result.segments or result.masked):
+        engine = self._compressors.of(request.model)
+        found.remember(result, engine, request, beside, is_sent=is_sent)
+        if self._compressors.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
-        users = sum(message.get("role") == "user" for message in request.messages)
-        found.progress = users, len(request.messages) // TURN_MESSAGES
-        bill(self._agent(), result.usage)
+        _charge(self._agent(), result.usage)
         if result.written or result.newly_masked:
-            status = found.status(self._engines.of(found.model))
-            found.notice = self._notices.compressed(status)
+            found.notice = self._notices.compressed(found.status(engine))
 
     def _projected(self, found: Conversation | None, request: HostRequest) -> Sequence[Message]:
         """Return the ledger's view, smaller only if the model would refuse it."""
-        return self._fitted(found, request, target_tokens=self._engines.room(request))
+        return self._fitted(found, request, target_tokens=self._compressors.room(request))
 
     def _best(
         self, found: Conversation | None, request: HostRequest, error: Exception
@@ -237,14 +221,14 @@ class Sender:
         The failure must not end the turn.
         """
         cause = f"{type(error).__name__}: {error}"
-        # The same again, with other numbers, is not news.
+        # A failure that differs only in its numbers is logged once.
         if self._is_new(re.sub(r"\d+", "#", cause)):
             is_logged = found is not None and found.journal.failure == str(error)
             said = "the store's failure, as logged" if is_logged else cause
-            log.warning("agent %s: sent as well as it fits: %s", self._name(), said)
-        self._notices(Event("failed", self.known.for_reading.session_id, {"reason": cause}))
+            log.warning("agent %s: sent as well as it fits: %s", title_of(self._agent()), said)
+        self._notices(Event("failed", self.finder.for_reading.session_id, {"reason": cause}))
         with self._harmless("sent as it is"):
-            overhead = self._engines.overhead(request)
+            overhead = self._compressors.overhead(request)
             return self._fitted(found, request, logged=error, overhead_tokens=overhead)
         return request.messages
 
@@ -252,11 +236,10 @@ class Sender:
         self, found: Conversation | None, request: HostRequest, **options: Any
     ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
-        engine, of = self._engines.of(request.model), found or self.known.for_reading
+        engine, of = self._compressors.of(request.model), found or self.finder.for_reading
         result = engine.best(request.messages, **of.options, **options)
         if found is not None:
-            beside = self._engines.measured(request)
-            found.remember(result, engine, beside, request.model, request.back)
+            found.remember(result, engine, request, self._compressors.measured(request))
         return result.messages
 
     def _is_new(self, failure: str) -> bool:
@@ -266,7 +249,7 @@ class Sender:
             self._failures.add(failure)
         return is_new
 
-    # ------------------------------------------------------------ answers and refusals
+    # ------------------------------------------------------------ answers
 
     def offering(self, params: Mapping[str, Any]) -> Mapping[str, Any]:
         """Return the request's parameters, with the recall tools after the first compression."""
@@ -276,12 +259,12 @@ class Sender:
 
     async def called(self, request: HostRequest, made: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
-        found = self.known.running
-        if found is None or not self._engines.config.keep_tool_steps:
+        found = self.finder.running
+        if found is None or not self._compressors.config.keep_tool_steps:
             return
         with self._harmless("the calls of an answer are not recorded"):
             if carries_conversation(self._agent(), request.messages):
-                engine = self._engines.of(request.model)
+                engine = self._compressors.of(request.model)
                 await asyncio.to_thread(found.journal.call, made, engine)
 
     def used(
@@ -291,68 +274,60 @@ class Sender:
         usage: RequestUsage,
         before: RequestUsage,
     ) -> None:
-        """Learn and bill what the provider reports.
+        """Learn from a provider's report of usage, and bill it.
 
-        `before`: its earlier report for the same answer; a stream reports in parts.
+        `before` is the report's state before its newest part: a stream reports in parts.
         """
         with self._harmless("nothing learned from the usage"):
-            is_new = not before.input
-            window = self._engines.used(request, sent, usage.input) if is_new else None
-            self._bill(request, usage, before)
-            if window is not None:
-                log.warning(
-                    "agent %s: %s silently reads at most %d tokens of a request: its window is "
-                    "now taken as that",
-                    *(self._name(), request.model, window),
-                )
+            if not before.input:
+                self._compressors.used(request, sent, usage.input)
+            found = self.finder.running
+            if found is not None and usage != before:
+                new = self._billed(request, found, usage, before)
+                self._compressors.of(request.model).account(found.session_id).add(new)
 
-    def _bill(self, request: HostRequest, usage: RequestUsage, before: RequestUsage) -> None:
-        """Add what the provider reports to the running conversation's bill."""
-        found, is_new = self.known.running, not before.input
-        if found is None or usage == before:
-            return
+    def _billed(
+        self,
+        request: HostRequest,
+        found: Conversation,
+        usage: RequestUsage,
+        before: RequestUsage,
+    ) -> Bill:
+        """Return what a request's newest report adds to the bill."""
+        is_new = not before.input
         hosts = self._as_the_host(request, found, usage) if is_new else RequestUsage()
         hosts = replace(hosts, output=usage.output - before.output)
-        bill = Bill.of(usage - before, hosts, request.model, is_new=is_new)
-        if is_new:
-            kept = found.kept
-            bill = replace(bill, kept_steps=kept.steps, kept_tokens=kept.tokens)
-        self._engines.of(request.model).account(found.session_id).add(bill)
-
-    def took(self, request: HostRequest, sent: Sequence[Message]) -> None:
-        """Learn that the provider took what was sent."""
-        with self._harmless("nothing learned from an answer"):
-            window = self._engines.passed(request, sent)
-            if window is not None:
-                log.warning(
-                    "agent %s: the window of %s is now taken as %d tokens, by what it refused and "
-                    "took",
-                    *(self._name(), request.model, window),
-                )
-
-    def gave_up(self, request: HostRequest) -> None:
-        """Forget what a request's refusals taught: no view was taken."""
-        self._engines.gave_up(request)
+        new = Bill.of(usage - before, hosts, request.model, is_new=is_new)
+        kept = found.kept
+        return replace(new, kept_steps=kept.steps, kept_tokens=kept.tokens) if is_new else new
 
     def _as_the_host(
         self, request: HostRequest, found: Conversation, usage: RequestUsage
     ) -> RequestUsage:
         """Return what the host's own request would have used, by our count."""
-        engine = self._engines.of(request.model)
-        seen = engine.tokens.cache.all(request.messages)
-        sizes, names = list(engine.tokens.each(seen)), tuple(each.digest for each in seen)
-        pairs = zip(names, found.before, strict=False)
-        common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
-        found.before = names
-        # A cache that wants marks has none of the host's; a cold one has nothing of either.
+        tokens = self._compressors.of(request.model).tokens
+        seen = tokens.cache.all(request.messages)
+        sizes, common = list(tokens.each(seen)), found.in_common(tuple(e.digest for e in seen))
+        # A provider that caches only marked parts would cache nothing of the host's request.
         is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
-        whole = sum(sizes) + self._engines.measured(request)
+        whole = sum(sizes) + self._compressors.measured(request)
         return RequestUsage(whole, sum(sizes[:common]) if is_warm else 0)
+
+    def accepted(self, request: HostRequest, sent: Sequence[Message]) -> None:
+        """Learn from a request that the provider took."""
+        with self._harmless("nothing learned from an answer"):
+            self._compressors.passed(request, sent)
+
+    # ------------------------------------------------------------ refusals
+
+    def gave_up(self, request: HostRequest) -> None:
+        """Forget the window that was tried for a request in vain."""
+        self._compressors.gave_up(request)
 
     @property
     def cache_ttl(self) -> str | None:
         """Return the life of cache marks, or None for the provider's own."""
-        return self._engines.config.cache_ttl
+        return self._compressors.config.cache_ttl
 
     def refused(self, request: HostRequest) -> frozenset[str]:
         """Return what the request's model has refused."""
@@ -361,27 +336,35 @@ class Sender:
     async def other_view(
         self, request: HostRequest, sent: Sequence[Message], error: Exception
     ) -> Sequence[Message] | None:
-        """Return another view if the refusal says what to change, else None."""
+        """Return another view if the refusal teaches anything, else None."""
         learned = await asyncio.to_thread(self._learned, request, sent, error)
         return await self.view(request) if learned else None
 
     def _learned(self, request: HostRequest, sent: Sequence[Message], error: Exception) -> bool:
-        """Learn from a refusal what the model takes; return whether anything."""
+        """Learn from a refusal; return whether another view may pass."""
         if is_bound_elsewhere(error):
             thinking = frozenset[str]().union(*map(signatures, sent)) - self._invalid_thinking
             self._invalid_thinking |= thinking
             return bool(thinking)
-        what = refused_in(error)
+        name, what = title_of(self._agent()), refused_in(error)
         if what is not None and what not in self.refused(request):
-            log.info("agent %s: %s does not take %s", self._name(), request.model, what)
+            log.info("agent %s: %s does not take %s", name, request.model, what)
             self._refused.add((request.model, what))
             return True
-        said = map(text_of, sent)
-        refused = overflow_of(error, self._engines.size(request, sent), said)
-        if refused is None or not self._engines.shrink(request, sent, refused, str(error)):
+        size = self._compressors.size(request, sent)
+        refused = overflow_of(error, size, map(text_of, sent))
+        if refused is None or not self._compressors.shrink(request, sent, refused, str(error)):
             return False
-        log.info("agent %s: %s refused a request as too long", self._name(), request.model)
+        log.info("agent %s: %s refused a request as too long", name, request.model)
         return True
 
-    def _name(self) -> str:
-        return str(getattr(self._agent(), "display_name", "(gone)"))
+
+def _charge(agent: Any, usage: Usage) -> None:
+    """Add the cost of summaries to the agent's `cost_summary`."""
+    sums = ("_cost_lock", "_total_cost", "_total_tokens_in", "_total_tokens_out")
+    if usage == Usage() or not all(hasattr(agent, name) for name in sums):
+        return
+    with agent._cost_lock:
+        agent._total_cost += usage.cost or 0.0
+        agent._total_tokens_in += usage.prompt_tokens
+        agent._total_tokens_out += usage.completion_tokens

@@ -1,7 +1,7 @@
-"""Terminal, gateway and bots of the host's other packages: only one system compresses there, ours.
+"""Switch the compaction of the host's terminal, gateway and bots off for our agents.
 
-Each compacts by itself an agent's history, which our requests carry whole: for our agents it is
-passed through. Commands typed in the terminal are answered by the agent's compressor.
+Each of them would compact an agent's history, which our requests need whole. The agent's compressor
+answers commands that are typed in the terminal.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ..concurrency import begin, run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, HostCall, attribute, replacing
 from .commands import answer
-from .known_conversations import name, unnamed
+from .running_turn import name_conversation, unnamed
 
 log = logging.getLogger(__name__)
 
 
 def _served(agent: Any, agents: Agents) -> AgentCompressor | None:
-    """Return the agent's compressor; None for objects in an agent's place."""
+    """Return the agent's compressor; None for an object that is no agent."""
     return agents.of(agent) if hasattr(agent, "_context_param") else None
 
 
@@ -34,20 +34,20 @@ def _of_terminal(call: HostCall) -> AgentCompressor | None:
 
 
 def _say(terminal: Any, words: str) -> None:
-    """Show words in the terminal as its own commands do."""
+    """Show an answer in the terminal as the terminal's own commands do."""
     message = sys.modules[type(terminal).__module__].ChatMessage
     terminal.messages.append(message(role="system", content=words))
 
 
 @replacing
 def maybe_auto_compact(call: HostCall) -> Any:
-    """Leave our histories whole: their requests are compressed on the wire."""
+    """Replace the terminal's compaction before a turn: our agents keep their history."""
     return call.go_on() if _of_terminal(call) is None else None
 
 
 @replacing
 def compact_context(call: HostCall) -> Any:
-    """Answer the `/compact` of the terminal: its words are the focus."""
+    """Replace the terminal's `/compact`: its words are the summary's focus."""
     compressor = _of_terminal(call)
     if compressor is None:
         return call.go_on()
@@ -59,15 +59,15 @@ def compact_context(call: HostCall) -> Any:
 
 
 COMPACTED = "_praison_compressor_compacted"
-"""Where a terminal keeps the result of its newest command, if that was `/compact`."""
+"""The terminal's attribute for the result of its last command, if that was `/compact`."""
 
 
 @replacing
 def handle_command(call: HostCall) -> Any:
     """Answer `/status`, `/context`, and an `/undo` right after a `/compact`.
 
-    Any other `/undo` is the terminal's, which takes back the last turn and its files. To `/status`
-    the terminal adds its own lines.
+    Any other `/undo` takes back the last turn and its files, as the terminal does it. After our
+    `/status` the terminal adds its own lines.
     """
     compressor = _of_terminal(call)
     if compressor is None:
@@ -90,9 +90,9 @@ def handle_command(call: HostCall) -> Any:
 
 @replacing
 def idle_candidates(call: HostCall) -> Any:
-    """Let our agents compress idle conversations instead of the gateway.
+    """Replace the gateway's list of idle sessions: our agents compress theirs themselves.
 
-    A session that is not connected has no agent: it is left out where any agent is ours.
+    A session that is not connected has no agent. It is left out if any agent is ours.
     """
     found, gateway = call.go_on(), call.owner
     served = {name: _served(agent, call.agents) for name, agent in gateway._agents.items()}
@@ -114,32 +114,29 @@ def _rest(compressor: AgentCompressor) -> None:
 
 @replacing
 async def bot_chat(call: HostCall) -> Any:
-    """Replace a bot's `chat`: the named conversation ends with the turn."""
+    """Replace a bot's `chat`: its conversation's name ends with the turn."""
     with unnamed():
         return await call.go_on()
 
 
 ANSWERING = "_praison_compressor_agent"
-"""Where a bot's session manager keeps the agent of its newest turn, as a weak reference."""
+"""The session manager's attribute for a weak reference to the agent of its last turn."""
 
 
 @replacing
 def bot_session_start(call: HostCall) -> Any:
-    """Replace the start of a bot's turn: name the conversation.
-
-    Only there the bot knows person, chat and thread.
-    """
+    """Replace the start of a bot's turn: name the person's conversation."""
     bot, agent = call.owner, call.argument("agent")
     route = {k: v for k, v in call.kwargs.items() if k not in ("agent", "user_id")}
     bound = getattr(bot, "_max_history", 0)
     key = bot._session_key(call.argument("user_id"), **route)
-    name(agent, key, bound if isinstance(bound, int) else 0)
+    name_conversation(agent, key, bound if isinstance(bound, int) else 0)
     vars(bot)[ANSWERING] = weakref.ref(agent)
     return call.go_on()
 
 
 def compaction_enabled(original: object, agents: Agents) -> property:
-    """Switch a saved history's compaction off if an agent of ours answered."""
+    """Return the bots' compaction switch: off if our agent answered."""
     name = "_compaction_enabled"
 
     def get(self: Any) -> Any:

@@ -20,8 +20,13 @@ from ..messages import digest
 log = logging.getLogger(__name__)
 
 
+def title_of(agent: Any) -> str:
+    """Return the agent's name for a log line."""
+    return str(getattr(agent, "display_name", "(gone)"))
+
+
 def session_id_of(agent: Any) -> str | None:
-    """Return the session id that the host or `context=` gives, or None."""
+    """Return the session id from the host, else from `context=`, or None."""
     found = hosts_session_id(agent)
     given = getattr(agent._context_param, "session_for", None)
     return found if found is not None or given is None else given(agent)
@@ -37,10 +42,10 @@ def hosts_session_id(agent: Any) -> str | None:
 
 
 def host_session(agent: Any) -> tuple[Any, str] | None:
-    """Return the host's store on disk and the session, or None.
+    """Return the host's store on disk and the agent's session id.
 
-    A database adapter (`db=`) or a store without a directory may be on another machine: its
-    conversations are not written to a disk here.
+    A database adapter (`db=`) or a store without a directory may be on another machine, whose
+    conversations must not be written to a disk here.
     """
     session_id, nothing = hosts_session_id(agent), object()
     store = getattr(agent, "_session_store", nothing)
@@ -48,12 +53,12 @@ def host_session(agent: Any) -> tuple[Any, str] | None:
         return None
     if store is None:
         if getattr(agent, "_session_store_initialized", False):
-            return None  # the host tried and gave it up
-        # The host looks for its store in the first turn; this is the one that it will find.
+            return None  # the host found none
+        # The host opens its store in the first turn: this one.
         try:
             from praisonaiagents.session import get_default_session_store
         except ImportError:
-            return None  # `install` said so
+            return None  # `install` has logged it
         store = get_default_session_store()
     directory, database = getattr(store, "session_dir", None), getattr(store, "db_path", None)
     on_disk = isinstance(directory, str) and database != ":memory:"
@@ -63,9 +68,9 @@ def host_session(agent: Any) -> tuple[Any, str] | None:
 def ledger_of(config: CompressorConfig, agent: Any) -> Store:
     """Return the store for an agent's ledger; log its place.
 
-    If the store cannot be opened, the ledger is in memory, and the log has the reason.
+    If the store cannot be opened, the ledger is in memory; the reason is logged.
     """
-    name = getattr(agent, "display_name", None)
+    name = title_of(agent)
     try:
         store = _opened(config, agent)
         if isinstance(store, SqlStore):
@@ -92,12 +97,14 @@ def _opened(config: CompressorConfig, agent: Any) -> Store:
 
 
 def _codec_of(hosts: Any) -> Any:
-    """Return the codec of the host's encrypted store, for the ledger too."""
+    """Return the codec of the host's encrypted store."""
     codec = getattr(hosts, "_fernet", None)
     if hasattr(codec, "encrypt") and hasattr(codec, "decrypt"):
         return codec
     kind = type(hosts).__name__
-    raise ConfigError(f"the agent's sessions are encrypted by a {kind} whose key cannot be used")
+    raise ConfigError(
+        f"the agent's sessions are encrypted by a {kind}, which has no usable key; name store_url"
+    )
 
 
 def place_of(store: Store) -> str:
@@ -107,18 +114,17 @@ def place_of(store: Store) -> str:
 
 @dataclass(frozen=True)
 class Forgotten:
-    """What was removed, and what remains for the caller to remove."""
+    """What was removed from the ledger, and what the host still has."""
 
     erased: Erased
-    """Of the ledger."""
     left: tuple[str, ...] = ()
-    """What the host still holds, one sentence each."""
+    """One sentence for each session that the host still has."""
 
 
 def forget(ledger: Store, namespace: str, target: str, host: Any = None) -> Forgotten:
     """Remove a session or a message (by its digest) from the ledger.
 
-    `host` is the host's session store; `left` names the sessions that it still has.
+    `host` is the host's session store, whose sessions are only reported.
 
     Raises:
         SessionNotFound: no such session or message in this namespace.
@@ -154,7 +160,7 @@ def default_host() -> Any:
 
 
 LOOKED_AT = 8
-"""Stored sessions under one host id that are compared with a request, the newest."""
+"""Newest stored sessions under one host id that are compared with a request."""
 
 
 def stored_under(store: Store, namespace: str, key: str) -> Iterator[Session]:
@@ -167,7 +173,7 @@ def stored_under(store: Store, namespace: str, key: str) -> Iterator[Session]:
             yield session
 
 
-def carries(store: Store, session: Session, sent: Sequence[str]) -> bool:
+def has_one_of(store: Store, session: Session, sent: Sequence[str]) -> bool:
     """Return whether a stored session has one of the later messages."""
     known = {name for entry in session.entries for name in entry.segment.run}
     known.update(map(digest, store.transcript(session)))

@@ -1,0 +1,100 @@
+"""Know which turn runs in this context, and the id that a bot gave its conversation."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+# ------------------------------------------------------------ the turn
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """One turn of an agent, whose requests belong to one conversation."""
+
+    owner: Any
+    """The agent's `AgentRequests`."""
+    history: list[Any] | None
+    """The host's list of messages when the turn began."""
+    digests: tuple[str, ...]
+    """Digests of that list then."""
+    bound: int = 0
+    """Messages to which the host bounds that list; 0: unknown."""
+
+
+_running: ContextVar[Turn | None] = ContextVar("praison_compressor_turn", default=None)
+
+
+def running() -> Turn | None:
+    """Return the turn that is running in this context, or None."""
+    return _running.get()
+
+
+def current() -> Any:
+    """Return the `AgentRequests` of the agent whose turn runs here, or None."""
+    turn = running()
+    return None if turn is None else turn.owner
+
+
+@contextmanager
+def during(turn: Turn | None) -> Iterator[None]:
+    """Run a block in a turn; None hides a caller's turn."""
+    token = _running.set(turn)
+    try:
+        yield
+    finally:
+        _running.reset(token)
+
+
+def each_step_during(
+    turn: Turn | None, stream: Generator[Any, Any, Any]
+) -> Generator[Any, Any, Any]:
+    """Yield from a stream; set the turn only during each step.
+
+    A generator runs in the context of the caller that asks for its next item. Set once at the
+    stream's start, the turn would leak into the caller, and two interleaved streams would swap
+    their turns.
+    """
+    try:
+        while True:
+            with during(turn):
+                try:
+                    item = next(stream)
+                except StopIteration as stop:
+                    return stop.value
+            yield item
+    finally:
+        with during(turn):
+            stream.close()
+
+
+# ------------------------------------------------------------ a bot's id
+
+_named: ContextVar[tuple[weakref.ref[Any], str, int] | None] = ContextVar(
+    "praison_compressor_host_key", default=None
+)
+
+
+def name_conversation(agent: Any, key: str, bound: int) -> None:
+    """Set the bot's key for the conversation and its list's bound."""
+    _named.set((weakref.ref(agent), key, bound))
+
+
+@contextmanager
+def unnamed() -> Iterator[None]:
+    """Run a block in which no bot has named a conversation yet."""
+    token = _named.set(None)
+    try:
+        yield
+    finally:
+        _named.reset(token)
+
+
+def named_by_bot(agent: Any) -> tuple[str | None, int]:
+    """Return the calling bot's key and its lists' bound, or (None, 0)."""
+    named = _named.get()
+    return named[1:] if named is not None and named[0]() is agent else (None, 0)
