@@ -321,12 +321,19 @@ def _budget_line(seen: Preview, config: CompressorConfig) -> str:
     )
 
 
+REASONS = {
+    "fixed part": "what cannot be dropped takes more than the trigger",
+    "no gain": "a compression would not gain enough to be worth it",
+    "price": "a compression would cost more than it saves yet",
+}
+"""Why nothing is compressed, in words."""
+
+
 def _verdict(seen: Preview) -> str:
-    left = seen.budget.trigger - seen.tokens + seen.opening
-    if not seen.would_compress and left >= 0:
-        return f"Nothing would be done: it fits, {number(left)} tokens below the trigger."
     if not seen.would_compress:
-        return "Nothing would be done: a compression would not gain enough to be worth it."
+        left = number(seen.budget.trigger - seen.tokens + seen.opening)
+        why = REASONS.get(seen.reason, f"it fits, {left} tokens below the trigger")
+        return f"Nothing would be done: {why}."
     if seen.new_masks:
         masks = counted(seen.new_masks, "tool output")
         return f"Masking alone is enough: {masks}, no model call. --messages shows their lines."
