@@ -37,7 +37,7 @@ def compress(
     conversation: int | None,
     out: str | None,
     show: bool,
-    call: par.Call,
+    call: par.CallOptions,
     config: CompressorConfig,
     as_json: bool,
 ) -> None:
@@ -217,7 +217,7 @@ def inspect(
     file: str,
     conversation: int | None,
     messages: bool,
-    call: par.Call,
+    call: par.CallOptions,
     config: CompressorConfig,
     as_json: bool,
 ) -> None:

@@ -104,7 +104,7 @@ def _read_into(name: str, make: Function, *options: Decorator) -> Decorator:
 
 
 @dataclass(frozen=True)
-class Call:
+class CallOptions:
     """The options of one call of the compressor."""
 
     target: int | None
@@ -193,14 +193,14 @@ NAMESPACE = option(
 
 
 @dataclass(frozen=True)
-class Place:
+class Tenant:
     """A store, and the tenant in it."""
 
     store: str | None
     namespace: str
 
 
-place = _read_into("place", Place, STORE, NAMESPACE)
+tenant = _read_into("tenant", Tenant, STORE, NAMESPACE)
 CONVERSATION = option("--conversation", "N", "The conversation to take, of several.")
 AS_JSON = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON value, for a program."
@@ -208,7 +208,7 @@ AS_JSON = click.option(
 
 call = _read_into(
     "call",
-    Call,
+    CallOptions,
     option("--target", "TOKENS", "Make a view of at most TOKENS."),
     switch("--force", "Compress although the transcript fits."),
     option(

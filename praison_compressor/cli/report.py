@@ -96,17 +96,17 @@ def report(
 
 @par.command
 @par.argument("session")
-@par.place
+@par.tenant
 @par.AS_JSON
-def bill(session: str, place: par.Place, as_json: bool) -> None:
+def bill(session: str, tenant: par.Tenant, as_json: bool) -> None:
     """Show what a session has cost, and the same without us.
 
     As the provider reported it to an agent, or an application to `record_usage`.
 
     $ praison-compressor bill audit --store ledger.db
     """
-    with par.ledger(place.store) as opened:
-        found = stored_bill(opened, par.remembered(opened, place.namespace, session))
+    with par.ledger(tenant.store) as opened:
+        found = stored_bill(opened, par.remembered(opened, tenant.namespace, session))
     none = f"No request of {session} is known. An agent's requests are billed, and those that an "
     none += "application passes to `record_usage`; `compress` sends none."
     answer(asdict(found), found.lines() if found.requests else [none], as_json)

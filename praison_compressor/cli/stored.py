@@ -36,20 +36,20 @@ if TYPE_CHECKING:
 
 
 @par.command
-@par.place
+@par.tenant
 @par.AS_JSON
-def sessions(place: par.Place, as_json: bool) -> None:
+def sessions(tenant: par.Tenant, as_json: bool) -> None:
     """List the sessions of a store, the last used first.
 
     $ praison-compressor sessions --store ledger.db
     """
-    with par.ledger(place.store) as opened:
-        found = opened.sessions(place.namespace)
+    with par.ledger(tenant.store) as opened:
+        found = opened.sessions(tenant.namespace)
         where, others = opened.place, [] if found else opened.namespaces()
     rows = [(i.id, i.parent_id, _compressions(i), when(i.updated) or "-") for i in found]
     table = Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
     elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
-    none = [f"No sessions in namespace {place.namespace!r} of {where}."]
+    none = [f"No sessions in namespace {tenant.namespace!r} of {where}."]
     none.append(elsewhere if others else par.STORED_WHEN)
     answer(found, [table] if found else none, as_json)
 
@@ -62,18 +62,18 @@ def _compressions(info: SessionInfo) -> str:
 @par.command
 @par.argument("session")
 @par.switch("--forks", "Include its forks.")
-@par.place
+@par.tenant
 @par.AS_JSON
-def lineage(session: str, forks: bool, place: par.Place, as_json: bool) -> None:
+def lineage(session: str, forks: bool, tenant: par.Tenant, as_json: bool) -> None:
     """Show a session's chain of epochs, root first.
 
     Each compression or undo opened one.
 
     $ praison-compressor lineage audit --forks --store ledger.db
     """
-    with par.ledger(place.store) as opened:
-        par.existing(opened, place.namespace, session)
-        epochs = (opened.tree if forks else opened.lineage)(place.namespace, session)
+    with par.ledger(tenant.store) as opened:
+        par.existing(opened, tenant.namespace, session)
+        epochs = (opened.tree if forks else opened.lineage)(tenant.namespace, session)
     drawn = (
         f"{'    ' * depth}{epoch.id}  ({how} {when(epoch.created) or '-'})"
         for depth, how, epoch in family(epochs)
@@ -107,7 +107,7 @@ def family(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 @par.switch("--full", "With s2: its text and all its originals.")
 @par.switch("--summaries", "List no masks.")
 @par.switch("--live", "List only what is in the view now.")
-@par.place
+@par.tenant
 @par.AS_JSON
 def show(
     session: str,
@@ -115,7 +115,7 @@ def show(
     full: bool,
     summaries: bool,
     live: bool,
-    place: par.Place,
+    tenant: par.Tenant,
     as_json: bool,
 ) -> None:
     """List a session's segments, or show what a reference names.
@@ -126,8 +126,8 @@ def show(
 
     $ praison-compressor show audit s1.2 --store ledger.db
     """
-    with par.ledger(place.store) as opened:
-        found = par.existing(opened, place.namespace, session)
+    with par.ledger(tenant.store) as opened:
+        found = par.existing(opened, tenant.namespace, session)
         named = None if reference is None else _named(session, reference, found.entries)
         entry = found.entries[named.segment - 1] if named else None
         if full and (named is None or named.message is not None):
@@ -140,7 +140,7 @@ def show(
             answer(value, _whole_segment(named.segment, entry, originals), as_json)
         else:
             _check_line(opened, found, named)
-            text = _recall(opened, found, place.store).read(str(named), MOST_TOKENS)
+            text = _recall(opened, found, tenant.store).read(str(named), MOST_TOKENS)
             answer({"session": session, "reference": str(named), "text": text}, [text], as_json)
 
 
@@ -286,9 +286,9 @@ def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iter
 @par.argument("query")
 @par.option("--session", "ID", "Search only this session.")
 @par.option("--limit", "N", "Show at most N passages.", default=10)
-@par.place
+@par.tenant
 @par.AS_JSON
-def search(query: str, session: str | None, limit: int, place: par.Place, as_json: bool) -> None:
+def search(query: str, session: str | None, limit: int, tenant: par.Tenant, as_json: bool) -> None:
     """Find messages of stored sessions by their words, best first.
 
     QUERY is words to find. Each session's answer is that of the agent's search tool. `show SESSION
@@ -299,17 +299,17 @@ def search(query: str, session: str | None, limit: int, place: par.Place, as_jso
     """
     if not words(query):
         raise Unusable(f"{one_line(query)!r}: expected words to find")
-    with par.ledger(place.store) as opened:
+    with par.ledger(tenant.store) as opened:
         if session is not None:
-            par.remembered(opened, place.namespace, session)
-        hits = opened.search(place.namespace, query, session, limit)
-        found = {hit.session_id: opened.open(place.namespace, hit.session_id) for hit in hits}
+            par.remembered(opened, tenant.namespace, session)
+        hits = opened.search(tenant.namespace, query, session, limit)
+        found = {hit.session_id: opened.open(tenant.namespace, hit.session_id) for hit in hits}
         shown: list[Piece] = []
         for name, each in found.items():
             own = [hit for hit in hits if hit.session_id == name]
             shown.append(Line(name, "bold"))
             if any(hit.entry for hit in own):
-                shown.append(_recall(opened, each, place.store).search(query, limit, MOST_TOKENS))
+                shown.append(_recall(opened, each, tenant.store).search(query, limit, MOST_TOKENS))
             for message in (hit.message for hit in own if not hit.entry):
                 said = few_words(in_words(message), terms(query), SAID_CHARS)
                 shown.append(f"(not compressed) {message.get('role')}: {said}")
@@ -329,9 +329,9 @@ def _reference(hit: Hit, session: Session) -> str | None:
 @par.argument("session")
 @par.option("--view", "FILE", "A view of it: originals replace its summaries.")
 @par.option("--out", "FILE", "Write there; - is stdout.", default="-")
-@par.place
+@par.tenant
 @par.AS_JSON
-def restore(session: str, view: str | None, out: str, place: par.Place, as_json: bool) -> None:
+def restore(session: str, view: str | None, out: str, tenant: par.Tenant, as_json: bool) -> None:
     """Write a session's transcript, as of its last compression.
 
     With --view the command writes the transcript that the view represents. Secrets that the
@@ -339,9 +339,9 @@ def restore(session: str, view: str | None, out: str, place: par.Place, as_json:
 
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
-    with par.ledger(place.store) as opened:
-        par.remembered(opened, place.namespace, session)
-        compressor = ContextCompressor(CompressorConfig(namespace=place.namespace), store=opened)
+    with par.ledger(tenant.store) as opened:
+        par.remembered(opened, tenant.namespace, session)
+        compressor = ContextCompressor(CompressorConfig(namespace=tenant.namespace), store=opened)
         given = None if view is None else read_one(view)
         messages = compressor.verbatim(given, session_id=session)
     write(out, messages, source=view or "-")
@@ -396,9 +396,9 @@ def verify(session: str | None, store: str | None, namespace: str | None, as_jso
 @par.command
 @par.argument("target", required=False)
 @par.switch("--yes", "Do not ask.")
-@par.place
+@par.tenant
 @par.AS_JSON
-def forget(target: str | None, yes: bool, place: par.Place, as_json: bool) -> None:
+def forget(target: str | None, yes: bool, tenant: par.Tenant, as_json: bool) -> None:
     """Erase a session or a message, and what was summarized of it.
 
     TARGET is a session, or a message's digest sha256:... There is no way back. Every summary that
@@ -408,7 +408,7 @@ def forget(target: str | None, yes: bool, place: par.Place, as_json: bool) -> No
 
     $ praison-compressor forget audit --yes --store ledger.db
     """
-    with par.ledger(place.store) as opened:
+    with par.ledger(tenant.store) as opened:
         if target is None:
             cleared = opened.clear_pages()
             said = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
@@ -416,16 +416,16 @@ def forget(target: str | None, yes: bool, place: par.Place, as_json: bool) -> No
             return
         # A target that does not exist is an error before any question.
         if target.startswith("sha256:"):
-            opened.check_message(place.namespace, target)
+            opened.check_message(tenant.namespace, target)
         else:
-            par.remembered(opened, place.namespace, target)
+            par.remembered(opened, tenant.namespace, target)
         question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
         if not yes and not click.confirm(question, err=True):
             raise Unusable("nothing was erased")
         from ..praisonai.agent_ledger import default_host
         from ..praisonai.agent_ledger import forget as forget_in_host_too
 
-        found = forget_in_host_too(opened, place.namespace, target, default_host())
+        found = forget_in_host_too(opened, tenant.namespace, target, default_host())
     answer({**asdict(found.erased), "left": found.left}, _erased(found), as_json)
 
 
