@@ -359,6 +359,7 @@ def test_the_answer_names_each_size_and_counts_no_pin(host: LocalProvider) -> No
     assert float(re.findall(r": ([\d.]+)k →", line)[0]) * 1_000 == pytest.approx(whole, 0.02)
     after = short(made.context_compressor.context_use().used)
     assert sizes == f"The next request has {after} instead of {short(use.used)}."
+    assert made.context_compressor.status().tokens == made.context_compressor.context_use().used
     result = made.context_compressor.last_result
     replaced = sum(len(segment.run) for segment in result.segments) + result.masked
     assert f"; {messages - replaced} messages kept verbatim." in became
