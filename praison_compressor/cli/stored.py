@@ -217,7 +217,7 @@ def states(entries: Sequence[Entry]) -> list[str]:
 def _list_segments(
     session: str, entries: Sequence[Entry], *, summaries: bool, live: bool, as_json: bool
 ) -> None:
-    """List segments; neighbouring masks share a row."""
+    """List segments; neighbouring masks share a row, and so do forgotten segments."""
     numbered = zip(itertools.count(1), entries, states(entries))
     listed = [
         (n, entry, state)
@@ -237,11 +237,11 @@ def _list_segments(
 
 
 def _kind_of_row(listed: tuple[int, Entry, str]) -> tuple[str, int]:
-    """Return a segment's kind and number; masks have number 0 and share a row."""
+    """Return a segment's kind and number; number 0 shares a row with its neighbours."""
     n, entry, state = listed
     kind = entry.segment.kind
     if state == GONE:
-        return GONE, n
+        return GONE, 0
     shown = kind if state == IN_VIEW or kind == "undo" else f"{kind}, {state}"
     return shown, 0 if kind in ("mask", "excerpt") else n
 
