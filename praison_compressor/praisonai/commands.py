@@ -66,6 +66,8 @@ CHOICES = ("preview", "keep", "from", "focus")
 """First words of `/compact` that compress nothing yet."""
 
 COMMANDS = (*(name for name in AT_ONCE if name not in (MISSPELLED, PREVIEW)), "compact")
+WORDLESS = ("status", "context", "undo", "new")
+"""Commands that words behind them would not change; `/help me` is for the model."""
 SHORT = 5
 """Letters of a command to which many other words are near: those have no letter more than it."""
 
@@ -78,6 +80,8 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
     skill = getattr(getattr(agent, "skill_manager", None), "get_skill", lambda name: None)
     if skill(name) is not None:
         return None
+    if name in WORDLESS and argument:
+        return MISSPELLED, f"/{name} takes no words. Nothing was done, or sent to the model."
     if name in COMMANDS and (name, bool(argument)) != ("help", True):
         return name, argument.strip()
     meant = _meant(name) if name.isalpha() and not argument else None

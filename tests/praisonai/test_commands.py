@@ -188,6 +188,17 @@ def test_a_misspelled_command_is_answered_with_the_right_one(host: LocalProvider
     assert host.requests == []
 
 
+def test_words_behind_a_wordless_command_do_nothing(host: LocalProvider) -> None:
+    """`/undo the last edit` is no undo of a compression, and no lost message."""
+    made = talked(host)
+    made.chat("/compact")
+    sent = len(host.requests)
+    answer = made.chat("/undo the last edit")
+    assert answer == "/undo takes no words. Nothing was done, or sent to the model."
+    assert made.context_compressor.context_status == "summarized"
+    assert len(host.requests) == sent
+
+
 def test_a_misspelled_choice_compresses_nothing(host: LocalProvider) -> None:
     """`/compact previw` is no focus: it is answered with the right word."""
     made = talked(host)
