@@ -131,9 +131,8 @@ class AgentCompressor:
             CompressorError: as `ContextCompressor.context_use` does.
         """
         found = self.conversation
-        return self.engine().context_use(
-            self._now().messages, session_id=found.session_id, overhead_tokens=found.tool_tokens
-        )
+        options = {**found.options, "overhead_tokens": found.tool_tokens}
+        return self.engine().context_use(self._now().messages, **options)
 
     def carried(self) -> list[Message]:
         """Return the messages that a request would carry now, before compression."""

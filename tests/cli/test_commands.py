@@ -82,6 +82,14 @@ def test_a_misspelled_command_is_answered_with_the_nearest_one(run: Run) -> None
     assert "praison-compressor -h lists the commands" in run("fly").err
 
 
+def test_a_shell_completes_commands(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The documented line of a shell's start-up file completes names."""
+    words = {"COMP_WORDS": "praison-compressor se", "COMP_CWORD": "1"}
+    for name, value in {**words, "_PRAISON_COMPRESSOR_COMPLETE": "bash_complete"}.items():
+        monkeypatch.setenv(name, value)
+    assert run().out == "plain,sessions\nplain,search\n"
+
+
 def test_any_option_of_the_configuration_is_set(file: Path, run: Run) -> None:
     """`--set` passes numbers, ratios, switches, JSON and texts to the compressor."""
     given = ("output_reserve=1k", "trigger_ratio=0.5", "recall=true", "quotes-budget-tokens=none")
