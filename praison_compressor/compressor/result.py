@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..events import Event
 from ..ledger.segments import Segment, Usage
 from ..ledger.tools import api_of, schemas_for
-from ..messages import Message
+from ..messages import Message, to_plain
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..tokens.models import cached_input_price, input_price
@@ -115,7 +115,8 @@ def result_of(
         parent_session_id=view.session.parent,
         summary_method=_method(view, written),
         usage=usage_of(written),
-        segments=segments,
+        # Copies: an application may edit what it is given.
+        segments=tuple(replace(each, rendered=to_plain(each.rendered)) for each in segments),
         masked=masked,
         masked_secrets=sum(tile.segment.secrets for tile in standing),
         written=tuple(written),

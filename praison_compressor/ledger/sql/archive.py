@@ -17,7 +17,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
-from ..segments import EVERY, FORGOTTEN, Entry, Segment, Usage
+from ..segments import FORGOTTEN, Entry, Segment, Usage
+from ..stores import EVERY
 from ..words import EVERYWHERE, begins, readable, words
 from .schema import links, messages
 
