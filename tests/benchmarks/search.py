@@ -89,9 +89,15 @@ def _bulk(archive: MessageArchive, count: int) -> None:
                 said, held = f"ticket{at} {told[at % len(told)][0]}", [f"ticket{at}", *held]
                 body = archive.packer.pack(dump({"role": "user", "content": said}))
             band = (first + at) // archive.band
-            marked = [archive.marked(word, band) for word in held]
             digest = b"sha256:" + secrets.token_bytes(32)
-            rows.append({"key": first + at, "body": body, "digest": digest, "words": marked})
+            rows.append(
+                {
+                    "key": first + at,
+                    "body": body,
+                    "digest": digest,
+                    "words": archive.marked(held, band),
+                }
+            )
             rows[-1] |= {"namespace": NAMESPACE, "entry_key": entry, "ordinal": at - start}
         _write(archive, rows)
     last = first + count - 1

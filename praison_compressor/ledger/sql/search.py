@@ -26,6 +26,7 @@ from .schema import entries, links, messages, sessions, spans
 NEAR = 8
 """Messages before and after a message among which its call or its results are looked for."""
 _NEAR_BANDS = 16  # newest bands among whose messages these are looked for
+_MOST_BANDS = 64  # bands of which the list of a second word is read
 _RANKED = 400  # candidates of a search that are read and ranked
 _IN_PART = 100  # ... where none has all words
 _FEW = 400  # messages in reach that are all read, without the index
@@ -225,7 +226,8 @@ class _List:
 def _whole(archive: MessageArchive, reach: _Reach, lists: Sequence[_List]) -> Placed:
     """Return the newest messages that have all words, alone or with neighbours."""
     rarest, *others = lists
-    is_few = len(rarest.newest) <= _RANKED
+    bands = {key // archive.band for key in rarest.newest}
+    is_few = len(rarest.newest) <= _RANKED or (rarest.is_whole and len(bands) > _MOST_BANDS)
     found: Placed = {}
     for some in _chunks(rarest):
         own = set(some)
@@ -368,7 +370,8 @@ def _query(archive: MessageArchive, word: str, bands: Iterable[int]) -> str:
     # Words are letters and digits only, so a quote cannot end early.
     quote, more, either = ('"', "*", " OR ") if archive.is_sqlite else ("'", ":*", " | ")
     end = quote + (more if goes_on(word) else "")
-    return either.join(sorted({f"{quote}{archive.marked(word, band)}{end}" for band in bands}))
+    marked = {word for band in bands for word in archive.marked([word], band)}
+    return either.join(f"{quote}{each}{end}" for each in sorted(marked))
 
 
 def _newest(archive: MessageArchive, reach: _Reach, most: int) -> list[int]:
