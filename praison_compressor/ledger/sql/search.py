@@ -370,7 +370,7 @@ def _query(archive: MessageArchive, word: str, bands: Iterable[int]) -> str:
     # Words are letters and digits only, so a quote cannot end early.
     quote, more, either = ('"', "*", " OR ") if archive.is_sqlite else ("'", ":*", " | ")
     end = quote + (more if goes_on(word) else "")
-    marked = {word for band in bands for word in archive.marked([word], band)}
+    marked = {each for band in bands for each in archive.marked([word], band)}
     return either.join(f"{quote}{each}{end}" for each in sorted(marked))
 
 
