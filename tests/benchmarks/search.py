@@ -74,8 +74,8 @@ def _bulk(archive: MessageArchive, count: int) -> None:
     query = select(entries).where(entries.c.session_key == key)
     like = {**archive.execute(query).mappings().one()}
     del like["key"]
-    told = [(body, [w for w in words(body) if w not in EVERYWHERE]) for body in long_texts()]
-    packed = [archive.packer.pack(dump({"role": "user", "content": body})) for body, _ in told]
+    bodies = [(body, [w for w in words(body) if w not in EVERYWHERE]) for body in long_texts()]
+    packed = [archive.packer.pack(dump({"role": "user", "content": body})) for body, _ in bodies]
     if not archive.is_sqlite:
         archive.execute(text("DROP INDEX compressor_search_words"))
     for start in range(0, count, RUN):
@@ -84,10 +84,10 @@ def _bulk(archive: MessageArchive, count: int) -> None:
         ).scalar_one()
         rows: list[dict[str, Any]] = []
         for at in range(start, start + RUN):
-            body, held = packed[at % len(told)], told[at % len(told)][1]
+            body, held = packed[at % len(bodies)], bodies[at % len(bodies)][1]
             if at % TICKET == 0:
-                said, held = f"ticket{at} {told[at % len(told)][0]}", [f"ticket{at}", *held]
-                body = archive.packer.pack(dump({"role": "user", "content": said}))
+                content, held = f"ticket{at} {bodies[at % len(bodies)][0]}", [f"ticket{at}", *held]
+                body = archive.packer.pack(dump({"role": "user", "content": content}))
             band = (first + at) // archive.band
             digest = b"sha256:" + secrets.token_bytes(32)
             rows.append(
