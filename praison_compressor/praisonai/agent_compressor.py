@@ -116,23 +116,25 @@ class AgentCompressor:
 
     def status(self) -> Status:
         """Return the conversation's tokens, window and session as of its last request."""
-        found = self.conversation
-        engine = self.engine(found.model)
-        return found.status(engine, engine.bill(found.session_id))
+        conversation = self.conversation
+        engine = self.engine(conversation.model)
+        return conversation.status(engine, engine.bill(conversation.session_id))
 
     def kept(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""
         return kept_of(self._now().back, self.engine())
 
     def context_use(self) -> ContextUse:
-        """Return the tokens of the window's parts if sent now.
+        """Return the window's parts, in tokens, for a request sent now.
 
         Raises:
             CompressorError: as `ContextCompressor.context_use` does.
         """
-        found = self.conversation
+        conversation = self.conversation
         return self.engine().context_use(
-            self._now().messages, session_id=found.session_id, overhead_tokens=found.tool_tokens
+            self._now().messages,
+            session_id=conversation.session_id,
+            overhead_tokens=conversation.tool_tokens,
         )
 
     def carried(self) -> list[Message]:
@@ -169,8 +171,8 @@ class AgentCompressor:
         Raises:
             CompressorError: as `preview` does; the choices are then as before.
         """
-        found = self.conversation
-        shown, choices = found.shown or self.preview(), found.choices
+        conversation = self.conversation
+        shown, choices = conversation.shown or self.preview(), conversation.choices
         if keep:
             places = (place for each in keep if (place := _place(shown, each)) is not None)
             kept = dict.fromkeys((*choices.keep, *places))
@@ -182,22 +184,22 @@ class AgentCompressor:
 
     def _shown(self, choices: Choices, *, write: bool = False) -> Preview:
         """Return the preview with these choices; keep both."""
-        found, messages = self.conversation, self._now().messages
-        options = {**found.options, **choices.options(messages)}
+        conversation, messages = self.conversation, self._now().messages
+        options = {**conversation.options, **choices.options(messages)}
         engine = self._compressors.focused(choices.focus)
         shown = engine.preview(messages, write=write, force=True, **options)
-        found.choices, found.shown = choices, shown
+        conversation.choices, conversation.shown = choices, shown
         return shown
 
     def _now(self) -> Completed:
         """Return the conversation as a request would carry it now."""
-        found = self.conversation
+        conversation = self.conversation
         # The host keeps no system messages in its history.
-        system, said = found.transcript, self._finder.history or []
+        system, said = conversation.transcript, self._finder.history or []
         messages = [*system[: leading_in(system)], *said[leading_in(said) :]]
         if not self.config.keep_tool_steps:
             return Completed(messages, Carried(), [], [])
-        return found.journal.at_rest(messages, self.engine())
+        return conversation.journal.at_rest(messages, self.engine())
 
     # ------------------------------------------------------------ what it does
 
@@ -207,9 +209,9 @@ class AgentCompressor:
         Raises:
             CompressorError: as `ContextCompressor.compress` does.
         """
-        found = self.conversation
-        choices = replace(found.choices, focus=focus) if focus else found.choices
-        return await self.requests.compress_now(self._now(), found, choices)
+        conversation = self.conversation
+        choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
+        return await self.requests.compress_now(self._now(), conversation, choices)
 
     def compress(self, focus: str | None = None) -> CompressResult:
         """Compress as `acompress` does, with or without a running event loop."""
@@ -225,17 +227,17 @@ class AgentCompressor:
             CompressorError: as `ContextCompressor.idle` does.
         """
         begun = 0
-        for found in self._conversations.newest():
-            if messages := found.journal.transcript or found.transcript:
-                engine, overhead = self.engine(found.model), found.tool_tokens
-                begun += engine.idle(messages, **found.options, overhead_tokens=overhead)
+        for conversation in self._conversations.newest():
+            if messages := conversation.journal.transcript or conversation.transcript:
+                engine, overhead = self.engine(conversation.model), conversation.tool_tokens
+                begun += engine.idle(messages, **conversation.options, overhead_tokens=overhead)
         return begun
 
     def pin(self, text: str) -> tuple[str, ...]:
         """Keep a text in every view word for word; return all pins."""
-        found = self.conversation
-        found.pinned = tuple(dict.fromkeys((*found.pinned, text)))
-        return found.pinned
+        conversation = self.conversation
+        conversation.pinned = tuple(dict.fromkeys((*conversation.pinned, text)))
+        return conversation.pinned
 
     def undo(self) -> tuple[Segment, ...]:
         """Take the conversation's last compression back, as `ContextCompressor.undo` does.
@@ -243,13 +245,15 @@ class AgentCompressor:
         Raises:
             LedgerError: the store cannot be read or written.
         """
-        found, engine = self.conversation, self.engine()
-        undone = engine.undo(found.session_id)
+        conversation, engine = self.conversation, self.engine()
+        undone = engine.undo(conversation.session_id)
         if undone:
             now = self._now()
-            result = engine.best(now.messages, **found.options)
-            request = HostRequest(now.messages, found.model, back=now.back)
-            found.remember(result, engine, request, found.overhead_tokens, is_sent=False)
+            result = engine.best(now.messages, **conversation.options)
+            request = HostRequest(now.messages, conversation.model, back=now.back)
+            conversation.remember(
+                result, engine, request, conversation.overhead_tokens, is_sent=False
+            )
         return undone
 
     def new_session(self) -> str:
@@ -316,9 +320,9 @@ class AgentCompressor:
         self.engine().sessions.settle(self.ledger)
         if self.config.keep_tool_steps and isinstance(self.ledger, SqlStore):
             known, engine = self._conversations.newest(), self.engine()
-            for found in known:
-                found.journal.settle(engine)
-            return sum(found.journal.is_recorded for found in known)
+            for conversation in known:
+                conversation.journal.settle(engine)
+            return sum(conversation.journal.is_recorded for conversation in known)
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
