@@ -199,7 +199,7 @@ class AgentCompressor:
         messages = [*system[: leading_in(system)], *said[leading_in(said) :]]
         if not self.config.keep_tool_steps:
             return Completed(messages, Carried(), [], [])
-        return conversation.journal.at_rest(messages, self.engine())
+        return conversation.journal.peek(messages, self.engine())
 
     # ------------------------------------------------------------ what it does
 

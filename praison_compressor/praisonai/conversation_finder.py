@@ -128,9 +128,9 @@ class ConversationFinder:
                 return
             added = [each for each in seen if not is_system(each.plain)][length:]
             # Two people may begin with one page: their first question identifies nobody.
-            known.claim(found, added if entered.begun else added[1:])
+            known.identify_by(found, added if entered.begun else added[1:])
             found.digests = (*found.digests[: max(0, entered.offset)], *now)
-            known.hold(found, history)
+            known.assign_history(found, history)
 
     # -------------------------------------------------------- asked between turns
 
@@ -162,8 +162,8 @@ class ConversationFinder:
         with known.lock:
             found = Conversation(session_id, self.key, earlier, digests=digests_of(seen))
             found.carry(found.digests, 0)
-            known.claim(found, seen)
-            known.hold(found, history)
+            known.identify_by(found, seen)
+            known.assign_history(found, history)
             return known.keep(found)
 
     # -------------------------------------------------------- decided by messages
@@ -220,7 +220,7 @@ class ConversationFinder:
         if begun < len(found.digests):
             found.rewind(begun, sent)
             found.choices, found.shown = Choices(), None
-        self._conversations.hold(found, turn.history)
+        self._conversations.assign_history(found, turn.history)
         return _Entered(found, offset, begun)
 
     def _seen(self, messages: Iterable[Any] | None) -> list[Seen]:

@@ -262,14 +262,14 @@ class Conversations:
         """Forget a conversation that no request has carried."""
         del self._known[found.session_id]
 
-    def hold(self, found: Conversation, history: list[Any] | None) -> None:
+    def assign_history(self, found: Conversation, history: list[Any] | None) -> None:
         """Record the host's list as this conversation's alone."""
         for each in self._known.values():
             if each.history is history:
                 each.history = None
         found.history = history
 
-    def claim(self, found: Conversation, seen: Iterable[Seen]) -> None:
+    def identify_by(self, found: Conversation, seen: Iterable[Seen]) -> None:
         """Record the long messages that this conversation's own turns added."""
         for each in seen:
             if len(text_of(each.plain)) < IDENTIFYING_CHARS:
