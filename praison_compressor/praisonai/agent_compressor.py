@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -21,7 +22,6 @@ from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
 from ..messages import Message, leading_in
 from ..messages.dropped_steps import Carried, Completed, carried_in
-from .agent_ledger import Forgotten, forget, host_session
 from .agent_requests import AgentRequests
 from .context_param import RequestedContext, Settings
 from .conversation_finder import is_under
@@ -162,11 +162,10 @@ class AgentCompressor:
         """Choose what the next `compress` keeps and summarizes; return its preview.
 
         Args:
-            keep: references of messages that no compression will summarize.
-            since: reference of the first message to compress; None: the first that may be.
-            until: reference of the first message after them.
+            keep: references, in the last preview, of messages that no compression will summarize.
+            since: reference of the first message to compress.
+            until: reference of the first message after those.
             focus: a subject that the summary must keep; "" for none.
-                References are those of the last preview.
 
         Raises:
             CompressorError: as `preview` does; the choices are then as before.
@@ -209,9 +208,17 @@ class AgentCompressor:
         Raises:
             CompressorError: as `ContextCompressor.compress` does.
         """
-        conversation = self.conversation
+        conversation, now = self.conversation, self._now()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
-        return await self.requests.compress_now(self._now(), conversation, choices)
+        request = HostRequest(now.messages, back=now.back)
+        async with self._notices.during(request):
+            engine = await asyncio.to_thread(self._compressors.focused, choices.focus)
+            options = {**conversation.options, **choices.options(now.messages), "force": True}
+            result = await engine.compress(now.messages, **options)
+        conversation.choices, conversation.shown = Choices(), None
+        beside = conversation.overhead_tokens
+        self.requests.remember(conversation, request, result, beside, is_sent=False)
+        return result
 
     def compress(self, focus: str | None = None) -> CompressResult:
         """Compress as `acompress` does, with or without a running event loop."""
@@ -263,20 +270,18 @@ class AgentCompressor:
             agent.clear_history()
         return self._finder.start(earlier).session_id
 
-    def resume(self, session_id: str, token_budget: int | None = None) -> str:
+    def resume(self, session_id: str) -> str:
         """Go on with a stored session, named by any epoch's id.
 
         Return the id of the session itself.
 
         The agent's history becomes the session's questions and answers; the next request has the
-        tool steps again. With `token_budget` (tokens), or without `keep_tool_steps`, the history
-        becomes the whole transcript if that fits, else its view. An agent that is already in that
-        session keeps its history.
+        tool steps again. Without `keep_tool_steps` the history becomes the whole transcript if that
+        fits, else its view. An agent that is already in that session keeps its history.
 
         Raises:
             SessionNotFound: the store has no such session in this namespace, or, in a bot's turn,
                 none under the bot's own key: the session is another person's.
-            BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
@@ -285,9 +290,9 @@ class AgentCompressor:
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
         engine = self.engine()
-        result = engine.resume(root, token_budget)
+        result = engine.resume(root)
         messages = result.messages
-        if self.config.keep_tool_steps and token_budget is None:
+        if self.config.keep_tool_steps:
             session = engine.store.open(self.config.namespace, root)
             carried = carried_in(engine.store.transcript(session), engine.tokens.cache)
             messages = carried.spoken
@@ -324,21 +329,6 @@ class AgentCompressor:
                 conversation.journal.settle(engine)
             return sum(conversation.journal.is_recorded for conversation in known)
         return self.engine().save_all()
-
-    def forget(self, target: str | None = None) -> Forgotten:
-        """Remove a session or a message, by its digest, from the ledger.
-
-        None removes the conversation's session.
-
-        The agent's own history and the host's session store are not changed.
-
-        Raises:
-            SessionNotFound: the store has none of that name in this namespace.
-            StoreUnavailable: it cannot be reached, or it is this process's memory.
-        """
-        session = host_session(self._agent())
-        there = None if session is None else session[0]
-        return forget(self.ledger, self.config.namespace, target or self.session_id, there)
 
 
 def _place(shown: Preview, reference: str | None) -> Place | None:

@@ -18,7 +18,6 @@ from ..concurrency import renewed
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message, text_of
-from ..messages.dropped_steps import Completed
 from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
 from .agent_ledger import title_of
@@ -178,27 +177,10 @@ class AgentRequests:
         conversation.choices = replace(
             conversation.choices, keep=conversation.choices.keep[len(keep.keep) :]
         )
-        self._remember(conversation, request, result, self._compressors.measured(request))
+        self.remember(conversation, request, result, self._compressors.measured(request))
         return result.messages
 
-    async def compress_now(
-        self, done: Completed, conversation: Conversation, choices: Choices
-    ) -> CompressResult:
-        """Compress a conversation between two turns, as its user chooses.
-
-        Raises:
-            CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
-        """
-        now = HostRequest(done.messages, back=done.back)
-        async with self._notices.during(now):
-            engine = await asyncio.to_thread(self._compressors.focused, choices.focus)
-            options = {**conversation.options, **choices.options(now.messages), "force": True}
-            result = await engine.compress(now.messages, **options)
-        conversation.choices, conversation.shown = Choices(), None
-        self._remember(conversation, now, result, conversation.overhead_tokens, is_sent=False)
-        return result
-
-    def _remember(
+    def remember(
         self,
         conversation: Conversation,
         request: HostRequest,
