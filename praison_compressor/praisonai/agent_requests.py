@@ -124,7 +124,10 @@ class AgentRequests:
             if conversation is not None and self._automatic and not is_unsure(request.model):
                 view = await self._compress(conversation, request)
             else:
-                view = await asyncio.to_thread(self._projected, conversation, request)
+                room = await asyncio.to_thread(self._compressors.room, request)
+                view = await asyncio.to_thread(
+                    self._fitted, conversation, request, target_tokens=room
+                )
         except Exception as error:
             view = await asyncio.to_thread(self._best, conversation, request, error)
         return self._adapted(request, view)
@@ -196,12 +199,6 @@ class AgentRequests:
         _charge(self._agent(), result.usage)
         if result.written or result.newly_masked:
             conversation.notice = self._notices.compressed(conversation.status(engine))
-
-    def _projected(
-        self, conversation: Conversation | None, request: HostRequest
-    ) -> Sequence[Message]:
-        """Return the ledger's view, smaller only if the model would refuse it."""
-        return self._fitted(conversation, request, target_tokens=self._compressors.room(request))
 
     def _best(
         self, conversation: Conversation | None, request: HostRequest, error: Exception

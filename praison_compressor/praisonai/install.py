@@ -121,10 +121,7 @@ def installation(
 ) -> Installation:
     """Return the installation of this process; make it once.
 
-    Args:
-        defaults: None leaves them as they are.
-        in_code: whether a caller in code asks for it.
-        plugin: returns whether the host's plugin is enabled, for an installation by the plugin.
+    `plugin` returns whether the host's plugin is enabled. None changes nothing.
     """
     global _installation
     with _lock:
