@@ -35,7 +35,10 @@ from .running_turn import Turn, named_by_bot
 
 
 class AgentCompressor:
-    """Compress the conversations of one agent."""
+    """Compress the conversations of one agent.
+
+    The methods raise a `CompressorError` where those of `ContextCompressor` do.
+    """
 
     def __init__(self, agent: Any, asked: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
@@ -125,11 +128,7 @@ class AgentCompressor:
         return kept_of(self._now().back, self.engine())
 
     def context_use(self) -> ContextUse:
-        """Return the window's parts, in tokens, for a request sent now.
-
-        Raises:
-            CompressorError: as `ContextCompressor.context_use` does.
-        """
+        """Return the window's parts, in tokens, for a request sent now."""
         conversation = self.conversation
         return self.engine().context_use(
             self._now().messages,
@@ -145,9 +144,6 @@ class AgentCompressor:
         """Return what `compress` would keep, mask and summarize now; record nothing.
 
         With `write` a model writes the summaries, and the next `compress` commits them.
-
-        Raises:
-            CompressorError: as `ContextCompressor.preview` does.
         """
         return self._shown(self.conversation.choices, write=write)
 
@@ -203,11 +199,7 @@ class AgentCompressor:
     # ------------------------------------------------------------ what it does
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
-        """Compress the conversation now; the summary keeps the subject `focus`.
-
-        Raises:
-            CompressorError: as `ContextCompressor.compress` does.
-        """
+        """Compress the conversation now; the summary keeps the subject `focus`."""
         conversation, now = self.conversation, self._now()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
         request = HostRequest(now.messages, back=now.back)
@@ -229,9 +221,6 @@ class AgentCompressor:
 
         A conversation rests once its provider's cache is cold. Its summary begins, in another
         thread, if the view is above `idle_trigger_ratio` of the trigger.
-
-        Raises:
-            CompressorError: as `ContextCompressor.idle` does.
         """
         begun = 0
         for conversation in self._conversations.newest():
@@ -247,11 +236,7 @@ class AgentCompressor:
         return conversation.pinned
 
     def undo(self) -> tuple[Segment, ...]:
-        """Take the conversation's last compression back, as `ContextCompressor.undo` does.
-
-        Raises:
-            LedgerError: the store cannot be read or written.
-        """
+        """Take the conversation's last compression back, as `ContextCompressor.undo` does."""
         conversation, engine = self.conversation, self.engine()
         undone = engine.undo(conversation.session_id)
         if undone:

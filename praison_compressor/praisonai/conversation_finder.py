@@ -107,7 +107,9 @@ class ConversationFinder:
         with known.lock:
             entered = self._entered.get(turn)
             if entered is None:
-                before = digests_of(_without_question(seen))
+                # The user's newest message is new to every conversation.
+                is_asked = bool(seen) and seen[-1].plain.get("role") == "user"
+                before = digests_of(seen[:-1] if is_asked else seen)
                 found = self._find(key, before, turn.history) or self._begin(key, before, sent)
                 entered = self._entered[turn] = self._enter(turn, found, sent)
             found = entered.conversation
@@ -244,15 +246,6 @@ def _only_best(found: Sequence[Conversation], hits: dict[Conversation, int]) -> 
     if not best or (len(best) == 2 and hits[best[0]] == hits[best[1]]):
         return None
     return best[0]
-
-
-def _without_question(seen: Sequence[Seen]) -> Sequence[Seen]:
-    """Return the messages without the user's newest one.
-
-    The one before may be the user's too: its turn was stopped.
-    """
-    ends = bool(seen) and seen[-1].plain.get("role") == "user"
-    return seen[:-1] if ends else seen
 
 
 # ------------------------------------------------------------ what is no conversation

@@ -164,8 +164,7 @@ class Journal:
             return
         record = self._carried.record
         names, messages = _names(record), [each.plain for each in record]
-        pairs = zip(self._recorded, names, strict=False)
-        place = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        place = common_length(self._recorded, names)
         if place == len(names) == len(self._recorded):
             return
         try:
@@ -182,6 +181,12 @@ class Journal:
         level = logging.DEBUG if self.failure else logging.WARNING
         self.failure = str(error)
         log.log(level, "session %s: not recorded for now: %s", self._session_id, error)
+
+
+def common_length(one: Sequence[str], two: Sequence[str]) -> int:
+    """Return how many leading items are equal in both."""
+    pairs = zip(one, two, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _names(seen: Sequence[Seen]) -> tuple[str, ...]:

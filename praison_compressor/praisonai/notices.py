@@ -41,12 +41,14 @@ class _Hooks:
 
     def begin(self, work: Callable[[], None]) -> None:
         """Begin a hook beside the compression, after those before it."""
-        self._tasks.append(asyncio.ensure_future(self._after(self._tasks[-1:], work)))
+        before = self._tasks[-1:]
 
-    async def _after(self, before: Sequence[asyncio.Task[None]], work: Callable[[], None]) -> None:
-        if before:
-            await asyncio.wait(before)
-        await asyncio.to_thread(work)  # hooks must not find our loop
+        async def run() -> None:
+            if before:
+                await asyncio.wait(before)
+            await asyncio.to_thread(work)  # hooks must not find our loop
+
+        self._tasks.append(asyncio.ensure_future(run()))
 
     def cancel(self) -> None:
         """Cancel all hooks."""
