@@ -22,6 +22,7 @@ from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
 from ..messages import Message, leading_in
 from ..messages.dropped_steps import Carried, Completed, carried_in
+from .agent_ledger import Forgotten, forget, host_session
 from .agent_requests import AgentRequests
 from .context_param import RequestedContext, Settings
 from .conversation_finder import is_under
@@ -314,6 +315,20 @@ class AgentCompressor:
                 conversation.journal.settle(engine)
             return sum(conversation.journal.is_recorded for conversation in known)
         return self.engine().save_all()
+
+    def forget(self, target: str | None = None) -> Forgotten:
+        """Remove a session or a message, by its digest, from the ledger.
+
+        None removes the conversation's session. The agent's own history and the host's session
+        store are not changed.
+
+        Raises:
+            SessionNotFound: the store has none of that name in this namespace.
+            StoreUnavailable: it cannot be reached, or it is this process's memory.
+        """
+        session = host_session(self._agent())
+        there = None if session is None else session[0]
+        return forget(self.ledger, self.config.namespace, target or self.session_id, there)
 
 
 def _place(shown: Preview, reference: str | None) -> Place | None:
