@@ -216,6 +216,8 @@ def test_an_agent_of_another_process_has_the_bill(
     assert paid.requests == len(OUTGROWING)
     assert paid.usage.cached > 0
     assert paid.summaries.prompt_tokens > 0
+    # Its last turn waits with its bill while another thread writes to the store.
+    made.context_compressor.save()
     again = agent(host, OPENAI, context(host, **options), memory=remembering)
     assert again.context_compressor.session_id == made.context_compressor.session_id
     assert again.context_compressor.status().bill == paid
