@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import open_store
 from tests.benchmarks.common import databases, options, show
 from tests.helpers.talks import NAMESPACE
 from tests.helpers.transcripts import session as coding_session

@@ -21,8 +21,8 @@ from typing import Any
 
 from sqlalchemy import create_engine, text
 
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.ledger.sql.database import parse
-from praison_compressor.ledger.sql.store import open_store
 from tests.benchmarks.common import DATABASES, databases, options, show
 from tests.helpers.talks import NAMESPACE, segment
 

@@ -28,7 +28,7 @@ from typing import Any
 
 from praisonaiagents import Agent
 
-from praison_compressor.ledger.recall import SEARCH
+from praison_compressor.ledger import SEARCH
 from praison_compressor.messages import text_of
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.benchmarks.common import faults, hush, options, show

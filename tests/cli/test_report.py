@@ -14,7 +14,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.cli.report import Life, life_of_session, life_of_transcript, render
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import open_store
 from tests.cli.conftest import SESSION
 from tests.cli.test_commands import transcript
 from tests.helpers.command import Run

@@ -18,8 +18,8 @@ from praison_compressor import (
     MemoryStore,
     Store,
 )
-from praison_compressor.ledger.segments import DROPPED
-from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.ledger import DROPPED
+from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.messages import text_of
 from tests.benchmarks.references import cited
 from tests.helpers.transcripts import session, step

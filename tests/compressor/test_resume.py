@@ -18,7 +18,7 @@ from praison_compressor import (
     SessionNotFound,
     Store,
 )
-from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.messages import content_digest, to_plain
 from tests.helpers.talks import NAMESPACE, committed, talk
 from tests.helpers.transcripts import broken_transcripts, transcripts

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, Store
-from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger.sql import SqlStore, open_store
 from tests.helpers.compressing import SMALL, Model
 from tests.helpers.talks import archived, verify
 from tests.helpers.transcripts import session, step

@@ -13,8 +13,8 @@ from praison_compressor import (
     SessionNotFound,
     Usage,
 )
-from praison_compressor.ledger import memory
-from praison_compressor.ledger.segments import FORGOTTEN, GENESIS, Entry, chain_faults, seal
+from praison_compressor.ledger import FORGOTTEN, GENESIS, Entry, memory
+from praison_compressor.ledger.segments import chain_faults, seal
 from praison_compressor.view.view import lay
 from tests.helpers.talks import NAMESPACE, segment, talk, verify
 

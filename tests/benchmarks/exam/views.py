@@ -14,7 +14,7 @@ from praison_compressor import (
     SummarizerUnavailable,
     TokenCounter,
 )
-from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.messages import read, text_of
 
 Message = dict[str, Any]
