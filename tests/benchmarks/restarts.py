@@ -143,11 +143,7 @@ def main() -> None:
     hush()
 
     def rows() -> Iterator[tuple[object, ...]]:
-        for kind in itertools.product(
-            [given.path] if given.path else hosting.EVERY_PATH,
-            [given.mode] if given.mode else MODES,
-            [given.kept] if given.kept else KEPT,
-        ):
+        for kind in itertools.product(given.path, given.mode, given.kept):
             yield (*kind, *ran(kind, given.kills))
 
     show("programs killed and run again", ("path", "mode", "kept by", *COLUMNS), rows())

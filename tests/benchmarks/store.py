@@ -147,7 +147,7 @@ def main() -> None:
     given = options(__doc__, small=100, sessions=1_000, database=DATABASES)
     sizes = (given.small, given.sessions)
     columns = ("", *(f"{size:,} sessions" for size in sizes), "ratio")
-    for name, new_url in databases([given.database] if given.database else DATABASES):
+    for name, new_url in databases(given.database):
         show(name, columns, growth(new_url, sizes))
 
 

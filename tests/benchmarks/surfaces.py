@@ -373,8 +373,7 @@ def ran(name: str) -> tuple[object, ...]:
 def main() -> None:
     given = options(__doc__, only=tuple(SURFACES))
     hush()
-    rows = map(ran, [given.only] if given.only else SURFACES)
-    show("surfaces of the host", COLUMNS, rows)
+    show("surfaces of the host", COLUMNS, map(ran, given.only))
 
 
 if __name__ == "__main__":

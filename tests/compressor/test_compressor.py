@@ -151,8 +151,10 @@ async def test_a_cancelled_turn_cancels_its_summary_and_frees_the_session():
     started = asyncio.Event()
 
     async def slow(messages):
-        started.set()
-        await asyncio.sleep(3_600)
+        if not started.is_set():
+            started.set()
+            await asyncio.sleep(3_600)
+        return "## Done\nThe modules so far are in order."
 
     ours = compressor(slow)
     turn = asyncio.create_task(ours.compress(session(20)))
@@ -160,8 +162,7 @@ async def test_a_cancelled_turn_cancels_its_summary_and_frees_the_session():
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn
-    ours._pipeline.writer.summarizer = None
-    assert (await asyncio.wait_for(ours.compress(session(20)), 10)).summary_method == "static"
+    assert (await asyncio.wait_for(ours.compress(session(20)), 10)).summary_method == "model"
 
 
 # ---------------------------------------------------------------- a turn that must go on
