@@ -103,7 +103,7 @@ def test_an_edit_summarizes_again_only_what_it_touches():
 def test_a_view_leads_back_to_its_own_transcript_however_equal_its_summaries(recall):
     """Each epoch's view expands to its own originals, also where summaries are equal."""
     says = "the modules go on in order " * 40
-    # The user's words would stand below each summary, and tell them apart.
+    # Quotes of the user's words would make each summary another one.
     whole = [
         {"role": role, "content": content}
         for n in range(80)

@@ -39,8 +39,8 @@ def test_a_compression_without_gain_is_reported_once(background: bool) -> None:
     ours.background.wait(10)
     ours.close()
     assert skipped(events) == ["no gain"]
-    told = next(event.data for event in events if event.name == "skipped")
-    assert told["tokens"] > told["trigger"] == 3_597
+    skip = next(event.data for event in events if event.name == "skipped")
+    assert skip["tokens"] > skip["trigger"] == 3_597
 
 
 def test_a_fixed_part_above_the_trigger_is_reported_once_as_an_event_too() -> None:

@@ -119,10 +119,10 @@ def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(
     assert child.parent is not None
     assert child.parent.span_id == parent.context.span_id
     assert parent.start_time <= child.start_time <= child.end_time <= parent.end_time
-    told = dict(child.attributes or {})
-    assert told["gen_ai.operation.name"] == "chat"
-    assert told["gen_ai.provider.name"] == "openai"
-    assert told["gen_ai.usage.input_tokens"] == result.usage.prompt_tokens
+    attributes = dict(child.attributes or {})
+    assert attributes["gen_ai.operation.name"] == "chat"
+    assert attributes["gen_ai.provider.name"] == "openai"
+    assert attributes["gen_ai.usage.input_tokens"] == result.usage.prompt_tokens
     points = seen.points("gen_ai.client.token.usage")
     assert {point.attributes["gen_ai.token.type"]: point.sum for point in points} == {
         "input": result.usage.prompt_tokens,

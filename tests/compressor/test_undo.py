@@ -50,9 +50,9 @@ def test_undo_sends_the_originals_again(store: Store, background: bool) -> None:
     assert again.read("s2", session_id="s").startswith("Segment s2 takes others back")
     assert (ours.undo("s"), again.undo("never heard of")) == ((), ())
     assert (len(model.requests), other.requests) == (1, [])
-    anew = sent(ours, force=True)
-    assert (anew.summary_method, len(model.requests)) == ("model", 2)
-    assert sent(again, anew.messages).messages == anew.messages
+    forced = sent(ours, force=True)
+    assert (forced.summary_method, len(model.requests)) == ("model", 2)
+    assert sent(again, forced.messages).messages == forced.messages
     verify(store.open("default", "s").entries)
 
 

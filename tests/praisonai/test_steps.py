@@ -193,7 +193,7 @@ def test_a_new_session_has_none_of_the_old_steps(host: LocalProvider, path: str)
 
 
 def test_an_undone_compression_sends_the_steps_again(host: LocalProvider) -> None:
-    """`/undo` brings back what a summary stood for, steps of earlier turns among it."""
+    """`/undo` sends the summarized messages again, steps of earlier turns too."""
     made = working(host, OPENAI)
     for n in range(6):
         made.chat(turn(n))

@@ -222,7 +222,7 @@ def test_a_loop_on_an_api_finds_what_its_view_lacks(
     monkeypatch.setenv("ANTHROPIC_BASE_URL", home.url)
     home.set_window(
         WINDOW + 1_000
-    )  # the example asks for an answer of 2,000 tokens, of which 1,000 are reserved
+    )  # the example reserves 1,000 tokens for an answer, and asks for 2,000
     module, folder = example(name), texts(tmp_path / "texts")
     config = CompressorConfig(
         model="gpt-4o-mini",

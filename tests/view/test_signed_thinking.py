@@ -37,7 +37,7 @@ def post(provider: LocalProvider, messages: list[Message], thinking: Message) ->
 
 
 def reads(calls: int) -> Any:
-    """A model that thinks, and reads so many files a turn."""
+    """Return a model that thinks, and reads `calls` files a turn."""
 
     steps = 0
 
