@@ -2,8 +2,9 @@
 
     python -m tests.benchmarks.rounds
 
-Static, with a terse model, and with that model down in rounds 2 and 4. A user constraint counts when its sentence stands verbatim in the last view; a
-file when its path and the last thing done to it stand on one line, or in a call kept verbatim.
+Static, with a terse model, and with that model down in rounds 2 and 4. A user constraint counts
+when its sentence stands verbatim in the last view; a file when its path and the last thing done to
+it stand on one line, or in a call kept verbatim.
 """
 
 from __future__ import annotations
