@@ -56,5 +56,5 @@ def host(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On an older host the faults of that host are expected, by name."""
+    """Expect the faults of an older host, by name."""
     host_faults.expect(items)

@@ -100,7 +100,7 @@ def words(text: str) -> set[str]:
 
 
 def row(name: str, messages: Sequence[Message], rounds: int, share: float, tokens: int) -> Row:
-    """What became of one session's references."""
+    """Return the counts of one session's references."""
     ours, views = compressed(messages, rounds, share)
     found = list(dict.fromkeys(pair for view in views for pair in cited(view)))
     wrong = [pair for pair in found if not leads_back(ours, *pair, tokens)]

@@ -27,7 +27,7 @@ SUMMARIZE = ("--set", 'tool_policies={"*": "summarize"}')
 
 
 def transcript(turns: int = 30) -> list[Message]:
-    """A task and many turns with a fact in each."""
+    """Return a task and many turns with a fact in each."""
     messages: list[Message] = [
         {"role": "system", "content": "You keep the books."},
         {"role": "user", "content": "Audit the ledgers; never change LEDGER-7."},

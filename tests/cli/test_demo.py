@@ -23,7 +23,7 @@ from tests.helpers.talks import NAMESPACE, committed, talk
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """The command in an empty folder and home, with a key that must not be used."""
+    """Return the command in an empty folder and home, with a key that must not be used."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
@@ -33,7 +33,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
 
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every name that is looked up but this machine's."""
+    """Return the names that are looked up but this machine's."""
     asked: list[str] = []
     real = socket.getaddrinfo
 

@@ -87,13 +87,13 @@ class Page(HTMLParser):
 
 
 def made(**options: Any) -> ContextCompressor:
-    """A compressor with a small window."""
+    """Return a compressor with a small window."""
     given = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000, **options}
     return ContextCompressor(CompressorConfig(**given))
 
 
 def lived(messages: list[dict[str, Any]], **options: Any) -> Life:
-    """A transcript lived again, its tool outputs summarized."""
+    """Return a transcript lived again, its tool outputs summarized."""
     compressor = made(tool_policies={"*": "summarize"}, **options)
     return life_of_transcript(messages, compressor, title="An audit")
 

@@ -33,7 +33,7 @@ TURNS = session(14)
 
 @pytest.fixture
 def ours(store: Store) -> ContextCompressor:
-    """A compressor on each store."""
+    """Return a compressor on each store."""
     return ContextCompressor(CONFIG, store=store)
 
 
@@ -103,7 +103,7 @@ def test_read_gives_every_message_word_for_word(ours: ContextCompressor) -> None
 
 
 def work(turns: int) -> list[dict[str, Any]]:
-    """A session with results that no store makes small."""
+    """Return a session with results that no store makes small."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": "You keep the books."}]
     for turn in range(turns):
         chance = random.Random(turn)

@@ -33,19 +33,19 @@ Message = dict[str, Any]
 
 
 def over(store: Store, summarizer: Any = None, **changes: Any) -> ContextCompressor:
-    """A compressor as a new process would make it."""
+    """Return a compressor as a new process would make it."""
     return ContextCompressor(replace(CONFIG, **changes), summarizer=summarizer, store=store)
 
 
 def grown(ours: ContextCompressor, turns: int, **options: Any) -> Any:
-    """The result of the last turn of a conversation whose last turn compressed."""
+    """Return the result of the last turn of a conversation whose last turn compressed."""
     options.setdefault("session_id", "s")
     results = [ours.compress_sync(coding_session(n), **options) for n in range(2, turns, 2)]
     return [*results, ours.compress_sync(coding_session(turns), force=True, **options)][-1]
 
 
 async def unasked(messages: Sequence[Message]) -> str:
-    """A summarizer that nobody may ask."""
+    """Fail: nobody may ask this summarizer."""
     raise AssertionError("a model was asked")
 
 

@@ -18,7 +18,7 @@ def skipped(events: list[Event]) -> list[str]:
 
 
 def stuck(turns: int) -> list[Message]:
-    """Above the trigger of 3,600 tokens by its newest message, which is never dropped."""
+    """Return messages above the trigger of 3,600 tokens, whose newest alone is large."""
     messages = session(2)
     messages[-1]["content"] = "x y z " * 900
     for n in range(turns):

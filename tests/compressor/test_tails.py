@@ -128,7 +128,7 @@ DID = ("talked about the trip", "wrote about the weather", "asked for some older
 
 
 def long_messages() -> tuple[list[dict], list[str]]:
-    """24 messages of the user's, of 2,000 tokens each, and the sentence that each opens with."""
+    """Return 24 user messages of 2,000 tokens each, and the sentence that each opens with."""
     chance = random.Random(3)
     messages = [
         {"role": "system", "content": "You are a coding agent."},

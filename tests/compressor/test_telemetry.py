@@ -87,7 +87,7 @@ def compressor(seen: Seen, store: Any = None, **options: Any) -> ContextCompress
 
 @pytest.fixture
 def aux(provider: LocalProvider) -> dict[str, Any]:
-    """A model that writes summaries, over real HTTP."""
+    """Return a model that writes summaries, over real HTTP."""
     provider.answer_with(SummaryModel(facts=r"FACT-\d+"))
     return {
         "auxiliary_model": "openai/writer",
@@ -149,7 +149,7 @@ class Full(MemoryStore):
 
 @pytest.fixture
 def three(seen: Seen, aux: dict[str, Any], provider: LocalProvider) -> Seen:
-    """A compression that succeeds, one whose model refuses, and one whose store does."""
+    """Run a compression that succeeds, one whose model refuses, and one whose store does."""
     compressor(seen, **aux).compress_sync(transcript())
     provider.answer_with(lambda asked: Failure(401, "no such key"))
     compressor(seen, **aux).compress_sync(transcript())

@@ -23,7 +23,7 @@ TURNS = session(5)
 
 
 def over(store: Store, **options: Any) -> tuple[ContextCompressor, Model]:
-    """A compressor as a process that begins has it, and the model that it asks."""
+    """Return a compressor as a process that begins has it, and the model that it asks."""
     model = Model()
     given = {**vars(SMALL), "tool_policies": {"*": "summarize"}, **options}
     return ContextCompressor(CompressorConfig(**given), summarizer=model, store=store), model

@@ -48,7 +48,7 @@ class Fault:
     """For one call: short only where nothing comes, for a busy machine is slow to answer too."""
 
     def answerer(self) -> Callable[[Asked], Any]:
-        """Answers so, from the beginning."""
+        """Return a model that answers so, from the beginning."""
         if self.method == "model":  # the failure the first time, a good answer ever after
             answers = [self.answer]
             return lambda asked: answers.pop() if answers else Reply(GOOD)
@@ -139,7 +139,7 @@ class Fatal(BaseException):
 
 
 def giving(value: Any) -> Any:
-    """A summarizer that gives the value, or raises it."""
+    """Return a summarizer that gives the value, or raises it."""
 
     async def model(messages: list[Message]) -> Any:
         if isinstance(value, BaseException):
@@ -150,7 +150,7 @@ def giving(value: Any) -> Any:
 
 
 def raising(error: BaseException, how: str) -> Any:
-    """A summarizer that ends with the error: a coroutine, or a plain function."""
+    """Return a summarizer that ends with the error: a coroutine, or a plain function."""
 
     async def later(messages: list[Message]) -> str:
         await asyncio.sleep(0)
@@ -174,7 +174,7 @@ async def compressed(summarizer: Any) -> tuple[Any, list[Event]]:
 
 
 async def assert_static(summarizer: Any, reason: str) -> None:
-    """The fallback stands in, and one event says why."""
+    """Assert that the fallback stands in, and that one event says why."""
     result, events = await compressed(summarizer)
     reasons = [str(e.data["reason"]) for e in events if e.name == "fell_back"]
     assert result.summary_method == "static"

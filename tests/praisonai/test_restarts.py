@@ -193,7 +193,7 @@ SECRET = "sk-" + "Zq9" * 16
 
 
 def desk(host: LocalProvider, path: str = OPENAI, **options: Any) -> Agent:
-    """A program's agent, as each of its runs makes it."""
+    """Return a program's agent, as each of its runs makes it."""
     host.answer_with(Worker(2, parallel=2, arguments=numbered, answer=ANSWER))
     host.set_window(ROOMY)
     more = {"store_url": URL, "session_id": "desk", "context_window": ROOMY, **options}

@@ -40,7 +40,7 @@ ANSWER = "Noted. " * 3
 def working(
     host: LocalProvider, path: str, mode: str = "chat", rounds: int = 3, **options: Any
 ) -> Agent:
-    """An agent whose model makes `rounds` of two calls in a turn."""
+    """Return an agent whose model makes `rounds` of two calls in a turn."""
     one_round = path == OPENAI and mode in ("stream", "iter_stream")
     host.answer_with(
         Worker(1 if one_round else rounds, parallel=2, arguments=numbered, answer=ANSWER)
@@ -66,17 +66,17 @@ def test_a_turn_begins_with_the_last_request_of_the_turn_before(
 
 
 def results(record: Any) -> list[str]:
-    """The results in a request."""
+    """Return the results in a request."""
     return [text_of(m) for m in record.messages if m["role"] == "tool"]
 
 
 def asked(record: Any) -> list[str]:
-    """The user's messages in a request."""
+    """Return the user's messages in a request."""
     return [text_of(m) for m in record.messages if m["role"] == "user"]
 
 
 def first_of(host: LocalProvider, question: str) -> Any:
-    """The first request of the turn with that question."""
+    """Return the first request of the turn with that question."""
     return next(r for r in of_agent(host) if asked(r)[-1].endswith(question))
 
 
@@ -255,7 +255,7 @@ TURNS, CALLS = 10, 8
 
 
 def detail(number: int, nth: int) -> str:
-    """A value that nobody can guess."""
+    """Return a value that nobody can guess."""
     return hashlib.sha256(f"{number}/{nth}".encode()).hexdigest()[:12]
 
 

@@ -38,7 +38,7 @@ ASKED = request(rendering(MESSAGES), 200)
 
 
 def refused(text: str, finish_reason: object = "stop") -> str:
-    """Why the answer is refused; "" where it is accepted."""
+    """Return why the answer is refused; "" where it is accepted."""
     try:
         accept(SummaryReply(text, finish_reason=finish_reason), ASKED)  # type: ignore[arg-type]
     except SummaryRejected as error:

@@ -15,7 +15,7 @@ Message = dict[str, Any]
 
 
 def talk(turns: int) -> list[Message]:
-    """A conversation full of names, so that facts fill whatever room they are given."""
+    """Return a conversation full of names, so that facts fill whatever room they are given."""
     chance = random.Random(7)
     name = lambda: f"{chance.choice('pqrs')}{chance.randrange(10**6)}"  # noqa: E731
     messages: list[Message] = [{"role": "system", "content": "You look after the store."}]

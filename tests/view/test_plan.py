@@ -19,7 +19,7 @@ from tests.helpers.transcripts import session, step, transcripts
 
 
 def lay_out(messages, segments=(), head_tokens=600) -> View:
-    """A layout in which a message costs a token for four characters."""
+    """Return a layout in which a message costs a token for four characters."""
     got = read(messages)
     tokens = [4 + len(str(message)) // 4 for message in got.messages]
     digests = [digest(message) for message in got.messages]
@@ -31,7 +31,7 @@ def exactly(target: int, **options) -> Budget:
 
 
 def planned(view: View, budget: Budget) -> Plan | None:
-    """The plan, or None also where no plan can be made."""
+    """Return the plan, or None also where no plan can be made."""
     try:
         return sketches.planned(view, budget)
     except BudgetTooSmall:

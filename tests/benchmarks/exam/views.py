@@ -130,7 +130,7 @@ def _compressed(ours: ContextCompressor, case: Case, share: float, cut: int) -> 
 
 
 def _parts(messages: list[Message]) -> tuple[list[Message], list[list[Message]]]:
-    """System and task; then the steps."""
+    """Return system and task; then the steps."""
     end = next(i for i, m in enumerate(messages) if m["role"] == "user") + 1
     steps = read(messages).steps
     later = [messages[step.start : step.stop] for step in steps if step.start >= end]
