@@ -54,7 +54,10 @@ def working(
 def test_a_turn_begins_with_the_last_request_of_the_turn_before(
     host: LocalProvider, path: str, mode: str
 ) -> None:
-    """On every path and by every call the whole prefix is kept, and no step is doubled."""
+    """In every mode the whole prefix is kept, no step is doubled, and each request is billed once.
+
+    The bill's sums of input, cached input and output are the provider's own, streams too.
+    """
     made = working(host, path, mode)
     MODES[mode](made, [f"Question {n}: what of ledger {n}?" for n in range(4)])
     sent = of_agent(host)
@@ -63,6 +66,11 @@ def test_a_turn_begins_with_the_last_request_of_the_turn_before(
         assert without_system(after.messages).startswith(without_system(before.messages))
     ids = [m["tool_call_id"] for m in sent[-1].messages if m["role"] == "tool"]
     assert len(ids) == len(set(ids)) >= 4 * 2
+    bill = made.context_compressor.status().bill
+    assert bill.requests == len(sent)
+    assert bill.usage.input == sum(record.prompt_tokens for record in sent)
+    assert bill.usage.cached == sum(record.cached_tokens for record in sent) > 0
+    assert bill.usage.output == sum(record.completion_tokens for record in sent)
 
 
 def results(record: Any) -> list[str]:
