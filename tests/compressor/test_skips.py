@@ -43,8 +43,8 @@ def test_a_compression_without_gain_is_reported_once(background: bool) -> None:
     assert skip["tokens"] > skip["trigger"] == 3_597
 
 
-def test_a_fixed_part_above_the_trigger_is_reported_once_as_an_event_too() -> None:
-    """A fixed part above the trigger is one event; no model is paid to fight it turn by turn."""
+def test_a_fixed_part_above_the_trigger_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    """One event and one warning; no model is paid to fight it turn by turn."""
     events: list[Event] = []
     model = Model()
     ours = compressor(model, events.append)
@@ -53,6 +53,7 @@ def test_a_fixed_part_above_the_trigger_is_reported_once_as_an_event_too() -> No
     for _ in range(3):
         ours.compress_sync(messages, session_id="s")
     assert skipped(events) == ["fixed part"]
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
     assert len(model.requests) <= 1
 
 
