@@ -22,8 +22,7 @@ from praison_compressor.testing import LocalProvider, SummaryModel, Worker
 from tests.helpers import host_faults
 from tests.helpers.provider import strict_provider
 
-# pytest explains these helpers' assertions only if asked before their import.
-pytest.register_assert_rewrite("tests.helpers.stores")
+pytest_plugins = ["tests.helpers.stores"]
 
 # Time is no property of ours: a busy machine must not turn a promise red.
 settings.register_profile(

@@ -21,8 +21,6 @@ from praison_compressor.praisonai import CompressorContext
 from tests.helpers.compressing import SMALL, Model, compressor
 from tests.helpers.transcripts import session
 
-pytest_plugins = ["tests.helpers.stores"]
-
 NUMBERS = [float("nan"), float("inf"), "x", "900", True, 900.5, 10**400, -(10**5_000), [9]]
 CALLED = ("target_tokens", "overhead_tokens", "protect_last_n_tokens")
 

@@ -23,8 +23,6 @@ from praison_compressor.ledger.sql import open_store
 from tests.helpers.compressing import SMALL
 from tests.helpers.transcripts import session
 
-pytest_plugins = ["tests.helpers.stores"]
-
 PAID = Usage(prompt_tokens=900, completion_tokens=80, cost=0.5)
 
 

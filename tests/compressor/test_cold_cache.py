@@ -15,8 +15,6 @@ from praison_compressor.messages import check
 from tests.helpers.compressing import SMALL, Clock, Model, compressor
 from tests.helpers.transcripts import session
 
-pytest_plugins = ["tests.helpers.stores"]
-
 WAIT = 30.0
 TRIGGER = 3_600
 """Tokens: of a window of 6,000 less the reserve, at a ratio of 0.8."""

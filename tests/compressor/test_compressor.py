@@ -22,9 +22,6 @@ from praison_compressor.messages import check, text_of
 from tests.helpers.compressing import SMALL, Model, compressor, requests_of
 from tests.helpers.transcripts import session
 
-pytest_plugins = ["tests.helpers.stores"]
-
-
 # ---------------------------------------------------------------- summarized once
 
 

@@ -24,8 +24,6 @@ from tests.compressor.test_background import Gate
 from tests.helpers.compressing import compressor
 from tests.helpers.transcripts import session
 
-pytest_plugins = ["tests.helpers.stores"]
-
 WAIT = 30.0
 
 

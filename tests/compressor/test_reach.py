@@ -24,8 +24,6 @@ from praison_compressor.messages import text_of
 from tests.benchmarks.references import cited
 from tests.helpers.transcripts import session, step
 
-pytest_plugins = ["tests.helpers.stores"]
-
 CONFIG = CompressorConfig(model="gpt-4o", recall=True)
 SESSION = "s"
 TURNS = session(14)

@@ -24,8 +24,6 @@ from tests.helpers.talks import NAMESPACE, committed, talk
 from tests.helpers.transcripts import broken_transcripts, transcripts
 from tests.helpers.transcripts import session as coding_session
 
-pytest_plugins = ["tests.helpers.stores"]
-
 CONFIG = CompressorConfig(
     model="gpt-4o", context_window=5_000, protect_last_n_tokens=800, namespace=NAMESPACE
 )

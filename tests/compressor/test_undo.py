@@ -14,8 +14,6 @@ from tests.helpers.compressing import SMALL, Model
 from tests.helpers.talks import archived, verify
 from tests.helpers.transcripts import session, step
 
-pytest_plugins = ["tests.helpers.stores"]
-
 LIMIT = 4_500
 """Tokens that a view may have in a window of 6,000; it is compressed above 3,600."""
 TURNS = session(5)

@@ -24,8 +24,6 @@ from tests.helpers.command import runner
 from tests.helpers.hosting import OPENAI, agent, context, look_up, of_agent, turn
 from tests.helpers.talks import committed, talk
 
-pytest_plugins = ["tests.helpers.stores"]
-
 TURNS = 16
 ROOT = Path(__file__).parent.parent.parent
 UNREACHABLE = "postgresql://someone:hunter2@127.0.0.1:9/ledger?connect_timeout=2"

@@ -16,8 +16,6 @@ from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk, verify
 
-pytest_plugins = ["tests.helpers.stores"]
-
 
 def test_originals_come_back_exactly(store: Store) -> None:
     """Private keys, images, nulls, odd text, numbers and doubles survive in order."""

@@ -22,9 +22,6 @@ from tests.helpers.stores import Execute
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
 from tests.helpers.transcripts import step
 
-pytest_plugins = ["tests.helpers.stores"]
-
-
 # ---------------------------------------------------------------- what every store serves
 
 

@@ -32,8 +32,6 @@ from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 from tests.helpers.transcripts import session as coding_session
 
-pytest_plugins = ["tests.helpers.stores"]
-
 
 @pytest.mark.parametrize(
     ("url", "said"),

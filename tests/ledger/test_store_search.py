@@ -9,8 +9,6 @@ from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
-pytest_plugins = ["tests.helpers.stores"]
-
 FOUND = {
     "number3": 3,
     "NUMBER3 hello": 3,

@@ -30,8 +30,6 @@ from tests.helpers.hosting import (
     turn,
 )
 
-pytest_plugins = ["tests.helpers.stores"]
-
 BOTH = pytest.mark.parametrize("mode", [chat, achat], ids=lambda mode: mode.__name__)
 
 

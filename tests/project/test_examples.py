@@ -28,8 +28,6 @@ from tests.helpers.hosting import at_home
 from tests.helpers.processes import python
 from tests.helpers.stores import Postgres
 
-pytest_plugins = ["tests.helpers.stores"]
-
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 WINDOW = 6_000
 
