@@ -26,7 +26,6 @@ from rich.table import Table
 
 from tests.helpers.stores import Postgres
 
-Message = dict[str, Any]
 DATABASES = ("sqlite", "postgresql")
 
 

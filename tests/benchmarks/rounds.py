@@ -17,12 +17,10 @@ from praison_compressor import (
     CompressResult,
     ContextCompressor,
 )
-from praison_compressor.messages import check, text_of
+from praison_compressor.messages import Message, check, text_of
 from tests.benchmarks.common import show
 from tests.benchmarks.oracle import down
 from tests.helpers.transcripts import step
-
-Message = dict[str, Any]
 
 CONSTRAINTS = (
     "Never change anything under src/legacy/billing.",

@@ -23,10 +23,10 @@ from sqlalchemy import create_engine, text
 
 from praison_compressor.ledger.sql import open_store
 from praison_compressor.ledger.sql.database import parse
+from praison_compressor.messages import Message
 from tests.benchmarks.common import DATABASES, databases, options, show
 from tests.helpers.talks import NAMESPACE, segment
 
-Message = dict[str, Any]
 MESSAGES = 100
 TAIL = 20
 SAMPLE = 40

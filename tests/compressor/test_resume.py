@@ -19,7 +19,7 @@ from praison_compressor import (
     Store,
 )
 from praison_compressor.ledger.sql import SqlStore, open_store
-from praison_compressor.messages import content_digest, to_plain
+from praison_compressor.messages import Message, content_digest, to_plain
 from tests.helpers.talks import NAMESPACE, committed, talk
 from tests.helpers.transcripts import broken_transcripts, transcripts
 from tests.helpers.transcripts import session as coding_session
@@ -27,7 +27,6 @@ from tests.helpers.transcripts import session as coding_session
 CONFIG = CompressorConfig(
     model="gpt-4o", context_window=5_000, protect_last_n_tokens=800, namespace=NAMESPACE
 )
-Message = dict[str, Any]
 
 
 def over(store: Store, summarizer: Any = None, **changes: Any) -> ContextCompressor:

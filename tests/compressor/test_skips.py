@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from praison_compressor import Event
+from praison_compressor.messages import Message
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.transcripts import session, step
-
-Message = dict[str, Any]
 
 
 def skipped(events: list[Event]) -> list[str]:

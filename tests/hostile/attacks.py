@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from praison_compressor.messages import Message
 from tests.helpers.transcripts import session, step
 
-Message = dict[str, Any]
 CANARY = "CANARY-7731"
 CONTROL = re.compile(
     r"<[|｜][^<>]{1,40}[|｜]>|\[/?(?:INST|SYSTEM_PROMPT|TOOL_RESULTS|gMASK)\]|<<SYS>>|<system>"

@@ -15,6 +15,7 @@ from praison_compressor import (
 )
 from praison_compressor.messages import (
     ORPHAN_OPENS,
+    Message,
     Transcript,
     check,
     read,
@@ -27,8 +28,6 @@ from praison_compressor.quotes import read_quotes
 from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
 from tests.hostile.generating import Case
-
-Message = dict[str, Any]
 
 CONFIG = CompressorConfig(
     model="gpt-4o", context_window=8_000, protect_last_n_tokens=300, summary_max_retries=0

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
+from praison_compressor.messages import Message
 from praison_compressor.messages.digests import MessageCache
 from praison_compressor.messages.dropped_steps import (
     LONG,
@@ -19,7 +19,6 @@ from praison_compressor.messages.dropped_steps import (
     failed,
 )
 
-Message = dict[str, Any]
 SYSTEM = {"role": "system", "content": "You keep the books."}
 
 

@@ -6,12 +6,9 @@ import asyncio
 import random
 import re
 from itertools import pairwise
-from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages import text_of
-
-Message = dict[str, Any]
+from praison_compressor.messages import Message, text_of
 
 
 def talk(turns: int) -> list[Message]:

@@ -15,9 +15,7 @@ from praison_compressor import (
     TokenCounter,
 )
 from praison_compressor.ledger.sql import SqlStore
-from praison_compressor.messages import read, text_of
-
-Message = dict[str, Any]
+from praison_compressor.messages import Message, read, text_of
 
 MODEL = "gpt-4o"
 TOKENS = TokenCounter(MODEL)
