@@ -21,12 +21,12 @@ from typing import Any
 
 from sqlalchemy import create_engine, text
 
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.ledger.sql.database import parse
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.messages import Message
 from tests.benchmarks.common import DATABASES, databases, options, show
 from tests.helpers.talks import NAMESPACE, segment
 
-Message = dict[str, Any]
 MESSAGES = 100
 TAIL = 20
 SAMPLE = 40
@@ -148,7 +148,7 @@ def main() -> None:
     given = options(__doc__, small=100, sessions=1_000, database=DATABASES)
     sizes = (given.small, given.sessions)
     columns = ("", *(f"{size:,} sessions" for size in sizes), "ratio")
-    for name, new_url in databases([given.database] if given.database else DATABASES):
+    for name, new_url in databases(given.database):
         show(name, columns, growth(new_url, sizes))
 
 

@@ -11,8 +11,6 @@ from praison_compressor.ledger.sql import SqlStore, archive, search
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
-pytest_plugins = ["tests.helpers.stores"]
-
 FOUND = {
     "number3": 3,
     "NUMBER3 hello": 3,
