@@ -25,6 +25,7 @@ from .schema import entries, links, messages, sessions, spans
 
 NEAR = 8
 """Messages before and after a message among which its call or its results are looked for."""
+_NEAR_MOST = 40  # newest messages beside which these are looked for, where a list is not whole
 _NEAR_BANDS = 16  # newest bands among whose messages these are looked for
 _MOST_BANDS = 64  # bands of which the list of a second word is read
 _RANKED = 400  # candidates of a search that are read and ranked
@@ -239,7 +240,7 @@ def _whole(archive: MessageArchive, reach: _Reach, lists: Sequence[_List]) -> Pl
     # A call and its result are one document: one has the rarest word, the other stands beside it.
     lacking = (key for key in rarest if is_few or key not in found)
     is_known = all(each.is_whole for each in lists)
-    beside = _beside(archive, islice(lacking, None if is_known else _RANKED))
+    beside = _beside(archive, islice(lacking, None if is_known else _NEAR_MOST))
     if len(beside) > _FEW_BESIDE:
         beside = _near(archive, reach, lists, beside)
     return found | _placed(archive, reach, sorted(beside - found.keys(), reverse=True), _RANKED)
