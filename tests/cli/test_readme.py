@@ -72,7 +72,7 @@ def options() -> Iterator[tuple[str, Any]]:
 
 
 def explained(name: str) -> str:
-    """The help of the program and of one of its commands."""
+    """Return the help of the program and of one of its commands."""
     return f"{build().help} {commands()[name].help}"
 
 

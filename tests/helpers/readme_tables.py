@@ -167,7 +167,7 @@ PICTURE = re.compile(r"(\n[^\n]*`praison-compressor demo`, [^`]*```\n)(.*?)(?=``
 
 
 def with_picture(text: str) -> str:
-    """The README's text with the picture of the last question that the demo asks."""
+    """Return the README's text with the picture of the last question of the demo."""
     *_, last = turns()
     lines = picture(last.sent[0], TokenCounter(MODEL))
     return PICTURE.sub(lambda found: found[1] + "".join(f"{line}\n" for line in lines), text)

@@ -22,7 +22,7 @@ ADAPTIVE, ENABLED = {"type": "adaptive"}, {"type": "enabled", "budget_tokens": 1
 
 @pytest.fixture
 def binding() -> Iterator[LocalProvider]:
-    """The API as accounts have it that were made since August 2026: thinking is bound."""
+    """Yield the API as accounts made since August 2026 have it: thinking is bound."""
     with LocalProvider(rules=Rules(bound_thinking=True), protocols=[Anthropic()]) as running:
         yield running
 
