@@ -117,14 +117,14 @@ class Watched(TokenCounter):
         super().__init__(model)
         self._step = step
 
-    def each(self, messages: Iterable[Seen]) -> list[int]:
-        """Return the tokens of each message."""
+    def counting(self, messages: Iterable[Seen]) -> Callable[[], list[int]]:
+        """Count each message now; return a function that returns the counts."""
         waiting, found = iter(messages), list[int]()
         while some := list(islice(waiting, COUNTED_BETWEEN_STEPS)):
-            found += super().each(some)
+            found += super().counting(some)()
             for _ in some:
                 self._step()
-        return found
+        return lambda: found
 
 
 def _failure(event: Event) -> list[str]:

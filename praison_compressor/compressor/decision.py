@@ -16,10 +16,9 @@ from ..config import CompressorConfig
 from ..ledger.segments import Session
 from ..summaries.protocol import Written
 from ..tokens.models import Prices, bare_names, prices_of
-from ..view.budget import Budget
+from ..view.budget import Balance, Budget, Costs
 from ..view.jobs import Measures, Plan
 from ..view.plan import is_due, plan, plan_range
-from ..view.price import Balance, Costs
 from ..view.view import View
 from .choices import new_keeps, resolved
 from .request import Mode, Request

@@ -11,9 +11,8 @@ from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import counted
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
-from ..view.budget import Budget
+from ..view.budget import Balance, Budget
 from ..view.masks import answered
-from ..view.price import Balance
 from ..view.view import View
 from .choices import known_references
 from .decision import Decision, balance_of, mark

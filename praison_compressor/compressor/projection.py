@@ -64,9 +64,10 @@ class Projector:
         session = self.open(request) if session is None else session
         given, found = request.messages, read(request.messages)
         seen = self._cache.all(found.messages)
-        tokens = self._tokens.each(seen)
-        before = self._tokens.messages([]) + sum(tokens)
+        counted = self._tokens.counting(seen)  # digests are made meanwhile
         expanded = self.expanded(found.messages, seen, session, request.pinned)
+        tokens = counted()
+        before = self._tokens.messages([]) + sum(tokens)
         if expanded is not None:
             given, found = expanded, read(expanded)
             seen = self._cache.all(found.messages)

@@ -21,7 +21,7 @@ from ..messages.digests import MessageCache
 from ..messages.thinking import signatures
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
-from ..view.price import Costs
+from ..view.budget import Costs
 from ..view.view import Tile, View, lay, lay_masks, shown
 from .bills import Account, Bill, RequestUsage, uncompressed
 from .decision import Decision, costs_of

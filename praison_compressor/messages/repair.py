@@ -14,6 +14,7 @@ from typing import Any, TypeGuard
 from ..errors import InvalidMessages
 from .digests import is_bare, sha256_of
 from .shapes import (
+    DEEPEST,
     ORPHAN_OPENS,
     Message,
     ToolCall,
@@ -125,7 +126,7 @@ def _is_sound(call: Any) -> bool:
     if type(function) is not dict or function.keys() != {"name", "arguments"}:
         return False
     texts = (call["id"], call["type"], *function.values())
-    if any(type(text) is not str or not text or not text.isascii() for text in texts):
+    if set(map(type, texts)) != {str} or not (all(texts) and all(map(str.isascii, texts))):
         return False
     arguments = function["arguments"]
     return call["type"] == "function" and _arguments(arguments) is arguments
@@ -205,7 +206,9 @@ def _made_id(name: str, arguments: Any) -> str:
 def _arguments(text: str) -> str:
     """Return arguments as a JSON object, broken JSON as a string."""
     try:
-        if isinstance(plain_value(json.loads(text)), dict):
+        value = json.loads(text)
+        is_deep = text.count("{") + text.count("[") > DEEPEST
+        if isinstance(plain_value(value) if is_deep else value, dict):
             return text
     except (ValueError, RecursionError):
         pass
