@@ -27,8 +27,9 @@ if TYPE_CHECKING:
     from .compressor.preview import ContextUse, Part, Preview
     from .compressor.result import CompressResult
     from .compressor.telemetry import Telemetry
-    from .ledger.memory import MemoryStore
-    from .ledger.segments import Segment, Store, Usage
+    from .ledger.memory_store import MemoryStore
+    from .ledger.segments import Segment, Usage
+    from .ledger.stores import Store
     from .praisonai.install import install, uninstall
     from .summaries.protocol import Summarizer, SummaryReply
     from .tokens.counter import TokenCounter
@@ -74,8 +75,9 @@ _ROOMS = {
     "compressor.preview": ("ContextUse", "Part", "Preview"),
     "compressor.result": ("CompressResult",),
     "compressor.telemetry": ("Telemetry",),
-    "ledger.memory": ("MemoryStore",),
-    "ledger.segments": ("Segment", "Store", "Usage"),
+    "ledger.memory_store": ("MemoryStore",),
+    "ledger.segments": ("Segment", "Usage"),
+    "ledger.stores": ("Store",),
     "praisonai.install": ("install", "uninstall"),
     "summaries.protocol": ("Summarizer", "SummaryReply"),
     "tokens.counter": ("TokenCounter",),

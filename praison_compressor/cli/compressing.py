@@ -13,7 +13,7 @@ from ..compressor.preview import Part, Preview
 from ..compressor.result import CompressResult
 from ..config import CompressorConfig
 from ..events import Event
-from ..ledger.memory import MemoryStore
+from ..ledger.memory_store import MemoryStore
 from ..messages import Message, text_of, tool_calls_of
 from ..messages.digests import Seen
 from ..messages.display import counted, excerpt, one_line

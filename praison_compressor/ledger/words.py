@@ -20,10 +20,9 @@ from ..errors import ConfigError
 from ..messages import Message, result_text, tool_calls_of
 from ..quotes import read_calls
 
-_LONGEST = 64
 # Scripts without spaces: each character is a word.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"([^\W_]{1,64})[^\W_]*")  # cut to 64 characters
 
 
 @dataclass(frozen=True)
@@ -130,8 +129,7 @@ def missing(query: str, texts: Sequence[str]) -> list[str]:
 
 def _in_order(text: str) -> str:
     """Return all words of a text in order, between spaces."""
-    spaced = _UNSPACED.sub(r" \g<0> ", _fold(text))
-    return f" {' '.join(word[:_LONGEST] for word in _WORD.findall(spaced))} "
+    return f" {' '.join(_WORD.findall(_fold(text)))} "
 
 
 def _held(wanted: Sequence[str], ordered: Mapping[str, str]) -> dict[str, frozenset[str]]:
@@ -185,12 +183,14 @@ def _ranked(
 
 def words(text: str) -> list[str]:
     """Return a text's distinct words in order, without case and underscores."""
-    spaced = _UNSPACED.sub(r" \g<0> ", _fold(text))
-    return list(dict.fromkeys(word[:_LONGEST] for word in _WORD.findall(spaced)))
+    return list(dict.fromkeys(_WORD.findall(_fold(text))))
 
 
 def _fold(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+    """Return the text without case, each character of a script without spaces as a word."""
+    if text.isascii():
+        return text.lower()
+    return _UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFKC", text).casefold())
 
 
 def readable(message: Mapping[str, Any]) -> str:

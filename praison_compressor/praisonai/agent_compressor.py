@@ -15,9 +15,8 @@ from ..concurrency import run
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
-from ..ledger.segments import Segment, Store
-from ..ledger.sql.reading import SessionInfo
-from ..ledger.sql.store import SqlStore
+from ..ledger.segments import Segment
+from ..ledger.stores import SessionInfo, Store, lasting
 from ..ledger.tools import recall_tools
 from ..messages import Message, leading_in
 from ..messages.dropped_steps import Carried, Completed, carried_in
@@ -307,8 +306,8 @@ class AgentCompressor:
         Raises:
             StoreUnavailable: the store cannot be reached.
         """
-        store, key, own = self.ledger, self._known.key, self._known.leaving()
-        found = store.sessions(self.config.namespace) if isinstance(store, SqlStore) else []
+        store, key, own = lasting(self.ledger), self._known.key, self._known.leaving()
+        found = [] if store is None else store.sessions(self.config.namespace)
         mine = [e for e in found if e.id in own or (key is not None and is_under(e.id, key))]
         return sorted(mine, key=lambda each: each.updated, reverse=True)
 
@@ -319,7 +318,7 @@ class AgentCompressor:
         itself.
         """
         self.engine().sessions.settle(self.ledger)
-        if self.config.keep_tool_steps and isinstance(self.ledger, SqlStore):
+        if self.config.keep_tool_steps and lasting(self.ledger):
             return self._known.settle()
         return self.engine().save_all()
 

@@ -36,7 +36,7 @@ COMMON = "the file test error function return value module build and run with co
 
 def conversation(number: int, start: int = 0, count: int = MESSAGES) -> list[Message]:
     """Return messages of an agent's size and vocabulary, no two alike."""
-    texts = _texts()
+    texts = long_texts()
     return [
         {
             "role": "user" if place % 2 else "assistant",
@@ -53,7 +53,8 @@ def tail(number: int) -> list[Message]:
 
 
 @functools.cache
-def _texts() -> list[str]:
+def long_texts() -> list[str]:
+    """Return texts of common words and of words that hardly any other has."""
     chance = random.Random(1)
     found = []
     for _ in range(2_003):

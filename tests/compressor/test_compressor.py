@@ -99,6 +99,19 @@ def test_what_is_called_is_what_is_reported():
 # ---------------------------------------------------------------- edits, forks, tenants
 
 
+def test_an_edit_of_a_result_changes_no_ledger():
+    """An application may edit the texts that a result has; the next view is the same."""
+    ours, messages = compressor(), session(26)
+    result = ours.compress_sync(messages)
+    before = copy.deepcopy(result.messages)
+    texts = [segment.rendered for segment in result.segments]
+    for each in [*texts, *(message for message in result.messages if message in texts)]:
+        each["content"] = "edited"
+    assert texts
+    assert result.messages != before
+    assert ours.compress_sync(messages).messages == before
+
+
 def test_an_edit_summarizes_again_only_what_it_touches():
     """After an edit only the segment with the edited message is written again."""
     model = Model()

@@ -16,8 +16,9 @@ import pytest
 from praison_compressor import MemoryStore
 from praison_compressor.compressor import background as flights
 from praison_compressor.compressor.background import leased
-from praison_compressor.ledger.segments import Session, Store
+from praison_compressor.ledger.segments import Session
 from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.stores import Store
 from tests.helpers.talks import NAMESPACE
 
 HOLDER = """

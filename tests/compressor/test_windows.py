@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore
-from praison_compressor.ledger.segments import Store
+from praison_compressor.ledger.stores import Store
 from tests.helpers.transcripts import session
 
 

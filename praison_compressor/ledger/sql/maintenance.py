@@ -17,10 +17,11 @@ from sqlalchemy import CTE, ColumnElement, Row, delete, select, text, update
 from ...errors import LedgerCorrupt, SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
 from ..segments import FORGOTTEN, GENESIS, Entry, Outline, archive_digest, chain_faults
+from ..stores import Erased
 from .archive import MessageArchive, batches, unsealed
 from .database import Database
-from .reading import SESSIONS, chain, literals, outline, outlines, record, require
-from .schema import entries, leases, links, messages, notes, sessions
+from .queries import SESSIONS, chain, literals, outline, outlines, record, require
+from .schema import entries, leases, links, messages, notes, sessions, spans
 
 logger = logging.getLogger(__name__)
 
@@ -148,22 +149,6 @@ def _message_fault(archive: MessageArchive, row: Row[Any]) -> str | None:
 
 
 # ---------------------------------------------------------------- forget
-@dataclass(frozen=True)
-class Erased:
-    """What `forget` removed, and what is left for the caller to do."""
-
-    segments: int
-    """Segments that became tombstones."""
-    messages: int
-    """Originals that were removed."""
-    sessions: tuple[str, ...]
-    """Stable ids of the sessions that lost summaries."""
-    still_in: tuple[str, ...]
-    """Other sessions of the namespace with some of the same messages, and forks."""
-    pages_cleared: bool = True
-    """False where a reader or missing rights kept freed pages from being cleared."""
-
-
 def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erased:
     """Forget the session's own entries; keep the entries of its parent."""
     _exclusive(archive)
@@ -174,6 +159,7 @@ def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erase
     linked = set(archive.execute(select(links.c.message_key).where(of_own)).scalars())
     tombs = _bury(archive, own)
     archive.execute(delete(links).where(of_own))
+    archive.execute(delete(spans).where(spans.c.session_key == row.key))
     for table in (leases, notes):
         named = (table.c.namespace == namespace) & (table.c.session_id == row.id)
         archive.execute(delete(table).where(named))
