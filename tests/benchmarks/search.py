@@ -161,14 +161,21 @@ def processor_seconds(url: str) -> Callable[[], float]:
     return now
 
 
-def measured(url: str, count: int) -> Iterator[tuple[object, ...]]:
-    """Yield a row for each query and place, then for the index."""
+def write(url: str, count: int) -> None:
+    """Write the sessions."""
     store = SqlStore(url, mask_secrets=False)
     for number in (*range(SESSIONS // 2), LARGE):
         fill(store, number)
     fill_large(url, count)
     for number in range(SESSIONS // 2, SESSIONS):
         fill(store, number)
+    store.close()
+
+
+def measured(url: str) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each query and place, then for a commit and the size."""
+    store = SqlStore(url, mask_secrets=False)
+    store.check()
     now, chance = processor_seconds(url), random.Random(1)
     places = {
         "the session of a million": lambda: f"s{LARGE}",
@@ -205,7 +212,9 @@ def main() -> None:
     given = options(__doc__, messages=1_000_000, database=DATABASES)
     columns = ("where", "query", "hits", "ms, median", "most", "at most")
     for name, new_url in databases([given.database] if given.database else DATABASES):
-        show(f"{given.messages:,} messages, {name}", columns, measured(new_url(), given.messages))
+        url = new_url()
+        write(url, given.messages)
+        show(f"{given.messages:,} messages, {name}", columns, measured(url))
 
 
 if __name__ == "__main__":

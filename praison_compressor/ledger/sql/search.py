@@ -25,6 +25,7 @@ from .schema import entries, links, messages, sessions, spans
 
 NEAR = 8
 """Messages before and after a message among which its call or its results are looked for."""
+_NEAR_MOST = 40  # newest messages beside which these are looked for, where a list is not whole
 _NEAR_BANDS = 16  # newest bands among whose messages these are looked for
 _MOST_BANDS = 64  # bands of which the list of a second word is read
 _RANKED = 400  # candidates of a search that are read and ranked
@@ -125,18 +126,14 @@ class _Reach:
 
 def _reach(archive: MessageArchive, namespace: str, row: Row[Any] | None) -> _Reach:
     """Return the reach of a session with what it inherits, or of a namespace."""
-    # Sums: SQLite would begin with all entries in reach, not with the messages.
     if row is None:
         held = select(sessions.c.key).where(sessions.c.namespace == namespace)
-        within = (sessions.c.namespace + "") == namespace
+        within = sessions.c.namespace == namespace
     else:
         newest = dict(_lineage(archive, row))
         held = select(sessions.c.key).where(sessions.c.key.in_(newest))
         within = or_(
-            *(
-                (entries.c.session_key + 0 == key) & (entries.c.key <= n)
-                for key, n in newest.items()
-            )
+            *((entries.c.session_key == key) & (entries.c.key <= n) for key, n in newest.items())
         )
     query = select(spans.c.first, spans.c.last).where(spans.c.session_key.in_(held))
     ranges = ((first, last) for first, last in archive.execute(query))
@@ -158,17 +155,19 @@ def _placed(
     archive: MessageArchive, reach: _Reach, keys: Iterable[int], most: int | None = None
 ) -> Placed:
     """Return the places of the first `most` messages that are in reach."""
-    query = (
-        select(links, entries.c.hash, sessions.c.id)
-        .join(entries, entries.c.key == links.c.entry_key)
-        .join(sessions, sessions.c.key == entries.c.session_key)
-        .where(reach.entries)
-        .order_by(links.c.entry_key.desc(), links.c.ordinal)
-    )
     found: Placed = {}
     for some in batches(keys):
+        # First the messages: a planner may begin with all entries in reach and all their messages.
+        held = select(links).where(links.c.message_key.in_(some)).cte().prefix_with("MATERIALIZED")
+        query = (
+            select(held, entries.c.hash, sessions.c.id)
+            .join(entries, entries.c.key == held.c.entry_key)
+            .join(sessions, sessions.c.key == entries.c.session_key)
+            .where(reach.entries)
+            .order_by(held.c.entry_key.desc(), held.c.ordinal)
+        )
         here: Placed = {}
-        for place in archive.execute(query.where(links.c.message_key.in_(some))):
+        for place in archive.execute(query):
             here.setdefault(place.message_key, []).append(place)
         found |= {key: here[key] for key in some if key in here}
         if most is not None and len(found) >= most:
@@ -241,7 +240,7 @@ def _whole(archive: MessageArchive, reach: _Reach, lists: Sequence[_List]) -> Pl
     # A call and its result are one document: one has the rarest word, the other stands beside it.
     lacking = (key for key in rarest if is_few or key not in found)
     is_known = all(each.is_whole for each in lists)
-    beside = _beside(archive, islice(lacking, None if is_known else _RANKED))
+    beside = _beside(archive, islice(lacking, None if is_known else _NEAR_MOST))
     if len(beside) > _FEW_BESIDE:
         beside = _near(archive, reach, lists, beside)
     return found | _placed(archive, reach, sorted(beside - found.keys(), reverse=True), _RANKED)

@@ -49,18 +49,6 @@ def _reading(
     return method
 
 
-def _writing(
-    work: Callable[Concatenate[MessageArchive, P], T],
-) -> Callable[Concatenate[SqlStore, P], T]:
-    """Make a method of work that writes, in one transaction."""
-
-    @functools.wraps(work)
-    def method(store: SqlStore, /, *args: P.args, **options: P.kwargs) -> T:
-        return store._database.write(lambda archive: work(archive, *args, **options))
-
-    return method
-
-
 class SqlStore:
     """A ledger in a database, thread-safe and safe after a fork."""
 
@@ -157,7 +145,10 @@ class SqlStore:
             return self._database.read(lambda a: queries.note_of(a, session))
         return self._database.write(lambda a: commits.change_note(a, session, change))
 
-    release = _writing(commits.release)
+    def release(self, session: Session, holder: str) -> None:
+        """See `Store.release`."""
+        self._database.write(lambda a: commits.release(a, session, holder))
+
     originals = _reading(queries.originals)
     transcript = _reading(queries.transcript)
     lineage = _reading(queries.lineage)
