@@ -293,9 +293,6 @@ class AgentCompressor:
         """Return the stored sessions of the conversation's user, the newest first.
 
         These have the host's id, or the user left them by `/new` or `/resume`.
-
-        Raises:
-            StoreUnavailable: the store cannot be reached.
         """
         store, key, own = self.ledger, self._finder.key, self._finder.leaving()
         found = store.sessions(self.config.namespace) if isinstance(store, SqlStore) else []
