@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .compressor.preview import ContextUse, Part, Preview
     from .compressor.result import CompressResult
     from .compressor.telemetry import Telemetry
-    from .ledger.memory import MemoryStore
+    from .ledger.memory_store import MemoryStore
     from .ledger.segments import Segment, Store, Usage
     from .praisonai.install import install, uninstall
     from .summaries.protocol import Summarizer, SummaryReply
@@ -74,7 +74,7 @@ _ROOMS = {
     "compressor.preview": ("ContextUse", "Part", "Preview"),
     "compressor.result": ("CompressResult",),
     "compressor.telemetry": ("Telemetry",),
-    "ledger.memory": ("MemoryStore",),
+    "ledger.memory_store": ("MemoryStore",),
     "ledger.segments": ("Segment", "Store", "Usage"),
     "praisonai.install": ("install", "uninstall"),
     "summaries.protocol": ("Summarizer", "SummaryReply"),

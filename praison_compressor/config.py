@@ -26,7 +26,7 @@ STORE_KINDS = ("sqlite", "sqlite+pysqlite", "postgres", "postgresql", "postgresq
 
 
 def shown(value: Any) -> str:
-    """Return a value as an error's text prints it, in about 60 characters."""
+    """Return a value as errors print it, in about 60 characters."""
     try:
         text = repr(value)
     except ValueError:  # Python prints no number of more than 4,300 digits
@@ -41,7 +41,7 @@ Check = Callable[[str, Any], Any]
 
 
 def expects(wanted: str, holds: Callable[[Any], object]) -> Check:
-    """Return a check that passes values for which `holds` is true; `wanted` names them."""
+    """Return a check that passes values for which `holds` is true."""
 
     def check(name: str, value: Any) -> Any:
         try:
@@ -76,7 +76,7 @@ _path = expects(STORES, lambda v: os.fspath(v))
 
 
 def _texts(name: str, value: Any) -> tuple[str, ...]:
-    """Return the texts as a tuple; a single text is refused, since it would be read by letters."""
+    """Return the texts as a tuple; refuse a single text."""
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item for item in value):
         return tuple(value)
     raise ConfigError(f"{name}={shown(value)}: expected a list of texts that are not empty")
@@ -221,7 +221,7 @@ class CompressorConfig:
     namespace: str = _option("default", _name, "Tenant; nothing is looked up across namespaces.")
 
     def __new__(cls, *args: Any, **given: Any) -> CompressorConfig:
-        """Return a new configuration; an unknown option is a ConfigError with the nearest name."""
+        """Refuse an unknown option with the nearest name."""
         if unknown := sorted(given.keys() - {option.name for option in fields(cls)}):
             raise ConfigError(no_such("option", unknown[0], cls.names()))
         return super().__new__(cls)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 
@@ -24,6 +25,10 @@ class Event:
     name: str
     session_id: str
     data: Mapping[str, Any] = field(default_factory=dict)
+    """Read-only: all listeners get the same event."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "data", MappingProxyType(dict(self.data)))
 
 
 Listener = Callable[[Event], None]

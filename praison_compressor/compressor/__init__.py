@@ -1,16 +1,17 @@
-"""Carry out one request in the steps look -> plan -> write -> commit -> result.
+"""Carry out one request in the steps look -> decide -> write -> commit -> result.
 
 - `context_compressor`: `ContextCompressor`, the public interface; turns that only add messages
 - `request`: `Request`: messages, options, budget and mode of one call
 - `bills`: what a session cost, and what it had cost without us
-- `clock`: whether the provider's cache is cold, and whether a compression pays
-- `choices`: messages that a user keeps, ranges, and the draft of a preview
-- `projection`: look: a transcript's view by its session's ledger; plan: the compression due
-- `pipeline`: the steps in their order, one compression of a session at a time
-- `writing`: write: the texts of a plan and their segments; the hook before them
-- `result`: `CompressResult`, and the event of a commit
-- `sessions`: the memory of sessions between turns, bounded in one place
-- `background`: leases across processes, and work off the request path
+- `choices`: messages that a user keeps, and ranges
+- `decision`: whether a view is compressed now, by what plan, and why; prices; the cold cache
+- `projection`: look: a transcript's view by its session's ledger; whole transcripts
+- `plan_texts`: write: the texts of a plan, those paid for before, and their segments
+- `result`: `CompressResult`; every result is made here
+- `session_state`: what is remembered of sessions between turns, bounded in one place
+- `background`: leases across processes, and the thread of work off the request path
+- `commit`: the hook, then one compression of a session at a time; its events; lost races
 - `preview`: the compression to come, and the tokens of the window
+- `pipeline`: the steps in their order, by the request's mode
 - `telemetry`: spans and metrics where OpenTelemetry is installed
 """

@@ -31,12 +31,10 @@ LEASE_SECONDS = 6.0
 """A crashed holder keeps others waiting for this long; a live holder renews four times as often."""
 
 PATIENCE_SECONDS = 600.0
-"""After this wait a compression starts without the lease: a holder that hangs and still renews must
-not stop a session for good. The commit decides the race."""
+"""After this wait a compression starts without the lease, which a holder that hangs may renew
+forever. The commit decides the race."""
 
-POLL_SECONDS = 0.1
-
-LONGEST_POLL_SECONDS = 1.0
+POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 1.0
 """Waiting processes ask less and less often: hundreds of them would keep a small store busy."""
 
 
@@ -94,11 +92,7 @@ JOIN_SECONDS = 2.0
 
 
 class Background:
-    """Runs coroutines in one thread, started with the first coroutine.
-
-    Running coroutines are cancelled by `close`, by the end of this object, and at the
-    interpreter's exit.
-    """
+    """Runs coroutines in one thread, until `close`, the end of this object, or the exit."""
 
     def __init__(self) -> None:
         self._lock = renewed(threading.Lock())
@@ -111,7 +105,7 @@ class Background:
         renewed(self)
 
     def start(self, key: Hashable, work: Callable[[], Coroutine[Any, Any, Any]]) -> bool:
-        """Begin `work` unless its key is at work; return whether begun."""
+        """Begin `work` unless something runs under its key; return whether begun."""
         with self._lock:
             if self._closed or key in self._running:
                 return False
@@ -177,7 +171,7 @@ _at_work: weakref.WeakSet[Background] = weakref.WeakSet()
 
 @functools.cache
 def _close_before_executors() -> None:
-    """At exit, cancel the work before executors end: without threads it would fail."""
+    """Cancel the work before the executors end at exit."""
     register = getattr(threading, "_register_atexit", None)
     if register is not None:
         with contextlib.suppress(RuntimeError):  # the interpreter exits already

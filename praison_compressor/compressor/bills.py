@@ -1,7 +1,7 @@
-"""`Bill`: add up what a session's requests cost, beside the same requests without us.
+"""`Bill`: what a session's requests cost, beside the same requests without us.
 
-Only what a provider reports is billed, at the prices of litellm's table. An `Account` keeps a
-session's bill in the ledger's store, so that a bill outlives the process.
+A bill has what the provider reports, at the prices of litellm's table. An `Account` keeps it in the
+ledger's store.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import Any
 from ..concurrency import renewed
 from ..errors import LedgerCorrupt, LedgerError
 from ..ledger.segments import Noting, Session, Store, Usage, noting
+from ..messages.display import counted
 from ..tokens.models import prices_of
 from .request import Key
 
@@ -48,7 +49,7 @@ class RequestUsage:
         return RequestUsage(*(a - b for a, b in zip(astuple(self), astuple(other), strict=True)))
 
     def cost(self, model: str | None) -> float | None:
-        """Return US dollars by litellm's table; None for a model without a price."""
+        """Return US dollars by litellm's table; None without a price."""
         prices = prices_of(model)
         plain = prices.input
         if plain is None:
@@ -78,27 +79,18 @@ class Bill:
     @property
     def total(self) -> float | None:
         """Return US dollars with the summaries; None where a price is unknown."""
-        return _sum(self.cost, self.summaries.cost or 0.0)
+        return None if self.cost is None else self.cost + (self.summaries.cost or 0.0)
 
     @classmethod
     def of(
         cls, usage: RequestUsage, without: RequestUsage, model: str | None, *, is_new: bool = True
     ) -> Bill:
-        """Return the bill of a request, or of a later report of the same stream."""
+        """Return the bill of a request, or of a stream's later report."""
         cost, without_cost = usage.cost(model), without.cost(model)
         return cls(int(is_new), usage, cost, without=without, without_cost=without_cost)
 
     def __add__(self, other: Bill) -> Bill:
-        return Bill(
-            requests=self.requests + other.requests,
-            usage=self.usage + other.usage,
-            cost=_sum(self.cost, other.cost),
-            summaries=self.summaries + other.summaries,
-            without=self.without + other.without,
-            without_cost=_sum(self.without_cost, other.without_cost),
-            kept_steps=self.kept_steps + other.kept_steps,
-            kept_tokens=self.kept_tokens + other.kept_tokens,
-        )
+        return Bill(*map(_sum, vars(self).values(), vars(other).values()))
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Bill:
@@ -110,18 +102,16 @@ class Bill:
         return "\n".join(self.lines())
 
     def lines(self) -> list[str]:
-        """Return the bill in lines: what was paid, the summaries, the same without us."""
+        """Return lines: what was paid, the summaries, the same without us."""
         paid = f"{_words(self.usage)}{_dollars(self.cost)}"
-        lines = [f"Paid: {_count(self.requests, 'request')}, {paid}"]
+        lines = [f"Paid: {counted(self.requests, 'request')}, {paid}"]
         if self.kept_steps:
-            kept = f"{_count(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
+            kept = f"{counted(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
             lines.append(f"In these requests: kept from earlier turns: {kept}")
-        if self.summaries.prompt_tokens:
-            written = short(self.summaries.completion_tokens)
-            read = short(self.summaries.prompt_tokens)
-            lines.append(
-                f"Summaries: {read} input, {written} output{_dollars(self.summaries.cost)}"
-            )
+        made = self.summaries
+        if made.prompt_tokens:
+            tokens = f"{short(made.prompt_tokens)} input, {short(made.completion_tokens)} output"
+            lines.append(f"Summaries: {tokens}{_dollars(made.cost)}")
         alone = f"{_words(self.without)}{_dollars(self.without_cost)}"
         return [*lines, f"Without praison_compressor: {alone}"]
 
@@ -149,16 +139,12 @@ def _words(usage: RequestUsage) -> str:
     return f"{short(usage.input)} input{inner}, {short(usage.output)} output"
 
 
-def _sum(one: float | None, other: float | None) -> float | None:
+def _sum(one: Any, other: Any) -> Any:
     return None if one is None or other is None else one + other
 
 
 def _dollars(cost: float | None) -> str:
     return "" if cost is None else f", ${cost:.4f}"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def short(tokens: int) -> str:
@@ -178,10 +164,7 @@ YOUNG_SHARE = 0.1
 
 
 class Account:
-    """A session's bill and the time of its last request, kept in the store; thread-safe.
-
-    Several processes may add to one session's bill.
-    """
+    """A session's bill and last request, kept in the store for all processes; thread-safe."""
 
     def __init__(self, key: Key) -> None:
         self._session = Session(*key, tip=key[1], parent=None)
@@ -213,7 +196,7 @@ class Account:
     def look(
         self, store: Store, opened: Callable[[], Session], now: float, *, always: bool = False
     ) -> None:
-        """Read what other processes wrote, at the first request and then at `PACE_SECONDS`."""
+        """Read what other processes wrote, every `PACE_SECONDS`."""
         notes = noting(store)
         if notes is None or not (always or now - self._read_at >= PACE_SECONDS):
             return
@@ -224,7 +207,7 @@ class Account:
                 self._read_at, self._noted = now, self._noted or now
 
     def settle(self, store: Store, *, always: bool = False) -> None:
-        """Write what the store lacks: while that is much of the bill, then at `PACE_SECONDS`."""
+        """Write what the store lacks: if much, else every `PACE_SECONDS`."""
         notes = noting(store)
         if notes is None or not (always or self._is_much()):
             return
@@ -249,7 +232,7 @@ class Account:
 
     @contextmanager
     def _alone(self, waits: bool) -> Iterator[bool]:
-        """Yield whether no other thread is at the store; wait for that if asked to."""
+        """Yield whether no other thread is at the store."""
         is_alone = self._at_store.acquire(blocking=waits)
         try:
             yield is_alone
@@ -299,7 +282,7 @@ def _read(note: str) -> tuple[float, Bill]:
 
 @contextmanager
 def _logged(undo: Callable[[], Any] = lambda: None) -> Iterator[None]:
-    """Log a failure of the store and go on: no turn ends for a bill."""
+    """Log a failure of the store and go on."""
     try:
         yield
     except LedgerError as error:
@@ -311,15 +294,14 @@ def _logged(undo: Callable[[], Any] = lambda: None) -> Iterator[None]:
 
 
 def field_of(holder: Any, name: str) -> Any:
-    """Return a field of a dictionary or of a client's object, or None."""
+    """Return a field of a dictionary or an object, or None."""
     return holder.get(name) if isinstance(holder, dict) else getattr(holder, name, None)
 
 
 def usage_in(answer: Any) -> RequestUsage | None:
-    """Return the usage that an answer or a piece of one reports, or None.
+    """Return the usage in an answer or its piece, or None.
 
-    Chat completions count prompt tokens, responses input tokens; the last event of a response
-    carries the whole response, and so does what the host makes of such a stream.
+    The last event of a response carries the whole response, and so does the host's stream of it.
     """
     if isinstance(answer, tuple):  # text, calls, response
         answer = answer[-1] if answer else None
@@ -332,21 +314,17 @@ def usage_in(answer: Any) -> RequestUsage | None:
 
 
 def reported(answer: Any) -> RequestUsage | None:
-    """Return the usage in an answer, or in the usage object of one, or None.
-
-    Anthropic's own API counts `input_tokens` without the cached and the written part.
-    """
+    """Return the usage in an answer or a usage object, or None."""
     found = usage_in(answer) or usage_in({"usage": answer})
     usage = field_of(answer, "usage") or answer
-    if found is None or field_of(usage, "prompt_tokens") or not found.input:
+    if not found or any(field_of(usage, n) for n in ("prompt_tokens", "input_tokens_details")):
         return found
-    if field_of(usage, "input_tokens_details"):
-        return found
+    # Anthropic's own API counts `input_tokens` without the cached and the written part.
     return replace(found, input=found.input + found.cached + found.written + found.written_1h)
 
 
 def _usage(usage: Any) -> RequestUsage:
-    """Read the names of OpenAI's two APIs, and those that litellm adds for Anthropic's."""
+    """Read the names of OpenAI's APIs, and litellm's for Anthropic's."""
     chat, items = field_of(usage, "prompt_tokens_details"), field_of(usage, "input_tokens_details")
     split = field_of(chat, "cache_creation_token_details")
     split = split or field_of(usage, "cache_creation")

@@ -1,69 +1,26 @@
-"""Choices of a user about a compression: messages to keep, a range, and a draft that was shown."""
+"""Choices of a user about a compression: messages to keep, a range, and their references."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from ..config import shown
 from ..errors import ConfigError
+from ..ledger.references import Reference, parse
 from ..ledger.segments import Segment, in_force
-from ..summaries.protocol import Written
 from ..view.jobs import Plan
 from ..view.view import View
 from .request import Request
 
-_REFERENCE = re.compile(r"s(\d+)(?:\.(\d+))?")
-
-
-@dataclass(frozen=True)
-class Draft:
-    """A planned compression: to carry out now, or shown by a preview.
-
-    The next compression of the same request commits what was shown.
-    """
-
-    request: Request
-    """With the user's choices as indices in the caller's list."""
-    view: View
-    plan: Plan
-    texts: tuple[Written, ...] = ()
-    """The plan's summaries; () if a model has not been asked for them."""
-    references: Mapping[str, int] = field(default_factory=dict)
-    """Reference that a message would get -> its index in the transcript."""
-
-    def holds_for(self, view: View) -> bool:
-        """Return whether the transcript only grew on an unchanged ledger."""
-        before = self.view
-        is_same = view.session.is_as(before.session) and view.session.id == before.session.id
-        return is_same and view.digests[: len(before.digests)] == before.digests
-
-    def is_of(self, request: Request, view: View) -> bool:
-        """Return whether the request asks for what the draft shows."""
-        asked, given = ((r.budget, r.force, r.model, r.pinned) for r in (self.request, request))
-        if asked != given or not request.chooses:
-            return asked == given
-        return resolved(request, view, self).places == self.request.places
-
-    def adopted_by(self, request: Request) -> Request:
-        """Return the request with the draft's choices."""
-        found = self.request
-        return replace(request, keep=found.keep, since=found.since, until=found.until)
-
-
 # -------------------------------------------------------------- applied to a view
 
 
-def resolved(request: Request, view: View, draft: Draft | None = None) -> Request:
-    """Return the request with its choices as indices in the caller's list.
-
-    Raises:
-        ConfigError: a reference names no message of the transcript.
-    """
+def resolved(request: Request, view: View, references: Mapping[str, int]) -> Request:
+    """Return the request with its choices as indices in the caller's list."""
 
     def origin(option: str, place: str | int | None) -> int | None:
-        return view.transcript.origins[_index(view, draft, option, place)]
+        return view.transcript.origins[_index(view, references, option, place)]
 
     return replace(
         request,
@@ -74,23 +31,20 @@ def resolved(request: Request, view: View, draft: Draft | None = None) -> Reques
 
 
 def names_of(request: Request, found: Request, view: View) -> dict[str, int]:
-    """Return the references that a request names, with their indices in the transcript."""
+    """Return the references that a request names, with transcript indices."""
     pairs = zip(request.places, found.places, strict=False)
     index = view.transcript.origins.index
     return {name: index(place) for name, place in pairs if isinstance(name, str)}
 
 
-def chosen(request: Request, view: View, draft: Draft | None) -> View:
+def chosen(request: Request, view: View, references: Mapping[str, int]) -> View:
     """Return the view with the messages that stay by the user's choices.
 
     Choices of earlier calls are in the ledger.
-
-    Raises:
-        ConfigError: a reference names no message of the transcript.
     """
     if not request.chooses and not kept_before(view):
         return view
-    found, steps = resolved(request, view, draft), view.transcript.steps
+    found, steps = resolved(request, view, references), view.transcript.steps
     index = view.transcript.origins.index
     before = {digest for segment in kept_before(view) for digest in segment.run}
     named = [*map(index, found.keep), *(n for n, d in enumerate(view.digests) if d in before)]
@@ -116,35 +70,34 @@ def new_keeps(view: View) -> Iterator[range]:
             yield step
 
 
-def _index(view: View, draft: Draft | None, option: str, place: str | int | None) -> int:
-    """Return the transcript index of a reference or a caller's index.
-
-    Raises:
-        ConfigError: it names no message of the transcript.
-    """
+def _index(view: View, references: Mapping[str, int], option: str, place: str | int | None) -> int:
+    """Return the transcript index of a reference or a caller's index."""
     if isinstance(place, int):
         if place in view.transcript.origins:
             return view.transcript.origins.index(place)
         raise ConfigError(f"{option}={place}: the transcript has {len(view.given)} messages")
-    found = _REFERENCE.fullmatch(str(place).strip().strip("[]"))
-    if found is not None:
-        number, at = int(found[1]), int(found[2] or 1)
-        if 1 <= number <= len(view.segments):
-            indices = _of_segment(view, view.segments[number - 1])
-            if 1 <= at <= len(indices):
-                return indices[at - 1]
-        if draft is not None and draft.holds_for(view):
-            index = draft.references.get(f"s{number}.{at}")
-            if index is not None:
-                return index
+    found = parse(str(place))
+    if found is not None and found == Reference(found.segment, found.message):
+        index = _at(view, references, found.segment, found.message or 1)
+        if index is not None:
+            return index
     raise ConfigError(
         f"{option}={shown(place)}: no message of this transcript has that reference; a preview "
         "shows the references"
     )
 
 
+def _at(view: View, references: Mapping[str, int], number: int, at: int) -> int | None:
+    """Return the index of a segment's message, recorded or shown."""
+    if 1 <= number <= len(view.segments):
+        indices = _of_segment(view, view.segments[number - 1])
+        if 1 <= at <= len(indices):
+            return indices[at - 1]
+    return references.get(f"s{number}.{at}")
+
+
 def _of_segment(view: View, segment: Segment) -> list[int]:
-    """Return the indices of a segment's messages, in the order of its archive."""
+    """Return the indices of a segment's messages, in archive order."""
     for start, end, laid in view.standing:
         if laid is segment:
             return by_origin(view, range(start, end))

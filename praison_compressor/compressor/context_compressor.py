@@ -23,9 +23,8 @@ from ..messages import Message
 from ..summaries.protocol import as_summarizer
 from ..tokens.counter import TokenCounter
 from .bills import Account, Bill, reported
-from .choices import Draft
-from .clock import cooled
-from .pipeline import SOFT_RATIO, Pipeline
+from .decision import Decision, is_cold, quiet_mark
+from .pipeline import Pipeline
 from .preview import ContextUse, Preview, context_use_of
 from .projection import default_store
 from .request import (
@@ -39,8 +38,8 @@ from .request import (
     pinned_segment,
     request_of,
 )
-from .result import CompressResult
-from .sessions import Sessions
+from .result import CompressResult, unread
+from .session_state import Sessions
 from .telemetry import Telemetry, emit
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ class ContextCompressor:
     # -------------------------------------------------------------- views
 
     async def compress(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
-        """Return the view of `messages`: itself while it fits, else with its middle summarized.
+        """Return the messages while they fit, else with their middle summarized.
 
         An option left out or None means the configured value. `messages` is not changed.
 
@@ -130,16 +129,16 @@ class ContextCompressor:
         options = checked(options)
         started = await asyncio.to_thread(self._start, messages, options)
         if not isinstance(started, CompressResult):
-            started = await self._pipeline.carry_out(started)
-        return self._billed(started, options)
+            started = await self._pipeline.committer.carry_out(started)
+        return self._finished(started, options)
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """Call `compress` from anywhere, also from inside a running event loop."""
         options = checked(options)
         started = self._start(messages, options)
         if not isinstance(started, CompressResult):
-            started = run(self._pipeline.carry_out(started))
-        return self._billed(started, options)
+            started = run(self._pipeline.committer.carry_out(started))
+        return self._finished(started, options)
 
     def best_view(
         self,
@@ -150,8 +149,8 @@ class ContextCompressor:
     ) -> list[Message]:
         """Return the best valid view without model and write; never raise.
 
-        For a host whose turn must go on. Messages that cannot fit are shortened. Messages that
-        cannot be read come back unchanged. The failure `logged` is not logged again.
+        Messages that cannot fit are shortened, messages that cannot be read come back unchanged.
+        The failure `logged` is not logged again.
         """
         return self.best(messages, logged=logged, **options).messages
 
@@ -174,9 +173,7 @@ class ContextCompressor:
         with contextlib.suppress(Exception):  # unreadable messages may be uncountable too
             size = self.tokens.messages(messages)
         given: Any = list(messages) if isinstance(messages, (list, tuple)) else messages
-        return CompressResult(
-            given, "full", size, size, key_of(options, self.config, self.session_id)[1], None, None
-        )
+        return unread(given, size, key_of(options, self.config, self.session_id)[1])
 
     def _best(self, request: Request, logged: Exception | None) -> CompressResult:
         """Return the result, without the ledger while it cannot be read."""
@@ -206,25 +203,25 @@ class ContextCompressor:
         """
         request = self._request(messages, checked(options), Mode.PREVIEW)
         session = self._pipeline.projector.open(request)
-        return self._pipeline.preview(self._clocked(request, session), session, is_written=write)
+        request = self._priced(self._timed(request, session))
+        return self._pipeline.preview(request, session, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
-        """Return the parts of a request with these messages, in tokens of the window.
+        """Return the window's tokens by part, as these messages fill it.
 
         Raises:
             CompressorError: as `compress` would.
         """
         options = checked(options)
         request = self._request(messages, options, Mode.PREVIEW)
-        view = self._pipeline.projector.look(request)
+        view = self._pipeline.look(request)
         return context_use_of(request, view, self.tokens, options.get("overhead_tokens", 0))
 
     def idle(self, messages: Sequence[Any] | None = None, **options: Unpack[Options]) -> bool:
         """Begin the next summary if the cache is cold; return whether begun.
 
-        For an application's idle loop: above `idle_trigger_ratio` of the trigger a summary is
-        written in the background, once in each silence, and the next request finds it in the
-        ledger. No `messages` means the session's last transcript, from memory or the store.
+        For an application's idle loop: once in each silence, above `idle_trigger_ratio` of the
+        trigger. No `messages` means the session's last transcript, from memory or the store.
 
         Raises:
             CompressorError: as `compress` would.
@@ -233,7 +230,7 @@ class ContextCompressor:
         return self._pipeline.idle(request, self._clock())
 
     def record_usage(self, answer: Any, *, session_id: str | None = None) -> Bill:
-        """Add the usage of the session's last request to the session's bill; return the bill.
+        """Add the last request's usage to the session's bill; return that.
 
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
         dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
@@ -246,7 +243,7 @@ class ContextCompressor:
         return known.account.bill
 
     def bill(self, session_id: str | None = None) -> Bill:
-        """Return what the session has cost, by what can be read of its store too."""
+        """Return what the session has cost, in other processes too."""
         account = self.account(session_id)
         account.look(self.store, self._opener(session_id), self._clock(), always=True)
         return account.bill
@@ -268,17 +265,15 @@ class ContextCompressor:
             InvalidMessages: not a list of chat messages.
             SessionNotFound: without `messages`, and the store has no such session.
         """
-        name = self._named(session_id)
-        projector = self._pipeline.projector
-        pinned = pinned_segment({}, self.config, self.tokens)
-        if messages is not None:
-            return projector.unfolded(messages, name, pinned)
-        return projector.stored(name)
+        name, projector = self._named(session_id), self._pipeline.projector
+        if messages is None:
+            return projector.stored(name)
+        return projector.unfolded(messages, name, pinned_segment({}, self.config, self.tokens))
 
     def resume(
         self, session_id: str | None = None, token_budget: int | None = None
     ) -> CompressResult:
-        """Return a stored session's messages in full where they fit, else their view.
+        """Return a stored session's messages where they fit, else their view.
 
         The messages are those of the last compression or `save`. `token_budget` None: the trigger.
 
@@ -288,15 +283,14 @@ class ContextCompressor:
             LedgerError: the store cannot be read.
         """
         messages = self._pipeline.projector.stored(session_id := self._named(session_id))
-        size = self.tokens.messages(messages)
         trigger = budget_of({}, self.config, self.tokens).trigger
         room = trigger if token_budget is None else whole("token_budget", token_budget)
-        if size <= room:
-            session = self.store.open(self.config.namespace, session_id)
-            return CompressResult(messages, "full", size, size, session.tip, session.parent, None)
-        return self.compress_sync(
-            messages, session_id=session_id, target_tokens=token_budget, extends=False
-        )
+        if self.tokens.messages(messages) > room:
+            return self.compress_sync(
+                messages, session_id=session_id, target_tokens=token_budget, extends=False
+            )
+        request = self._request(messages, {"session_id": session_id}, Mode.FALLBACK)
+        return self._pipeline.whole(request, self._pipeline.projector.open(request))
 
     def save(self, messages: Sequence[Any], *, session_id: str | None = None) -> bool:
         """Record the transcript for `resume` and `verbatim`; compress nothing.
@@ -317,8 +311,8 @@ class ContextCompressor:
     ) -> list[Callable[..., str]]:
         """Return two tools by which an agent searches and reads the archive.
 
-        Set `recall=True` in the configuration too, so that summaries name the tools. All answers of
-        one pair take at most `turn_tokens` (None: no bound): make a new pair for each turn.
+        Summaries name the tools with `recall=True` in the configuration. All answers of one pair
+        take at most `turn_tokens` (None: no bound): make a new pair for each turn.
         """
         session = self._opener(session_id)
         most = None if turn_tokens is None else whole("turn_tokens", turn_tokens)
@@ -351,9 +345,9 @@ class ContextCompressor:
     def undo(self, session_id: str | None = None) -> tuple[Segment, ...]:
         """Undo the newest compression; return its segments, () without one.
 
-        The next view has the originals word for word. A second call undoes the compression before.
-        The ledger gets a new entry and loses none; earlier epochs and their forks stay. The session
-        is compressed again when the window is full, or by `force`.
+        The next view has the originals word for word, until the window is full or `force` is given.
+        A second call undoes the compression before. The ledger loses no entry. The same compression
+        later takes the undone text.
 
         Raises:
             LedgerConflict: another writer committed to the session meanwhile.
@@ -369,7 +363,7 @@ class ContextCompressor:
     def save_all(self) -> int:
         """Save the last transcript of every session; return how many were recorded.
 
-        A session that was compressed or forgotten in part since then is left out: its transcript
+        Without sessions that were compressed or forgotten in part since then: their last transcript
         is outdated or holds forgotten words. Failures of the store are logged.
         """
         saved = 0
@@ -395,31 +389,34 @@ class ContextCompressor:
 
     # -------------------------------------------------------------- requests
 
-    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Draft:
+    def _start(self, messages: Sequence[Any], options: Options) -> CompressResult | Decision:
         """Return the result, or the compression that the caller must wait for."""
         request = self._request(messages, options)
         session = self._pipeline.projector.open(request)
         if request.mode is not Mode.FALLBACK:
-            request = self._clocked(request, session)
-            is_cold = request.cold_trigger is not None
-            self.sessions.of(request.key).begun(self._clock(), is_cold=is_cold)
+            request = self._timed(request, session)
+            self.sessions.of(request.key).begun(self._clock(), is_cold=request.is_cold)
             self.sessions.settle(self.store, request.key)
-        return self._quiet(request, session) or self._pipeline.start(request, session)
+        quiet = self._quiet(request, session)
+        return quiet or self._pipeline.start(self._priced(request), session)
 
-    def _clocked(self, request: Request, session: Session) -> Request:
-        """Return the request with what the price clock says now."""
-        known, now = self.sessions.of(request.key), self._clock()
-        known.account.look(self.store, lambda: session, now)
-        seconds = self.sessions.seconds_since(request.key, session, now)
-        return replace(cooled(request, seconds), pace=known.pace)
+    def _timed(self, request: Request, session: Session) -> Request:
+        """Return the request with the state of the provider's cache."""
+        now = self._clock()
+        last = self.sessions.last_request(request.key, session, self.store, now)
+        return replace(request, is_cold=is_cold(request, last, now))
+
+    def _priced(self, request: Request) -> Request:
+        """Return the request with prices and the pace of its session."""
+        summarizer = getattr(self._pipeline.writer.summarizer, "model", None)
+        writer = request.model or self.config.auxiliary_model or summarizer
+        costs = self.sessions.of(request.key).costs(request, writer)
+        return replace(request, budget=replace(request.budget, costs=costs))
 
     def _quiet(self, request: Request, session: Session) -> CompressResult | None:
-        """Return the result of a turn that only adds and fits, or None."""
-        share = SOFT_RATIO if self.config.background else 1.0
-        # While a summary is written, send the whole as long as it fits.
-        is_busy = self.background.busy(request.key)
-        trigger = request.budget.limit if is_busy else request.trigger_for(session, share)
-        return self.sessions.of(request.key).quiet(request, session, trigger, self.tokens)
+        """Return the result if the turn only adds and fits."""
+        most = quiet_mark(request, session, is_busy=self.background.busy(request.key))
+        return self.sessions.of(request.key).quiet(request, session, most, self.tokens)
 
     def _request(
         self, messages: Sequence[Any], options: Options, mode: Mode | None = None
@@ -434,16 +431,15 @@ class ContextCompressor:
             mode=mode,
         )
 
-    def _billed(self, result: CompressResult, options: Options) -> CompressResult:
-        """Return the result with the background's costs and the recall tools."""
+    def _finished(self, result: CompressResult, options: Options) -> CompressResult:
+        """Return the result with the recall tools, the costs that it has to report and the bill."""
         key = key_of(options, self.config, self.session_id)
-        if result.segments or result.masked or self.config.recall:
-            result = replace(result, recall_tools=tuple(self.recall_tools(key[1])))
+        has_tools = result.segments or result.masked or self.config.recall
+        tools = tuple(self.recall_tools(key[1])) if has_tools else ()
         if not options.get("extends", True):
-            return result
-        known = self.sessions.of(key)
-        result = replace(result, usage=result.usage + self.sessions.take_owed(key))
-        known.answered(result)
+            return replace(result, recall_tools=tools)
+        known, usage = self.sessions.of(key), result.usage + self.sessions.take_owed(key)
+        known.answered(result.tokens_before, result.tokens_saved, usage)
         if result.written or result.newly_masked:
             off_loop(functools.partial(known.account.settle, self.store, always=True))
-        return replace(result, bill=known.account.bill)
+        return replace(result, recall_tools=tools, usage=usage, bill=known.account.bill)

@@ -11,13 +11,11 @@ from ..messages import Message, text_of, tool_calls_of
 from ..messages.display import counted
 from ..tokens.counter import TokenCounter
 from ..tokens.models import Limits, model_limits
-from ..view.budget import Budget
-from ..view.jobs import Plan
+from ..view.budget import Balance, Budget
 from ..view.masks import answered
-from ..view.price import Balance
 from ..view.view import View
 from .choices import known_references
-from .clock import balance_of, costs_of
+from .decision import Decision, balance_of, mark
 from .request import Request
 
 
@@ -72,6 +70,9 @@ class Preview:
     tokens_after: int
     """Tokens of the view after the compression; at most, while a summary is not written."""
     would_compress: bool
+    reason: str
+    """Of a compression: "due" (above the trigger), "asked" or "cold cache". Of none: "fits", "fixed
+    part", "no gain" or "price", as in the event "skipped"."""
     new_masks: int
     """Outputs that this compression would mask or cut to their ends."""
     repaired: int
@@ -85,7 +86,7 @@ class Preview:
         return sum(part.to_write for part in self.parts)
 
     def fates(self) -> Iterator[tuple[int, str]]:
-        """Yield each message's index, and "keep", "mask" or the name of its summary."""
+        """Yield each index with "keep", "mask" or its summary's name."""
         for part in self.parts:
             summarized = part.to_write or part.segment is not None
             for index in range(part.start, part.start + part.messages):
@@ -160,7 +161,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead:
         window=window,
         parts=parts,
         messages={name: len(sizes) for name, sizes in held.items()},
-        trigger=budget.trigger,
+        trigger=mark(request, view.session),
         largest=_largest(view, verbatim),
     )
 
@@ -196,12 +197,11 @@ def _largest(view: View, verbatim: list[int]) -> tuple[LargeMessage, ...]:
 # -------------------------------------------------------------- a compression to come
 
 
-def preview_of(
-    request: Request, view: View, plan: Plan | None, new: Sequence[Segment], tokens: TokenCounter
-) -> Preview:
-    """Return the preview of a plan, whose segments are `new`."""
-    opening, costs = tokens.messages([]), costs_of(request)
-    rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs} if plan else {}
+def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter) -> Preview:
+    """Return the preview of a decision, whose plan's segments are `new`."""
+    request, view, plan = decision.request, decision.view, decision.plan
+    opening, costs = tokens.messages([]), request.budget.costs
+    rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs}
     new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in new]
     after = view.adding(new)
     named = {index: name for name, index in known_references(after).items()}
@@ -218,60 +218,60 @@ def preview_of(
         opening=opening,
         tokens=view.size() + view.pinned_tokens + opening,
         tokens_after=after.size() + after.pinned_tokens + opening,
-        would_compress=plan is not None,
-        new_masks=len(plan.masks + plan.excerpted) if plan else 0,
+        would_compress=decision.compresses,
+        reason=decision.reason,
+        new_masks=len(plan.masks + plan.excerpted),
         repaired=view.transcript.repaired,
-        balance=balance_of(view, plan, costs) if plan and costs else None,
+        balance=balance_of(view, plan, costs) if decision.compresses and costs else None,
     )
 
 
 def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
-    """Yield the parts of a view in order; `new` has the ids of segments without texts."""
-    summaries, named, length = len(after.tiles), 0, len(after.tokens)
+    """Yield the parts of a view; `new` has ids of new segments."""
+    named, length = 0, len(after.tokens)
     numbers = {id(segment): number for number, segment in enumerate(after.segments, 1)}
     ends = [(-1, 0, None), *after.tiles, (length, length, None)]
     gaps = [(gap, start, None) for (_, gap, _), (start, _, _) in pairwise(ends) if gap < start]
     for start, end, segment in sorted([*after.tiles, *gaps], key=lambda run: run[0]):
-        size, before, bridges = (
-            end - start,
-            after.source(start, end),
-            sum(after.bridges(start, end)),
-        )
-        if segment is not None:
+        run, bridges = (start, end - start, after.source(start, end)), after.bridges(start, end)
+        if segment is None:
+            name = "tail" if end == length else "kept" if named else "head"
+            masked = sum(index in after.replaced for index in range(start, end))
+            left = after.span(start, end) + sum(bridges)
+            part = Part(name if after.tiles else "all", *run, left, masked)
+        else:
             named += 1
-            name = f"summary {named}" if summaries > 1 else "summary"
             is_new = id(segment) in new
             part = Part(
-                *(name, start, size, before, segment.tokens + bridges),
+                f"summary {named}" if len(after.tiles) > 1 else "summary",
+                *(*run, segment.tokens + sum(bridges)),
                 segment=None if is_new else segment,
                 to_write=is_new,
                 text=text_of(segment.rendered),
                 reference=f"s{numbers[id(segment)]}",
             )
-        else:
-            name = "tail" if end == length else "kept" if named else "head"
-            masked = sum(index in after.replaced for index in range(start, end))
-            name, left = name if summaries else "all", after.span(start, end) + bridges
-            part = Part(name, start, size, before, left, masked)
         yield replace(part, why=_why(part, budget, after))
 
 
 def _why(part: Part, budget: Budget, view: View) -> str:
-    masked = f"; {counted(part.masked, 'tool output')} become one line each" if part.masked else ""
     if part.to_write:
         return "would be summarized" if part.text else "would be summarized, in at most that"
     if part.segment is not None:
         return f"found in the ledger ({part.segment.method}): not paid for again"
-    if part.name == "head":
-        step = "first exchange" if part.messages > view.transcript.leading + 1 else "task"
-        return f"kept: system prompt and {step} (head_tokens {budget.head:,}){masked}"
-    if part.name == "tail":
-        return f"kept: the newest (protect_last_n_tokens {budget.tail:,}){masked}"
+    inside = range(part.start, part.start + part.messages)
+    chosen = sum(index in view.chosen and index >= view.head_end for index in inside)
+    also = f"; {counted(chosen, 'message')} chosen by the user" if chosen else ""
+    if part.masked:
+        also += f"; {counted(part.masked, 'tool output')} as one line each"
     if part.name == "all":
-        return f"kept{masked}"
-    messages = view.transcript.messages[part.start : part.start + part.messages]
-    if all(i in view.chosen for i in range(part.start, part.start + part.messages)):
-        return f"kept: chosen by the user{masked}"
-    only_users = all(message.get("role") == "user" for message in messages)
+        return f"kept{also}"
+    if part.name == "head":
+        step = "first exchange" if view.head_end > view.transcript.leading + 1 else "task"
+        return f"kept: system prompt and {step} (head_tokens {budget.head:,}){also}"
+    if part.name == "tail":
+        return f"kept: the newest (protect_last_n_tokens {budget.tail:,}){also}"
+    if chosen == part.messages:
+        return f"kept{also}"
+    only_users = all(view.transcript.messages[index].get("role") == "user" for index in inside)
     kind = "the newest user message" if only_users else "kept by a policy, or too small to gain"
-    return f"kept: {kind}{masked}"
+    return f"kept: {kind}{also}"

@@ -1,15 +1,15 @@
-"""`Projector`: lay a transcript along its session's ledger, plan, restore and record it."""
+"""`Projector`: lay a transcript along its session's ledger, restore and record it."""
 
 from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 from ..config import CompressorConfig
-from ..ledger.memory import MemoryStore
+from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import (
     DROPPED,
     FORGOTTEN,
@@ -26,16 +26,14 @@ from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
 from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
-from ..view.budget import Budget
 from ..view.frame import BRIDGE, is_framed, is_pinned, unreferenced
 from ..view.jobs import Plan
 from ..view.masks import kept_steps
-from ..view.plan import plan, plan_range
 from ..view.texts import Texts
 from ..view.view import View
-from .choices import Draft, chosen, new_keeps
-from .clock import balance_of, costs_of
-from .request import Key, Mode, Request
+from .choices import chosen
+from .decision import Decision
+from .request import Request
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +46,6 @@ class Projector:
         config: CompressorConfig,
         store: Store,
         tokens: TokenCounter,
-        draft_of: Callable[[Key], Draft | None] = lambda _: None,
     ) -> None:
         self.texts = Texts(config, tokens, masks_secrets=masks_secrets(store))
         self._store = store
@@ -57,25 +54,25 @@ class Projector:
         self._namespace = config.namespace
         self._recall = bool(config.recall)
         self._bounded = bounded(store)
-        self._draft_of = draft_of
 
     def open(self, request: Request) -> Session:
         """Return the request's session."""
         return self._store.open(*request.key, request.parent_id)
 
-    def look(self, request: Request, session: Session | None = None) -> View:
+    def look(
+        self, request: Request, session: Session | None = None, shown: Decision | None = None
+    ) -> View:
         """Return the view of the request's messages by the newest ledger.
 
-        Raises:
-            InvalidMessages: not a list of chat messages.
-            LedgerError: the store cannot be read.
+        `shown` is the newest preview's decision: its references name messages.
         """
         session = self.open(request) if session is None else session
         given, found = request.messages, read(request.messages)
         seen = self._cache.all(found.messages)
-        tokens = self._tokens.each(seen)
-        before = self._tokens.messages([]) + sum(tokens)
+        counted = self._tokens.counting(seen)  # digests are made meanwhile
         expanded = self.expanded(found.messages, seen, session, request.pinned)
+        tokens = counted()
+        before = self._tokens.messages([]) + sum(tokens)
         if expanded is not None:
             given, found = expanded, read(expanded)
             seen = self._cache.all(found.messages)
@@ -101,16 +98,11 @@ class Projector:
             signed=self._signed(transcript.messages),
             binds=binds_thinking(self._tokens.model),
         )
-        draft = self.draft(request, view)
-        asked = request if draft is None else draft.adopted_by(request)
-        return chosen(asked, view, self._draft_of(request.key))
-
-    def draft(self, request: Request, view: View) -> Draft | None:
-        """Return the draft that the request commits, or None."""
-        draft = self._draft_of(request.key)
-        if draft is None or request.mode is not Mode.COMMIT:
-            return None
-        return draft if draft.holds_for(view) and draft.is_of(request, view) else None
+        if shown is None:
+            return chosen(request, view, {})
+        taken = shown.is_taken_by(request, view)
+        asked = shown.adopted_by(request) if taken else request
+        return chosen(asked, view, shown.names_in(view))
 
     def _signed(self, messages: Sequence[Message]) -> dict[int, int]:
         """Return the messages with signed thinking, and their tokens without it."""
@@ -123,33 +115,6 @@ class Projector:
     def again(self, view: View, session: Session) -> View:
         """Return the view of the same transcript by a newer ledger."""
         return replace(view, session=session, segments=self._segments(session, view.limit))
-
-    def plan(self, request: Request, view: View) -> Plan | None:
-        """Return the plan, or None while the view fits or nothing is gained.
-
-        Raises:
-            BudgetTooSmall: what cannot be dropped exceeds the limit.
-        """
-        budget, by_model = _priced(request, view), request.has_model
-        draft = self.draft(request, view)
-        if draft is not None:
-            return draft.plan
-        found = self._planned(request, view, budget, by_model)
-        if found is None and any(new_keeps(view)):
-            return Plan(len(view.tokens), view.size())
-        return found
-
-    def _planned(self, request: Request, view: View, budget: Budget, by_model: bool) -> Plan | None:
-        if request.has_range:
-            return plan_range(view, budget, self.texts, by_model=by_model)
-        is_early = budget.trigger >= view.size() > request.trigger_for(view.session)
-        force = request.force or is_early
-        found = plan(view, budget, self.texts, force=force, by_model=by_model)
-        # Halfway to the limit a compression is due whatever it costs: counts may be too low.
-        can_wait = view.size() <= (budget.trigger + budget.limit) // 2
-        if found is None or budget.costs is None or found.excerpts or not can_wait:
-            return found
-        return found if balance_of(view, found, budget.costs).pays else None
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments; those for a far smaller window match nothing."""
@@ -170,7 +135,7 @@ class Projector:
         session: Session,
         pinned: Segment | None = None,
     ) -> list[Message] | None:
-        """Return the messages with every rendering of this session replaced by its originals.
+        """Return the messages with the session's renderings replaced by originals.
 
         Pinned texts are left out: each view has its own. None without renderings and pinned texts.
         """
@@ -198,11 +163,7 @@ class Projector:
     # -------------------------------------------------------------- whole transcripts
 
     def stored(self, session_id: str) -> list[Message]:
-        """Return the recorded transcript of a session.
-
-        Raises:
-            SessionNotFound: the store has no such session.
-        """
+        """Return the recorded transcript of a session."""
         self._store.lineage(self._namespace, session_id)  # `open` accepts an unknown name
         session = self._store.open(self._namespace, session_id)
         if gone := sum(entry.forgotten for entry in session.entries):
@@ -219,7 +180,7 @@ class Projector:
         return [to_plain(message) for message in (given if found is None else found)]
 
     def save(self, request: Request, session: Session) -> bool:
-        """Record the transcript; return False without messages or if another writer was faster."""
+        """Record the transcript; return whether it was recorded."""
         if not request.messages:
             return False
         return self._store.keep(session, outline_of(self.look(request, session)))
@@ -247,12 +208,6 @@ class Projector:
         if self._bounded is not None:
             most = int(self._bounded.limit_mb * 1_000_000)
             self._bounded.trim(self._namespace, max(0, most - free))
-
-
-def _priced(request: Request, view: View) -> Budget:
-    """Return the budget with the prices by which a compression has to pay, if any."""
-    costs = None if request.is_asked else costs_of(request)
-    return replace(request.budget_for(view.session), costs=costs)
 
 
 def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:

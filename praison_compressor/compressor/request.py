@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, NamedTuple, TypedDict, cast
+from typing import Any, TypedDict, cast
 
 from ..config import Check, CompressorConfig, expects, no_such, switch, whole
 from ..errors import ConfigError
-from ..ledger.segments import Segment, Session
+from ..ledger.segments import Segment
 from ..messages import as_list
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
@@ -53,17 +54,6 @@ Key = tuple[str, str]
 """Namespace and session."""
 
 
-class Pace(NamedTuple):
-    """How a session goes on, by its requests so far."""
-
-    growth: float
-    """Tokens that a request adds."""
-    cold_share: float
-    """Share of requests that found the provider's cache cold."""
-    is_cached: bool = True
-    """False once the provider's reports show that no cache serves the session."""
-
-
 @dataclass(frozen=True)
 class Request:
     """One call."""
@@ -80,8 +70,6 @@ class Request:
     """The auxiliary model that this call names."""
     has_model: bool = False
     """A model is there to write prose."""
-    writer: str | None = None
-    """That model's name, by which a summary is priced; None: unknown."""
     force: bool = False
     pinned: Segment | None = None
     """The framed message of the pinned texts."""
@@ -91,10 +79,8 @@ class Request:
     """First message of the range to summarize."""
     until: str | int | None = None
     """First message behind that range."""
-    pace: Pace | None = None
-    """The pace of the session; None: unknown."""
-    cold_trigger: int | None = None
-    """Tokens above which to compress, as the provider's cache is cold; None: warm or unknown."""
+    is_cold: bool = False
+    """Whether the provider's cache has not the session's last request any more."""
 
     @property
     def places(self) -> tuple[str | int | None, ...]:
@@ -116,29 +102,13 @@ class Request:
         """Whether the call names a range to summarize."""
         return self.since is not None or self.until is not None
 
-    def budget_for(self, session: Session) -> Budget:
-        """Return the budget for a session as it is now.
-
-        After an undo, compress only when the window is full: the next turn would otherwise take
-        the undo back.
-        """
-        return self.at(self.budget.limit).budget if session.was_undone else self.budget
-
-    def trigger_for(self, session: Session, share: float = 1.0) -> int:
-        """Return the trigger times `share`, or less if the cache is cold."""
-        trigger = self.budget_for(session).trigger
-        if session.was_undone:
-            return trigger
-        return min(int(trigger * share), self.cold_trigger or trigger)
-
-    def cooled(self) -> Request:
-        """Return the request with the trigger for a cold cache."""
-        trigger = int(self.budget.trigger * self.config.idle_trigger_ratio)
-        return replace(self, cold_trigger=max(trigger, self.config.token_floor))
-
-    def at(self, trigger: int) -> Request:
-        """Return the request with another trigger."""
-        return replace(self, budget=replace(self.budget, trigger=trigger))
+    @property
+    def wishes(self) -> str:
+        """Return a digest of who writes, how much, by what instructions."""
+        config = self.config
+        asked = (self.model or config.auxiliary_model, config.summary_target_tokens)
+        text = repr((*asked, config.summary_instructions))
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
     def instructed(self, words: str) -> Request:
         """Return the request with more instructions to the model that summarizes."""
@@ -156,13 +126,7 @@ def request_of(
     summarizer: Summarizer | None,
     mode: Mode | None = None,
 ) -> Request:
-    """Return the request of a call; `session_id` is the default.
-
-    Raises:
-        ConfigError: an option has a value that cannot work.
-        InvalidMessages: not a list of messages.
-        BudgetTooSmall: reserve, overhead and pinned texts leave nothing of the window.
-    """
+    """Return the request of a call; `session_id` is the default."""
     found, model = config_of(options, config), options.get("auxiliary_model")
     pinned = pinned_segment(options, config, tokens)
     asked_now = options.get("force", False) or any(map(options.get, ASKED_NOW))
@@ -180,7 +144,6 @@ def request_of(
         parent_id=options.get("parent_session_id"),
         model=model,
         has_model=has_model,
-        writer=model or config.auxiliary_model or getattr(summarizer, "model", None),
         force=options.get("force", False),
         pinned=pinned,
         keep=tuple(options.get("keep") or ()),
@@ -200,12 +163,9 @@ def key_of(options: Options, config: CompressorConfig, session_id: str) -> Key:
 
 def config_of(options: Options, config: CompressorConfig) -> CompressorConfig:
     """Return the configuration with the values that a call names."""
-    tail, prose = options.get("protect_last_n_tokens"), options.get("summary_target_tokens")
-    return replace(
-        config,
-        protect_last_n_tokens=config.protect_last_n_tokens if tail is None else tail,
-        summary_target_tokens=config.summary_target_tokens if prose is None else prose,
-    )
+    names = ("protect_last_n_tokens", "summary_target_tokens")
+    given: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
+    return replace(config, **given) if given else config  # a copy checks all its options
 
 
 def pinned_segment(
@@ -225,12 +185,7 @@ def budget_of(
     tokens: TokenCounter,
     pinned: Segment | None = None,
 ) -> Budget:
-    """Return the budget of a call, by the window or by `target_tokens`.
-
-    Raises:
-        ConfigError: a number of tokens is no whole number.
-        BudgetTooSmall: reserve, overhead and pinned texts leave nothing of the window.
-    """
+    """Return the budget of a call, by the window or by `target_tokens`."""
     beside = tokens.messages([]) + (pinned.tokens if pinned else 0)
     target = options.get("target_tokens")
     if target is not None:
@@ -244,7 +199,6 @@ def budget_of(
 
 
 _name = expects("a name that is not empty, or None", lambda v: isinstance(v, str) and v)
-"""An empty name would name all conversations without one."""
 
 
 def _is_place(value: Any) -> bool:
@@ -271,11 +225,7 @@ CHECKS: Mapping[str, Check] = {
 
 
 def checked(options: Options) -> Options:
-    """Return the options without those that are None.
-
-    Raises:
-        ConfigError: a value that cannot work.
-    """
+    """Return the options that are not None, or raise ConfigError."""
     unknown = sorted(set(options) - set(Options.__annotations__))
     if unknown:
         raise ConfigError(no_such("option of a call", unknown[0], Options.__annotations__))
@@ -286,11 +236,7 @@ def checked(options: Options) -> Options:
 
 
 def check_parts(config: Any, store: Any, tokens: Any, *functions: Any) -> None:
-    """Check the arguments of a compressor.
-
-    Raises:
-        ConfigError: an argument has a wrong type.
-    """
+    """Raise ConfigError for a compressor's argument of a wrong type."""
     mapping = "a CompressorConfig; CompressorConfig.from_mapping takes a dictionary"
     url = "a store; a URL belongs in CompressorConfig(store_url=...)"
     for name, given, fits, wanted in (

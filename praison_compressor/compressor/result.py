@@ -1,14 +1,13 @@
-"""`CompressResult`: the view to send, and its history; the event of a commit."""
+"""`CompressResult`: the view to send, and its history."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ..events import Event
-from ..ledger.segments import Segment, Usage
+from ..ledger.segments import Segment, Session, Usage
 from ..ledger.tools import api_of, schemas_for
 from ..messages import Message
 from ..summaries.protocol import Written
@@ -21,12 +20,9 @@ from .request import Request
 
 @dataclass(frozen=True)
 class CompressResult:
-    """The view to send, with counts in tokens of its model.
+    """The view to send, with counts in tokens of its model."""
 
-    The `repr` leaves the conversation out: `asyncio.run` makes one of every result, which for a
-    long conversation takes a sixth of the time of counting it.
-    """
-
+    # Not in the `repr`, which `asyncio.run` makes: it takes a sixth of the time of counting.
     messages: list[Message] = field(repr=False)
     context_status: str
     """ "full", "masked" or "summarized"."""
@@ -48,13 +44,15 @@ class CompressResult:
     """Those of `masked` that this call recorded."""
     newly_summarized: int = 0
     """Messages that summaries of this call replace."""
+    summarized_by_model: int = 0
+    """Those of `newly_summarized` whose summary has a model's prose; the others' only quotes."""
     vetoed: bool = False
     """Whether a hook refused a compression. `messages` fit the window all the same, if necessary by
     a text that is recorded nowhere."""
     masked_secrets: int = 0
     """Keys and tokens masked in the archived originals of the view."""
     written: tuple[Written, ...] = field(default=(), repr=False)
-    """Texts that this call wrote and recorded."""
+    """Summaries that this call recorded."""
     model: str | None = None
     """The model that reads the view."""
     bill: Bill | None = field(default=None, compare=False)
@@ -69,10 +67,9 @@ class CompressResult:
 
     @property
     def recall_schemas(self) -> list[dict[str, Any]]:
-        """Return the recall tools as the request's `tools` describe them; [] without tools.
+        """Return the recall tools in the form of the messages' calls.
 
-        The form is that of the calls in `messages`: chat completions, Anthropic's Messages or
-        Responses. Where nothing was called yet, `recall_schemas_for` takes the API's name.
+        Before the first call `recall_schemas_for` takes the API's name.
         """
         return self.recall_schemas_for(api_of(self.messages))
 
@@ -87,11 +84,7 @@ class CompressResult:
 
     @property
     def cost_saved(self) -> float | None:
-        """Return the US dollars that one request saves, or None if unknown.
-
-        That is `tokens_saved` at the input price of `model` in litellm's table. Every later request
-        saves it again. `usage` has the cost of summaries.
-        """
+        """Return the US dollars saved by each request; None if unknown."""
         return _priced(self.tokens_saved, input_price(self.model))
 
     @property
@@ -101,36 +94,80 @@ class CompressResult:
 
 
 def result_of(
-    request: Request, view: View, tokens: TokenCounter, written: Sequence[Written] = ()
+    request: Request,
+    view: View,
+    tokens: TokenCounter,
+    *,
+    before: Session | None = None,
+    texts: Sequence[Written] = (),
+    vetoed: bool = False,
+    is_cut: bool = False,
 ) -> CompressResult:
-    """Return the result with a view; `written` has the texts of this call."""
+    """Return the result with a view.
+
+    Args:
+        before: the session before this call's commit; None: nothing was committed.
+        texts: the summaries of that commit.
+        vetoed: a hook refused a compression.
+        is_cut: messages that may not be dropped were cut in their middle, as masked outputs are.
+    """
     segments, standing = view.summaries(), view.standing
     masked = len(standing) - len(segments)
+    entries = view.session.entries
+    new = [entry.segment for entry in entries[len(before.entries) :]] if before else []
+    summaries = [segment for segment in new if segment.kind == "summary"]
     return CompressResult(
         messages=view.messages(),
-        context_status="summarized" if segments else "masked" if masked else "full",
+        context_status="summarized" if segments else "masked" if masked or is_cut else "full",
         tokens_before=view.given_tokens,
         tokens_after=view.size() + view.pinned_tokens + tokens.messages([]),
         session_id=view.session.tip,
         parent_session_id=view.session.parent,
-        summary_method=_method(view, written),
-        usage=usage_of(written),
+        summary_method=_method(view, texts, before),
+        usage=usage_of(texts),
         segments=segments,
         masked=masked,
+        newly_masked=sum(segment.kind in ("mask", "excerpt") for segment in new),
+        newly_summarized=sum(len(segment.run) for segment in summaries),
+        summarized_by_model=sum(len(s.run) for s in summaries if s.method == "model"),
+        vetoed=vetoed,
         masked_secrets=sum(tile.segment.secrets for tile in standing),
-        written=tuple(written),
+        written=tuple(texts),
         model=request.config.model,
     )
 
 
-def usage_of(written: Sequence[Written]) -> Usage:
+def grown(last: CompressResult, added: int, messages: list[Message]) -> CompressResult:
+    """Return the last result after a turn that only adds tokens."""
+    return replace(
+        last,
+        messages=messages,
+        tokens_before=last.tokens_before + added,
+        tokens_after=last.tokens_after + added,
+        summary_method="reused" if last.segments else None,
+        vetoed=False,
+    )
+
+
+def unread(messages: Any, size: int, session_id: str) -> CompressResult:
+    """Return the result with messages as they came."""
+    return CompressResult(messages, "full", size, size, session_id, None, None)
+
+
+def usage_of(texts: Sequence[Written]) -> Usage:
     """Return the cost of the texts."""
-    return functools.reduce(Usage.__add__, (text.usage for text in written), Usage())
+    return functools.reduce(Usage.__add__, (text.usage for text in texts), Usage())
 
 
-def _method(view: View, written: Sequence[Written]) -> str | None:
+def charged_with(owed: Usage, texts: Sequence[Written]) -> tuple[Written, ...]:
+    """Return the texts, the first with a cost that no result has reported."""
+    return tuple(replace(t, usage=t.usage + owed) if not n else t for n, t in enumerate(texts))
+
+
+def _method(view: View, texts: Sequence[Written], before: Session | None) -> str | None:
     """Return the `summary_method` of a view."""
-    methods = {text.method for text in written}
+    known = [entry.segment.rendered for entry in before.entries] if before else []
+    methods = {text.method for text in texts if text.message not in known}
     if methods:
         return "model" if "model" in methods else "static"
     segments = view.summaries()
@@ -138,32 +175,6 @@ def _method(view: View, written: Sequence[Written]) -> str | None:
     unrecorded = view.segments[len(view.session.entries) :]
     found = "static" if any(s is t for s in segments for t in unrecorded) else "reused"
     return found if segments else None
-
-
-def committed(request: Request, before: View, result: CompressResult, seconds: float) -> Event:
-    """Return the event of a compression that was recorded."""
-    usage = result.usage
-    return Event(
-        "committed",
-        before.session.id,
-        {
-            "tokens_before": before.size(),
-            "tokens_after": result.tokens_after,
-            "method": result.summary_method,
-            "status": result.context_status,
-            "model": next((text.model for text in result.written if text.model), None),
-            "masked": result.masked,
-            "secrets": result.masked_secrets,
-            "epoch": result.session_id,
-            "parent": result.parent_session_id,
-            "prompt_tokens": usage.prompt_tokens,
-            "completion_tokens": usage.completion_tokens,
-            "cache_read_tokens": usage.cache_read_tokens,
-            "cost": usage.cost,
-            "cost_saved": result.cost_saved,
-            "seconds": seconds,
-        },
-    )
 
 
 def _priced(tokens: int, price: float | None) -> float | None:

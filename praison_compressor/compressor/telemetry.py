@@ -53,7 +53,7 @@ class Telemetry:
             logger.debug("no telemetry of %s", event.name, exc_info=True)
 
     def _opened(self) -> _Exporter | None:
-        """Return the exporter, made at the first event: the import takes 0.1 s."""
+        """Return the exporter; make it at the first event."""
         with self._lock:
             if self._exporter is None and not self._is_absent:
                 self._is_absent = True
@@ -115,7 +115,7 @@ class _Exporter:
         self._open[event.session_id] = self._tracer.start_span(OPERATION, attributes=attributes)
 
     def on_model_answered(self, event: Event) -> None:
-        data, model = event.data, event.data.get("model")
+        data, model, session = event.data, event.data.get("model"), event.session_id
         route, slash, _ = (model or "").lower().partition("/")
         common = {
             "gen_ai.operation.name": "chat",
@@ -123,18 +123,13 @@ class _Exporter:
             "gen_ai.provider.name": route if slash else "_OTHER",
             **_fields(data, {"gen_ai.request.model": "model", "error.type": "error"}),
         }
-        parent = self._open.get(event.session_id)
-        now = time.time_ns()
+        parent, now = self._open.get(session), time.time_ns()
         span = self._tracer.start_span(
             f"chat {model}" if model else "chat",
             context=None if parent is None else self._api.set_span_in_context(parent),
             kind=self._api.SpanKind.CLIENT,
             start_time=now - int(data["seconds"] * 1e9),
-            attributes={
-                **common,
-                "gen_ai.conversation.id": event.session_id,
-                **_fields(data, USAGE),
-            },
+            attributes={**common, "gen_ai.conversation.id": session, **_fields(data, USAGE)},
         )
         if data.get("error"):
             span.set_status(self._api.Status(self._api.StatusCode.ERROR))
@@ -152,18 +147,19 @@ class _Exporter:
         outcome = {f"{NAME}.method": data["method"] or "masks", f"{NAME}.status": data["status"]}
         self._compressions.add(1, outcome)
         self._removed.add(max(0, data["tokens_before"] - data["tokens_after"]), outcome)
-        span = self._open.pop(event.session_id, None)
-        if span is not None:
-            span.set_attributes({**outcome, **_fields(data, USAGE), **_fields(data, COMMITTED)})
-            span.end()
+        self._end(event, {**outcome, **_fields(data, USAGE), **_fields(data, COMMITTED)})
 
     def on_abandoned(self, event: Event) -> None:
         error = {"error.type": str(event.data["error"])}
         self._compressions.add(1, {f"{NAME}.status": "abandoned", **error})
+        self._end(event, error)
+
+    def _end(self, event: Event, attributes: dict[str, Any]) -> None:
         span = self._open.pop(event.session_id, None)
         if span is not None:
-            span.set_attributes(error)
-            span.set_status(self._api.Status(self._api.StatusCode.ERROR))
+            span.set_attributes(attributes)
+            if "error.type" in attributes:
+                span.set_status(self._api.Status(self._api.StatusCode.ERROR))
             span.end()
 
 

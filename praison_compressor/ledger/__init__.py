@@ -6,6 +6,7 @@
 - `sql`: a store in SQLite or PostgreSQL
 - `references`: names of archived text, as s2.14:900-940
 - `layout`: a text's lines, long JSON by its members; what says nothing goes first
+- `around`: the messages around one, calls and results paired
 - `passages`: the lines of a text that match a query
 - `matches`: what a search found: counted, quoted with call and results, listed by reference
 - `outlines`: a segment as one line for each stretch of work
@@ -16,7 +17,7 @@
 
 from __future__ import annotations
 
-from .memory import MemoryStore
+from .memory_store import MemoryStore
 from .recall import READ, SEARCH, TURN_TOKENS, Recall
 from .references import Reference, parse
 from .segments import DROPPED, FORGOTTEN, GENESIS, Entry, Epoch, Segment, Session, Store, Usage

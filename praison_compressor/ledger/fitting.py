@@ -9,16 +9,16 @@ from ..messages import Message
 from ..messages.display import in_words
 from ..messages.shortening import ends
 from .layout import condensed, lines_of, paths_of, within, without_ending
-from .matches import Answer, ends_of
+from .matches import Answer
 from .references import Reference, in_runs
 from .segments import DROPPED
 
-__all__ = ["LEAST_CHARS", "OPENS", "Fitting"]
+__all__ = ["LEAST_CHARS", "LEAST_SHARE", "OPENS", "Fitting", "ends_of"]
 
 OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
 """The first line of every answer that quotes."""
-LEAST_SHARE = 80
-"""Tokens of a message in a range, where fewer messages are shown instead."""
+LEAST_SHARE = 50
+"""Tokens of a message in a range; with less for each, the range is outlined."""
 LEAST_LISTED = 30
 """Tokens for the references of matches that have no row."""
 LEAST_CHARS = 80
@@ -32,6 +32,7 @@ ROWS = 4
 OTHERS, PARTS = 3, 9
 """One part in three of an answer at most lists matches; in nine where none has all names."""
 
+_SLACK_TOKENS = 12
 _CUT_TOKENS = 30
 _HEADER_CHARS = 20  # a longer line that a message before has too is a repeated header
 
@@ -78,11 +79,16 @@ class Fitting:
 
     # -------------------------------------------------------------- what a search found
 
-    def found(self, answer: Answer, room: int) -> str:
-        """Return passages and other matches, the number of matches first."""
+    def found(self, answer: Answer, room: int, wide: int) -> str:
+        """Return passages and other matches, the number of matches first.
+
+        Passages are widened until the answer has `wide` tokens.
+        """
         others = list(self._others(answer, room // (OTHERS if answer.is_whole else PARTS)))
         room -= sum(self.count(line) + 1 for line in others)
-        shown = self.rows(answer.passages, room, "(more passages than fit)", answer.count)
+        left = room - self.count(f"{OPENS}\n{answer.count}") - _SLACK_TOKENS
+        lines = answer.passages(left, left - max(0, room - wide), self.count)
+        shown = self.rows(lines, room, "(more passages than fit)", answer.count)
         return "\n".join([shown, *others])
 
     def _others(self, answer: Answer, room: int) -> Iterator[str]:
@@ -105,24 +111,23 @@ class Fitting:
 
     def messages(
         self, named: Sequence[tuple[Reference, Message]], room: int, endings: Collection[str] = ()
-    ) -> tuple[list[str], int]:
-        """Return the first messages that fit, filled evenly, and their number.
+    ) -> list[str]:
+        """Return the messages, cut to a share of the room that fills it evenly.
 
         `endings` are lines that other messages end with too.
         """
-        shown = max(1, min(len(named), room // LEAST_SHARE))
-        least, most = room // shown, room
-        parts = self._parts(named[:shown], least, endings)
+        least, most = room // len(named), room
+        parts = self._parts(named, least, endings)
         for share in (most, *[0] * HALVINGS):
             share = share or (least + most) // 2
-            wider = self._parts(named[:shown], share, endings)
+            wider = self._parts(named, share, endings)
             if sum(self.count(part) + 1 for part in wider) > room:
                 most = share
                 continue
             parts, least = wider, share
             if share == most:
                 break
-        return parts, shown
+        return parts
 
     def _parts(
         self, named: Sequence[tuple[Reference, Message]], share: int, endings: Collection[str]
@@ -154,7 +159,7 @@ class Fitting:
 
         body = condensed(lines[:end], room - self.count(head) - 2, self.count, gap, seen)
         if end < len(lines) and not body.endswith(gap(1, end).rpartition(":1-")[2]):
-            body += f"\n[… {where.lines(end + 1, len(lines))}: as other messages end …]"
+            body += f"\n[… {where.lines(end + 1, len(lines))}: repeats other messages …]"
         return f"{head}\n{body}"
 
     def lines(self, named: Reference, message: Message, room: int) -> str:
@@ -187,3 +192,12 @@ def _wanted_lines(named: Reference, length: int) -> tuple[int, int]:
     if named.around:
         return max(1, first - AROUND), min(length, first + AROUND)
     return first, min(length, max(first, named.last_line or length))
+
+
+def ends_of(line: str, keep: int) -> str:
+    """Return the two ends of a long line, `keep` characters of it."""
+    if keep >= len(line):
+        return line
+    left_out = len(line) - 2 * (keep // 2)
+    half = keep // 2
+    return f"{line[:half]} … {left_out} characters … {line[-half:] if half else ''}"

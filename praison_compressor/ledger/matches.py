@@ -10,15 +10,26 @@ from dataclasses import dataclass, field, replace
 
 from ..concurrency import lazy
 from ..messages import Message, ToolCall, result_text, tool_calls_of
-from ..messages.calls import AnsweredCall, argument_values, arguments_of, is_path
+from ..messages.calls import argument_values, arguments_of, is_path
 from ..messages.display import call_in_words, excerpt, in_words, one_line
 from ..quotes import read_calls
+from .around import Around, Near
 from .layout import NUMBERED, lines_of, paths_of, without_ending
-from .passages import CONTEXT, WORTH, Passage, Term, held_in, passages, terms, wanted_in, weights
+from .passages import (
+    WORTH,
+    Passage,
+    Term,
+    held_in,
+    passages,
+    terms,
+    wanted_in,
+    weights,
+    widened,
+)
 from .references import Reference, in_runs
 from .words import missing, words
 
-__all__ = ["COUNTED", "Answer", "Around", "Found", "answer_of", "ends_of", "few_words"]
+__all__ = ["COUNTED", "Answer", "Found", "answer_of", "few_words"]
 
 COUNTED, COUNTED_IN_PART = 400, 100
 """Matching messages that are counted at most, with all names of a query and with some."""
@@ -28,12 +39,8 @@ A_MESSAGE, SECOND = 2, 0.8
 """Most passages shown of one message, and what the second's score counts."""
 ALIKE_NAMED = 6
 """References of older, similar messages at most."""
-WHOLE_CHARS, MOST_OF = 2_500, 0.5
-"""A message of at most that many characters is shown whole where a passage has that share of it."""
 PART_WORTH, PART_SHOWN = 0.5, 2
 """Share of the best score that a match needs where none has the whole query, and matches shown."""
-LONE = 2
-"""Factor for the lines around a match where only one document matches."""
 ALIKE, SAME_LINE = 0.8, 0.5
 """Of two passages that share this part of their words, or also a line, only one is shown."""
 CALL_CHARS, RESULT_CHARS, ROW_CHARS = 80, 100, 50
@@ -60,51 +67,14 @@ class Found:
     """Whether the message, with its call or results, has every name of the query."""
 
 
-class Around:
-    """A run of a segment's messages, with the calls and results among them."""
-
-    def __init__(
-        self,
-        segment: int,
-        start: int,
-        messages: Sequence[Message],
-        shared: frozenset[str] = frozenset(),
-    ) -> None:
-        """Take the messages from ordinal `start` on, and lines that end several of the session."""
-        self.segment, self.start, self.messages, self.shared = segment, start, messages, shared
-        self._calls = read_calls(messages)
-
-    def lines(self, at: int) -> list[str]:
-        """Return a message's lines without those that other messages end with too."""
-        lines = lines_of(in_words(self.messages[at]))
-        return lines[: without_ending(lines, self.shared)]
-
-    def where(self, at: int) -> Reference:
-        """Return the reference of a message by its place in the run."""
-        return Reference(self.segment, self.start + at + 1)
-
-    def calls_of(self, ordinal: int) -> list[AnsweredCall]:
-        """Return the calls, of other messages, that this message answers."""
-        at = ordinal - self.start
-        return [one for one in self._calls if one.answered_at == at != one.at]
-
-    def made_by(self, ordinal: int) -> list[AnsweredCall]:
-        """Return this message's calls that another message answers."""
-        at = ordinal - self.start
-        return [one for one in self._calls if one.at == at != one.answered_at >= 0]
-
-
-Near = Callable[[int, int], Around]
-"""Returns the messages around an ordinal of a segment."""
-
-
 @dataclass(frozen=True)
 class Answer:
     """What a search found."""
 
     count: str
     """How many messages match."""
-    passages: list[str]
+    passages: Callable[[int, int, Callable[[str], int]], list[str]]
+    """Returns the passages that fit, widened to another number of tokens that a function counts."""
     others: list[tuple[list[tuple[int, int]], str]]
     """Matching messages that are not shown (segment and number, from 1), with a few words."""
     is_whole: bool
@@ -112,31 +82,40 @@ class Answer:
 
 
 def answer_of(
-    query: str, found: Sequence[Found], limit: int, near: Near, shared: Collection[str] = ()
+    query: str,
+    found: Sequence[Found],
+    limit: int,
+    near: Near,
+    shared: Collection[str] = (),
+    *,
+    is_wide: bool = False,
 ) -> Answer:
     """Return the best passages, at most `limit`, and all other matches by reference.
 
-    `shared` are lines that end several messages of the session.
+    `shared` are lines that end several messages of the session. The passages are widened to the
+    budget if `is_wide`, or if only one document matches.
     """
     wanted = terms(query)
     documents = _documents(found)
-    count = _count(query, found, documents)
+    counted = _count(query, found, documents)
     is_whole, least = found[0].is_whole, WORTH * found[0].score
     limit = limit if is_whole else min(limit, PART_SHOWN)
     ranked, weight = _ranked(found[:DETAILED], wanted, shared, is_lone=documents == 1)
     matches, older = _apart(ranked)
-    shown = _Shown(near, wanted, weight, {match.place for match in matches[:limit]})
-    for match in matches[:limit]:
-        shown.add(match)
-    if older:
-        alike = in_runs((match.segment, match.ordinal + 1) for match in older)
-        more = " …" if len(alike) > ALIKE_NAMED else ""
-        shown.lines.append(
-            f"({len(older)} older, much like these: {', '.join(alike[:ALIKE_NAMED])}{more})"
-        )
-    seen = shown.places | {match.place for match in older}
+    wide = is_wide or documents == 1
+    layout = _Layout(near, wanted, weight, shared, matches[:limit], _older(older), wide)
+    seen = layout.shown(layout.matches).places | {match.place for match in older}
     rest = [x for x in found if x.score >= least and (x.segment, x.ordinal) not in seen]
-    return Answer(count, shown.lines, _rows(rest, wanted), is_whole)
+    return Answer(counted, layout.within, _rows(rest, wanted), is_whole)
+
+
+def _older(matches: Sequence[_Match]) -> str:
+    """Return a line that names older matches; "" for none."""
+    if not matches:
+        return ""
+    named = in_runs((match.segment, match.ordinal + 1) for match in matches)
+    more = " …" if len(named) > ALIKE_NAMED else ""
+    return f"({len(matches)} older, much like these: {', '.join(named[:ALIKE_NAMED])}{more})"
 
 
 def _count(query: str, found: Sequence[Found], documents: int) -> str:
@@ -225,6 +204,12 @@ class _Match:
         """The passage's lines."""
         return "\n".join(self.lines[self.passage.first - 1 : self.passage.last])
 
+    @property
+    def narrow(self) -> _Match:
+        """The match with its best line alone."""
+        best = self.passage.best
+        return replace(self, passage=replace(self.passage, first=best, last=best))
+
     @lazy
     def words(self) -> frozenset[str]:
         """Return the passage's distinct words."""
@@ -239,7 +224,8 @@ class _Match:
     def path(self) -> str:
         """The keys that lead to a passage of JSON, in words; "" elsewhere."""
         path = paths_of(in_words(self.message))[self.passage.first - 1]
-        return f", in {path}" if path else ""
+        # A program among a call's arguments is no JSON.
+        return f", in {path}" if path and not tool_calls_of(self.message) else ""
 
 
 def _ranked(
@@ -248,7 +234,7 @@ def _ranked(
     """Return the messages' passages, best first, then newest first; and the terms' weights.
 
     A message that has more of the query elsewhere comes first. A call whose result has more of it
-    is shown with that. What matches alone will be read next: it is shown with more lines around it.
+    is shown with that.
     """
     texts = [lines_of(in_words(each.message)) for each in found]
     held = [held_in(lines, wanted) for lines in texts]
@@ -264,28 +250,16 @@ def _ranked(
         for passage in passages(
             *(lines, wanted, A_MESSAGE, weight),
             held=terms_of,
-            context=CONTEXT * (LONE if is_lone else 1),
             dull=shared,
             worth=worth,
         ):
-            shown = _or_whole(replace(passage, score=part * passage.score), lines, shared)
+            shown = replace(passage, score=part * passage.score)
             matches.append(_Match(each.segment, each.ordinal, shown, lines, each.message))
-            if shown.last - shown.first > passage.last - passage.first:
-                break
             part *= 1 if is_lone else SECOND
     least = worth * max((match.passage.score for match in matches), default=0)
     matches = [match for match in matches if match.passage.score >= least]
     matches.sort(key=lambda match: (match.passage.score, *match.place), reverse=True)
     return matches, weight
-
-
-def _or_whole(passage: Passage, lines: Sequence[str], shared: Collection[str]) -> Passage:
-    """Return the passage, or a short message whole if little is missing."""
-    end = without_ending(lines, shared)
-    chars = sum(map(len, lines[passage.first - 1 : passage.last]))
-    whole = sum(map(len, lines[:end]))
-    is_most = whole <= WHOLE_CHARS and chars >= MOST_OF * whole and passage.last <= end
-    return replace(passage, first=1, last=end) if is_most else passage
 
 
 def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
@@ -314,6 +288,70 @@ def _are_alike(one: _Match, other: _Match) -> bool:
 
 
 # -------------------------------------------------------------- a passage with its call or results
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The matches that an answer shows, with as many lines around them as fit."""
+
+    near: Near
+    wanted: Sequence[Term]
+    weight: Mapping[str, float]
+    shared: Collection[str]
+    """Lines that end several messages, which no passage is widened to."""
+    matches: Sequence[_Match]
+    end: str
+    """The last line."""
+    is_wide: bool
+
+    def within(self, room: int, wide: int, count: Callable[[str], int]) -> list[str]:
+        """Return the passages that fit, widened to `wide` tokens, and rows of other matches."""
+
+        def size() -> int:
+            return sum(count(line) + 1 for line in self._lines(fitting))
+
+        fitting = list(self.matches)
+        while size() > room and len(fitting) > 1:
+            fitting.pop()
+        is_long = size() > room
+        if is_long:
+            fitting = [fitting[0].narrow]
+        if is_long or self.is_wide:
+            fitting = _widened(fitting, wide - size(), count, self.shared)
+        return self._lines(fitting)
+
+    def _lines(self, fitting: Sequence[_Match]) -> list[str]:
+        """Return passages, and a row for each match behind them."""
+        rows = [
+            f"[{match.where}] {match.message.get('role')}: "
+            f"{few_words(match.text, self.wanted, 2 * ROW_CHARS)}"
+            for match in self.matches[len(fitting) :]
+        ]
+        return [*self.shown(fitting).lines, *rows]
+
+    def shown(self, matches: Sequence[_Match]) -> _Shown:
+        """Return the passages as lines."""
+        shown = _Shown(self.near, self.wanted, self.weight, {each.place for each in matches})
+        for match in matches:
+            shown.add(match)
+        if self.end:
+            shown.lines.append(self.end)
+        return shown
+
+
+def _widened(
+    matches: Sequence[_Match], room: int, count: Callable[[str], int], shared: Collection[str]
+) -> list[_Match]:
+    """Return the matches with more of the lines around them, the best first."""
+    wide: list[_Match] = []
+    for number, match in enumerate(matches):
+        beside = (*wide, *matches[number + 1 :])
+        others = [each.passage for each in beside if each.place == match.place]
+        end = max(match.passage.last, without_ending(match.lines, shared))
+        passage = widened(match.passage, match.lines[:end], room, count, others)
+        wide.append(replace(match, passage=passage))
+        room -= count(wide[-1].text) - count(match.text)
+    return wide
 
 
 @dataclass
@@ -410,12 +448,3 @@ def _values(values: Sequence[str]) -> Iterator[str]:
         yield shown
         if room < LEAST_VALUE:
             return
-
-
-def ends_of(line: str, keep: int) -> str:
-    """Return the two ends of a long line, `keep` characters of it."""
-    if keep >= len(line):
-        return line
-    left_out = len(line) - 2 * (keep // 2)
-    half = keep // 2
-    return f"{line[:half]} … {left_out} characters … {line[-half:] if half else ''}"

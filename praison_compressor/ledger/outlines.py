@@ -46,8 +46,9 @@ def outline(
     references: Sequence[str],
     *,
     users: bool = True,
+    most: int = STEPS_A_LINE,
 ) -> list[str]:
-    """Return a row for each user's message and each stretch of work.
+    """Return a row for each user's message and each stretch of work, of at most `most` steps.
 
     `references` are those of the messages, "" for a message without one. Without `users` the rows
     of users' messages are left out.
@@ -55,7 +56,7 @@ def outline(
     common = _common_lines(messages)
     rows: dict[str, list[list[str]]] = {}
     last = ""
-    for stretch in _stretches(messages):
+    for stretch in _stretches(messages, most):
         named = [references[index] for index in stretch if references[index]]
         if not named or (not users and messages[stretch.start].get("role") == "user"):
             continue
@@ -102,12 +103,12 @@ def in_order(segment: int, messages: Sequence[Message]) -> list[str]:
     return [f"s{segment}.{number}" for number in range(1, len(messages) + 1)]
 
 
-def _stretches(messages: Sequence[Message]) -> Iterator[range]:
+def _stretches(messages: Sequence[Message], most: int) -> Iterator[range]:
     """Yield runs of steps: each user's message alone, then the work behind it."""
     start, held = 0, 0
     for step in steps(messages):
         is_user = messages[step.start].get("role") == "user"
-        if held and (is_user or held == STEPS_A_LINE):
+        if held and (is_user or held == most):
             yield range(start, step.start)
             start, held = step.start, 0
         if is_user:

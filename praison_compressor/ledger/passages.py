@@ -10,13 +10,13 @@ import heapq
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from .words import EVERYWHERE, words
 
-__all__ = ["Passage", "Term", "passages", "terms", "wanted_in"]
+__all__ = ["Passage", "Term", "passages", "terms", "wanted_in", "widened"]
 
 PHRASE_WEIGHT, IDENTIFIER_WEIGHT, PAIR_WEIGHT = 3.0, 2.5, 0.7
 OTHER_CASE, APART = 0.8, 0.5
@@ -131,20 +131,19 @@ def passages(
     weight: Mapping[str, float] | None = None,
     *,
     held: Sequence[Held] | None = None,
-    context: int = CONTEXT,
     dull: Collection[str] = (),
     worth: float = WORTH,
 ) -> list[Passage]:
     """Return the best passages, best first, at most `most`, of that share of the best score.
 
-    Lines around a match are shown up to `context` characters. `dull` lines are not shown at an end.
+    Lines around a match are shown up to CONTEXT characters. `dull` lines are not shown at an end.
     `held` are the lines' terms, where they are known.
     """
     held = held_in(lines, wanted) if held is None else held
     weight = weights(wanted, [held]) if weight is None else weight
     own = {n: sum(weight[text] for text in found) for n, found in enumerate(held) if found}
     likely = heapq.nlargest(MOST_LINES, own, key=lambda number: (own[number], number))
-    places = {number: _around(number, lines, context, dull) for number in likely}
+    places = {number: _around(number, lines, dull) for number in likely}
     left, taken, least = dict(weight), list[Passage](), 0.0
     while places and len(taken) < most:
         scores = {n: _score(n, held, place, left) for n, place in places.items()}
@@ -162,17 +161,14 @@ def passages(
     return taken
 
 
-def _around(
-    number: int, lines: Sequence[str], context: int, dull: Collection[str]
-) -> tuple[int, int]:
+def _around(number: int, lines: Sequence[str], dull: Collection[str]) -> tuple[int, int]:
     """Return the first and last line to show for a match.
 
     Long lines have fewer lines beside them. No empty or dull line stands at an end.
     """
-    wide = context // CONTEXT
-    after = range(number + 1, min(len(lines), number + 1 + wide * AFTER))
-    before = range(number - 1, max(-1, number - 1 - wide * BEFORE), -1)
-    room, shown = context - len(lines[number]), [number]
+    after = range(number + 1, min(len(lines), number + 1 + AFTER))
+    before = range(number - 1, max(-1, number - 1 - BEFORE), -1)
+    room, shown = CONTEXT - len(lines[number]), [number]
     for beside in (*after, *before):
         room -= len(lines[beside])
         if room < 0:
@@ -180,6 +176,39 @@ def _around(
         if not _EMPTY.fullmatch(lines[beside]) and lines[beside].strip() not in dull:
             shown.append(beside)
     return min(shown) + 1, max(shown) + 1
+
+
+def widened(
+    passage: Passage,
+    lines: Sequence[str],
+    room: int,
+    count: Callable[[str], int],
+    others: Collection[Passage],
+) -> Passage:
+    """Return the passage with more lines around it, within `room` tokens more.
+
+    Two lines after it are added for each line before it, none of another passage.
+    """
+    taken = {n for each in others for n in range(each.first, each.last + 1)}
+    first, last = passage.first, passage.last
+    is_open = {True: True, False: True}
+    turn = 0
+    while any(is_open.values()):
+        after = is_open[True] and (turn % 3 < 2 or not is_open[False])
+        turn += 1
+        number = last + 1 if after else first - 1
+        if not 1 <= number <= len(lines) or number in taken:
+            is_open[after] = False
+            continue
+        room -= count(lines[number - 1] + "\n")
+        if room < 0:
+            break
+        first, last = min(first, number), max(last, number)
+    while first < passage.first and _EMPTY.fullmatch(lines[first - 1]):
+        first += 1
+    while last > passage.last and _EMPTY.fullmatch(lines[last - 1]):
+        last -= 1
+    return replace(passage, first=first, last=last)
 
 
 # -------------------------------------------------------------- scoring

@@ -8,37 +8,41 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import functools
 import re
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import LedgerError
 from ..messages import Message, text_of
-from ..messages.display import call_in_words, excerpt, in_words
+from ..messages.display import excerpt, in_words
 from ..messages.shapes import MASK_OPENS
-from .fitting import LEAST_CHARS, OPENS, Fitting
+from .around import Around, Near
+from .fitting import LEAST_CHARS, LEAST_SHARE, OPENS, Fitting, ends_of
 from .layout import endings
-from .matches import COUNTED, Around, Found, Near, answer_of, ends_of, few_words
+from .matches import COUNTED, Found, answer_of, few_words
 from .outlines import in_order, in_pairs, outline
 from .passages import terms
 from .references import HOW, Reference, parse
 from .segments import DROPPED, Entry, Session, Store
-from .words import hits, words
+from .words import hits, missing, words
 
 __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 
 SEARCH, READ = "search_conversation_archive", "read_conversation_archive"
 """The tools' names."""
-ANSWER_TOKENS = 800
-"""Default size of an answer."""
+ANSWER_TOKENS, WHOLE_TOKENS, LONG_TOKENS = 300, 400, 500
+"""Default size of an answer, of a message that is whole in it, of named lines and an outline."""
+SEVERAL = 3
+"""References at most that each have the default size."""
 TURN_TOKENS = 4_000
 """All answers of one turn together."""
 LEAST_TOKENS = 100
 """A smaller answer is of no use."""
 PASSAGES = 3
 """Passages returned when `about` is given."""
-SHORT_TOKENS = 200
-"""Messages up to this size are returned whole even when `about` is given."""
+BEGINNING_TOKENS = 150
+"""Size of a message's beginning and end, returned where nothing in it matches `about`."""
 LISTED, OUTLINED = 12, 24
 """Rows of the overview, and a segment's messages that it reads."""
 NEAR, NEAR_FOUND = 32, 12
@@ -85,13 +89,21 @@ class Recall:
             budget, lambda session, room: self._search(session, query, max(1, limit), room)
         )
 
-    def read(self, reference: str = "", budget: int = ANSWER_TOKENS, about: str = "") -> str:
-        """Return the text at a reference; "" lists the segments.
+    def read(self, reference: str = "", budget: int | None = None, about: str = "") -> str:
+        """Return the text at a reference, or at several behind commas; "" lists the segments.
 
-        With `about`, long messages are cut to the passages that match.
+        With `about`, long messages are cut to the passages that match. `budget` None: the default
+        size, in which a message that is a little larger is whole.
         """
+        references = _APART.split(reference.strip())
+        default = ANSWER_TOKENS * min(len(references), SEVERAL)
+        if ":" in reference or not ("." in reference or about.strip()):
+            default = max(default, LONG_TOKENS)
         return self._within_turn(
-            budget, lambda session, room: self._read(session, reference, about.strip(), room)
+            budget or max(default, WHOLE_TOKENS),
+            lambda session, room: self._read_all(
+                session, references, about.strip(), room if budget else min(room, default), room
+            ),
         )
 
     def _within_turn(self, budget: int, answer: Callable[[Session, int], str]) -> str:
@@ -135,12 +147,14 @@ class Recall:
         ]
         if not found:
             return self._missing(session, query, room)
-        return self._fitting.found(answer_of(query, found, limit, *self._near(session)), room)
+        answer = answer_of(query, found, limit, *self._near(session))
+        return self._fitting.found(answer, room, ANSWER_TOKENS - _FOOTER_TOKENS)
 
     def _near(self, session: Session) -> tuple[Near, frozenset[str]]:
         """Return a function that reads the messages around one; and lines that end several."""
         shared = self._endings(session)
 
+        @functools.cache
         def near(segment: int, ordinal: int) -> Around:
             start = max(0, ordinal - NEAR_FOUND)
             wanted = slice(start, ordinal + NEAR_FOUND + 1)
@@ -193,7 +207,25 @@ class Recall:
 
     # -------------------------------------------------------------- reading
 
-    def _read(self, session: Session, reference: str, about: str, room: int) -> str:
+    def _read_all(
+        self, session: Session, references: Sequence[str], about: str, room: int, whole: int
+    ) -> str:
+        """Return the texts at several references, each within its share of what is left."""
+        parts: list[str] = []
+        for number, reference in enumerate(references):
+            share = max(LEAST_TOKENS, room // (len(references) - number))
+            part = self._read(
+                session, reference, about, share, whole if len(references) == 1 else share
+            )
+            parts.append(part.removeprefix(f"{OPENS}\n") if parts else part)
+            room -= self.count(part)
+            if room < LEAST_TOKENS and number + 1 < len(references):
+                parts.append(f"(more: {self.reading(', '.join(references[number + 1 :]))})")
+                break
+        return "\n".join(parts)
+
+    def _read(self, session: Session, reference: str, about: str, room: int, whole: int) -> str:
+        """Return the text at a reference within `room`, or `whole` for a message that fits it."""
         if not reference.strip():
             return self._overview(session, room)
         named = parse(reference)
@@ -213,14 +245,14 @@ class Recall:
                 f"s{named.segment}.{len(originals)}."
             )
         if about and named.line is None:
-            said = self._about(session, named, originals, about, room)
+            said = self._about(session, named, originals, about, room, whole)
             if said is not None:
                 return said
         if named.message is None:
-            return self._outlined(originals, in_order(named.segment, originals), room)
+            return self._outlined(outline(originals, in_order(named.segment, originals)), room)
         if named.line is not None:
             return self._fitting.lines(named, originals[named.message - 1], room)
-        return self._messages(session, named, originals, room)
+        return self._messages(session, named, originals, room, whole)
 
     def _about(
         self,
@@ -229,24 +261,35 @@ class Recall:
         originals: Sequence[Message],
         about: str,
         room: int,
+        whole: int,
     ) -> str | None:
-        """Return the passages about something, else a remark; None for short messages with it."""
+        """Return the passages about something, else a remark; None if the messages fit whole.
+
+        The results of a message's calls belong to it.
+        """
         last = min(named.messages.stop or len(originals), len(originals))
-        places = [n for n in range((named.message or 1) - 1, last) if originals[n] != DROPPED]
-        pool = {str(n): originals[n] for n in places}
-        held = hits(about, pool, max(1, len(pool)), lambda n: ("", "", int(n)), [list(pool)])
-        found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
-        is_short = sum(self.count(in_words(originals[n])) for n in places) <= SHORT_TOKENS
-        if found and is_short:
+        places = range((named.message or 1) - 1, last)
+        pool = {n: originals[n] for n in places if originals[n] != DROPPED}
+        if len(places) == 1:
+            around = self._beside(session, named)
+            pool |= {n: around.messages[n - around.start] for n in around.answers_of(places[0])}
+        fits = sum(self.count(in_words(each)) for each in pool.values()) <= whole - _FRAME_TOKENS
+        texts = {str(n): each for n, each in sorted(pool.items())}
+        held = hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
+        if held and fits and named.message:
             return None
-        if found:
-            answer = answer_of(about, found, PASSAGES, *self._near(session))
-            return self._fitting.found(answer, room)
+        if held:
+            found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
+            answer = answer_of(about, found, PASSAGES, *self._near(session), is_wide=True)
+            if len(places) == 1:
+                answer = replace(answer, count=_lacking(named, list(pool.values()), about))
+            return self._fitting.found(answer, room, room)
         remark = _nothing_about(named, list(pool.values()), about)
-        if not (is_short and named.message):
+        if len(places) > 1:
             return remark
-        read = self._messages(session, named, originals, room - self.count(remark))
-        return f"{remark}\n{read}"
+        room = room if fits else min(room, BEGINNING_TOKENS)
+        room -= self.count(remark)
+        return f"{remark}\n{self._messages(session, named, originals, room, room)}"
 
     def _overview(self, session: Session, room: int) -> str:
         """Return the newest segments, each with the beginning of its outline."""
@@ -270,10 +313,10 @@ class Recall:
             lines.append("\n  ".join([f"s{number}: {len(originals)} messages", *begins]))
         return self._fitting.rows(lines, room, older)
 
-    def _outlined(self, originals: Sequence[Message], references: Sequence[str], room: int) -> str:
-        """Return a segment's outline, its rows cut or joined until all fit."""
+    def _outlined(self, rows: Sequence[str], room: int) -> str:
+        """Return an outline, its rows cut or joined until all fit."""
         more = "(the rest does not fit: read the messages)"
-        rows, most = outline(originals, references), OUTLINE_CHARS
+        most = OUTLINE_CHARS
         while True:
             answer = self._fitting.rows([excerpt(row, most) for row in rows], room, more)
             if not answer.endswith(more) or len(rows) == 1:
@@ -282,26 +325,37 @@ class Recall:
             most, rows = LEAST_CHARS, rows if most > LEAST_CHARS else in_pairs(rows)
 
     def _messages(
-        self, session: Session, named: Reference, originals: Sequence[Message], room: int
+        self,
+        session: Session,
+        named: Reference,
+        originals: Sequence[Message],
+        room: int,
+        whole: int,
     ) -> str:
         """Return the named messages, each within its share of the budget.
 
-        The calls that named results answer stand above, the results of named calls below.
+        The calls that named results answer stand above, the results of named calls below. A single
+        message that fits `whole` is not cut.
         """
         assert named.message is not None
         last = min(named.messages.stop, len(originals))
         around = self._beside(session, named)
-        above, ending = self._ends(around, range(named.messages.start, last), room)
-        room -= self.count(OPENS + above) + self.count(ending) + _GO_ON_TOKENS
         asked = [(named.of_message(n), originals[n - 1]) for n in range(named.message, last + 1)]
-        parts, shown = self._fitting.messages(asked, room, around.shared)
-        if shown < len(asked):
-            more = self._fitting.reading(f"{asked[shown][0]}-{last}")
-            ending = f"\n(more: {more}){ending}"
-        elif len(asked) == 1 and (gap := _GAP.search(parts[0])):
-            rest = self._fitting.reading(f"{asked[0][0]}:{gap[1]}-")
-            ending = f"\n(go on: {rest}){ending}"
-        return "\n".join([OPENS + above, *parts]) + ending
+        size = sum(self.count(in_words(each)) for _, each in asked)
+        hint = _HINT if room < whole else ""
+        if len(asked) == 1 and size <= whole - _FRAME_TOKENS:
+            room, hint = whole, ""
+        room -= self.count(hint)
+        if len(asked) * LEAST_SHARE > room:
+            chosen = slice(named.message - 1, last)
+            where = in_order(named.segment, originals)[chosen]
+            return self._outlined(outline(originals[chosen], where, most=1), room) + hint
+        above, ending = self._ends(around, range(named.messages.start, last), room, size)
+        room -= self.count(OPENS + above) + self.count(ending)
+        parts = self._fitting.messages(asked, room - _GO_ON_TOKENS, around.shared)
+        if not hint and len(asked) == 1 and (gap := _GAP.search(parts[0])):
+            ending = f"\n(go on: {self._fitting.reading(f'{asked[0][0]}:{gap[1]}-')}){ending}"
+        return "\n".join([OPENS + above, *parts]) + ending + hint
 
     def _beside(self, session: Session, named: Reference) -> Around:
         """Return the messages around the named ones."""
@@ -313,12 +367,17 @@ class Recall:
             found = (self.store().originals(session, entry, wanted) or [])[wanted]
         return Around(named.segment, start, found, self._endings(session))
 
-    def _ends(self, around: Around, places: range, room: int) -> tuple[str, str]:
-        """Return the calls that named results answer, and the results of named calls."""
+    def _ends(self, around: Around, places: range, room: int, size: int) -> tuple[str, str]:
+        """Return the calls that named results answer, and the results of named calls.
+
+        Both have a share of the room, and what named messages of that size leave.
+        """
         places = range(places.start, min(places.stop, around.start + len(around.messages)))
+        least, left = room // BESIDE, room - size - _FRAME_TOKENS
         fitted = self._fitting.ends_of_all
-        above, below = _calls_above(around, places), _results_below(around, places)
-        return fitted(above, room // BESIDE), fitted(below, room // BESIDE)
+        above = fitted(around.calls_above(places), max(least, left - least))
+        left -= self.count(above)
+        return above, fitted(around.results_below(places), max(least, left))
 
 
 OUTLINE_CHARS = 1_000
@@ -326,14 +385,24 @@ OUTLINE_CHARS = 1_000
 MASKS = 5
 """Masked outputs that a row of the overview names."""
 _FOOTER_TOKENS = 14
+_HINT = '\n(cut: name what you look for in "about")'
+LACKING_CHARS = 100
+_FRAME_TOKENS = 40
 _GAP = re.compile(r"^\[… s\d+\.\d+:(\d+)-\d+ …\]$", re.M)
 _GO_ON_TOKENS = 24
+_APART = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
 
 
 def _similar(query: str, known: Sequence[str]) -> list[str]:
     """Return the known words that are most like those of a query."""
     near = [difflib.get_close_matches(each, known, n=2, cutoff=0.75) for each in words(query)[:8]]
     return list(dict.fromkeys(word for some in near for word in some))
+
+
+def _lacking(named: Reference, messages: Sequence[Message], about: str) -> str:
+    """Return a remark on the words that no message has, "" for none."""
+    lacking = missing(about, list(map(in_words, messages)))
+    return excerpt(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
 
 
 def _nothing_about(named: Reference, messages: Sequence[Message], about: str) -> str:
@@ -364,27 +433,6 @@ def _masks(run: Sequence[tuple[int, Entry]]) -> str:
     lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MASKS:])]
     shown = [excerpt(line.removeprefix(f"{MASK_OPENS} "), 70) for line in lines]
     return "\n  ".join([f"{named}: {len(run)} masked outputs, whole at s{last}.1 …", *shown])
-
-
-def _calls_above(around: Around, places: range) -> list[str]:
-    """Return the calls, of other messages, that results at these ordinals answer."""
-    calls: dict[int, list[str]] = {}
-    for ordinal in places:
-        for one in around.calls_of(ordinal):
-            if around.start + one.at not in places:
-                text = call_in_words(one.call) if one.call.id else one.call.arguments
-                calls.setdefault(one.at, []).append(text)
-    return [
-        "\n".join([f"[{around.where(at)}] {around.messages[at].get('role')}", *texts])
-        for at, texts in calls.items()
-    ]
-
-
-def _results_below(around: Around, places: range) -> list[str]:
-    """Return the results, in other messages, of calls at these ordinals."""
-    made = [one.answered_at for ordinal in places for one in around.made_by(ordinal)]
-    outside = [at for at in dict.fromkeys(made) if around.start + at not in places]
-    return [f"=> [{around.where(at)}] " + "\n".join(around.lines(at)) for at in outside]
 
 
 def _quoted(asked: str) -> str:

@@ -68,6 +68,8 @@ class Segment:
     """Messages of the transcript when it was compressed; 0: not recorded."""
     limit: int = 0
     """Tokens that the provider took then; 0: a size was asked for."""
+    wishes: str = ""
+    """Digest of what the model was asked for; "" without a model."""
 
     def is_for(self, limit: int) -> bool:
         """Return whether the segment was made for a window of that size, or a larger one.
@@ -80,8 +82,9 @@ class Segment:
         """Return everything that the seal covers, as canonical JSON."""
         # `asdict` would copy every digest of the run.
         found = {**vars(self), "usage": vars(self.usage)}
-        if not self.limit:
-            del found["limit"]  # the hashes of chains without one must not change
+        for name in ("limit", "wishes"):
+            if not found[name]:
+                del found[name]  # the hashes of chains without one must not change
         return json.dumps(found, sort_keys=True, separators=(",", ":"))
 
     def aliases(self) -> dict[str, str]:
@@ -241,15 +244,19 @@ class Session:
 
 
 # ---------------------------------------------------------------- undo
+def undone(entries: Sequence[Entry]) -> frozenset[str]:
+    """Return the hashes of the entries that an undo took back."""
+    undos = (entry.segment.run for entry in entries if entry.segment.kind == "undo")
+    return frozenset(name for run in undos for name in run)
+
+
 def in_force(entries: Sequence[Entry]) -> list[Segment]:
     """Return each entry's segment, `FORGOTTEN` for undone ones and their undo."""
-    undone = {
-        name
+    gone = undone(entries)
+    return [
+        FORGOTTEN if entry.hash in gone or entry.segment.kind == "undo" else entry.segment
         for entry in entries
-        if entry.segment.kind == "undo"
-        for name in (*entry.segment.run, entry.hash)
-    }
-    return [FORGOTTEN if entry.hash in undone else entry.segment for entry in entries]
+    ]
 
 
 def undoing(entries: Sequence[Entry]) -> Segment | None:

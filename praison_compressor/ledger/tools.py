@@ -38,12 +38,14 @@ def recall_tools(
     recall = Recall(store, session, count, turn, turn_tokens)
 
     def search_conversation_archive(
-        query: str = "", limit: int = 3, tokens: int = 800, **invented: Any
+        query: str = "", limit: int = 3, tokens: int = 0, **invented: Any
     ) -> str:
-        return _answered(lambda: recall.search(str(query), _number(limit, 3), _room(tokens)))
+        return _answered(
+            lambda: recall.search(str(query), _number(limit, 3), _room(tokens) or ANSWER_TOKENS)
+        )
 
     def read_conversation_archive(
-        reference: str = "", about: str = "", tokens: int = 800, **invented: Any
+        reference: str = "", about: str = "", tokens: int = 0, **invented: Any
     ) -> str:
         named, sought = str(reference or ""), str(about or "")
         if sought.isdecimal():  # the budget in second place
@@ -71,27 +73,28 @@ def _documented(function: dict[str, Any]) -> str:
 def _schema(name: str, description: str, **parameters: str) -> dict[str, Any]:
     properties = {key: {"type": "string", "description": said} for key, said in parameters.items()}
     form: dict[str, Any] = {"type": "object", "properties": properties}
-    properties["tokens"] = {"type": "integer", "description": "Limit (800)"}
-    if "query" in parameters:
-        form["required"] = ["query"]
+    properties["tokens"] = {"type": "integer", "description": TOKENS}
+    form["required"] = [name for name in ("query", "reference", "about") if name in parameters]
     return {
         "type": "function",
         "function": {"name": name, "description": description, "parameters": form},
     }
 
 
+TOKENS = f"Leave out; after a cut answer up to {TURN_TOKENS} (default {ANSWER_TOKENS})"
 SCHEMAS = (
     _schema(
         SEARCH,
         "Find a detail (path, id, number, error, wording) of earlier, summarized messages: counts "
         "all matches, quotes the best, names each as s2.14",
-        query="Identifiers, an exact phrase, or a few telling words",
+        query="Two to five words or names as in the text, no question",
     ),
     _schema(
         READ,
-        "Read earlier messages word for word",
-        reference="s2.14, s2.14-20, s2.14:900-940 (lines), s2 (outline); empty: list",
-        about="Only passages with these words; cheaper",
+        "Read earlier messages word for word where a search shows too little: with `about` their "
+        "passages, else a long one is cut",
+        reference="s2.14, s2.14-20, s2.14:900-940 (lines), s2 (all), or several; empty: list",
+        about="What you look for, in words or names of the text",
     ),
 )
 """The tools as a chat request describes them to the model."""
@@ -153,8 +156,9 @@ def _number(given: Any, otherwise: int) -> int:
         return otherwise
 
 
-def _room(tokens: Any) -> int:
-    return min(_number(tokens, ANSWER_TOKENS), TURN_TOKENS)
+def _room(tokens: Any) -> int | None:
+    """Return a budget, None for the default."""
+    return min(_number(tokens, 0), TURN_TOKENS) or None
 
 
 def _answered(ask: Callable[[], str]) -> str:

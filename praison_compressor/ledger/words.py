@@ -20,10 +20,9 @@ from ..errors import ConfigError
 from ..messages import Message, result_text, tool_calls_of
 from ..quotes import read_calls
 
-_LONGEST = 64
 # Scripts without spaces: each character is a word.
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]")
-_WORD = re.compile(r"[^\W_]+")
+_WORD = re.compile(r"([^\W_]{1,64})[^\W_]*")  # cut to 64 characters
 
 
 @dataclass(frozen=True)
@@ -49,6 +48,7 @@ HitPlace = tuple[str, str, int]
 
 LEAST_PREFIX = 4
 """Letters from which on a word also finds longer ones."""
+_BEGINS = re.compile(f"[a-z]{{{LEAST_PREFIX}}}")
 EVERYWHERE = frozenset(
     "a about after all also an and any are as at be before both but by can did do does each for "
     "from had has have how i in into is it its just more most my no not of on only or other our "
@@ -114,7 +114,12 @@ def _open_ended(name: str) -> str:
 
 def goes_on(word: str) -> bool:
     """Return whether a word of a query also finds longer words."""
-    return len(word) >= LEAST_PREFIX and word.isascii() and word.isalpha()
+    return begins(word) and word.isascii() and word.isalpha()
+
+
+def begins(word: str) -> bool:
+    """Return whether a shorter word of a query may find the word."""
+    return _BEGINS.match(word) is not None
 
 
 def missing(query: str, texts: Sequence[str]) -> list[str]:
@@ -130,8 +135,7 @@ def missing(query: str, texts: Sequence[str]) -> list[str]:
 
 def _in_order(text: str) -> str:
     """Return all words of a text in order, between spaces."""
-    spaced = _UNSPACED.sub(r" \g<0> ", _fold(text))
-    return f" {' '.join(word[:_LONGEST] for word in _WORD.findall(spaced))} "
+    return f" {' '.join(_WORD.findall(_fold(text)))} "
 
 
 def _held(wanted: Sequence[str], ordered: Mapping[str, str]) -> dict[str, frozenset[str]]:
@@ -185,12 +189,14 @@ def _ranked(
 
 def words(text: str) -> list[str]:
     """Return a text's distinct words in order, without case and underscores."""
-    spaced = _UNSPACED.sub(r" \g<0> ", _fold(text))
-    return list(dict.fromkeys(word[:_LONGEST] for word in _WORD.findall(spaced)))
+    return list(dict.fromkeys(_WORD.findall(_fold(text))))
 
 
 def _fold(text: str) -> str:
-    return unicodedata.normalize("NFKC", text).casefold()
+    """Return the text without case, each character of a script without spaces as a word."""
+    if text.isascii():
+        return text.lower()
+    return _UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFKC", text).casefold())
 
 
 def readable(message: Mapping[str, Any]) -> str:

@@ -50,12 +50,9 @@ def read(messages: Any) -> Transcript:
         InvalidMessages: not a list, a message that is no mapping, or an unknown role.
     """
     placed = list(paired([cleaned(i, message) for i, message in enumerate(as_list(messages))]))
-    sent = tuple(message for _, message in placed)
-    return Transcript(
-        messages=sent,
-        origins=tuple(origin for origin, _ in placed),
-        steps=tuple(steps(sent)),
-    )
+    sent = tuple([message for _, message in placed])
+    origins = tuple([origin for origin, _ in placed])
+    return Transcript(messages=sent, origins=origins, steps=tuple(steps(sent)))
 
 
 def check(messages: Sequence[Mapping[str, Any]]) -> list[str]:

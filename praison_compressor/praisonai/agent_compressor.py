@@ -17,7 +17,7 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
 from ..ledger.segments import Segment, Session, Store
-from ..ledger.sql.reading import SessionInfo
+from ..ledger.sql.queries import SessionInfo
 from ..ledger.sql.store import SqlStore
 from ..ledger.tools import recall_tools
 from ..messages import Message, leading_in
@@ -131,11 +131,8 @@ class AgentCompressor:
     def context_use(self) -> ContextUse:
         """Return the window's parts, in tokens, for a request sent now."""
         conversation = self.conversation
-        return self.engine().context_use(
-            self._now().messages,
-            session_id=conversation.session_id,
-            overhead_tokens=conversation.tool_tokens,
-        )
+        options = {**conversation.options, "overhead_tokens": conversation.tool_tokens}
+        return self.engine().context_use(self._now().messages, **options)
 
     def carried(self) -> list[Message]:
         """Return the messages that a request would carry now, before compression."""

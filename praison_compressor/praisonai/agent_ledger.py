@@ -10,7 +10,7 @@ from typing import Any
 from ..compressor.projection import default_store
 from ..config import CompressorConfig
 from ..errors import ConfigError, LedgerError, StoreUnavailable
-from ..ledger.memory import MemoryStore
+from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import Session, Store
 from ..ledger.sql.database import default_path
 from ..ledger.sql.maintenance import Erased

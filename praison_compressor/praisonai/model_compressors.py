@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
-from ..compressor.sessions import Sessions
+from ..compressor.session_state import Sessions
 from ..concurrency import renewed
 from ..config import CompressorConfig
 from ..ledger.segments import Store

@@ -112,13 +112,14 @@ class Notices:
         apart(lambda: self._report(event, messages))  # this thread may wait for the hooks
         if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
-            line = self._say(f"Compressed {short(before)} → {short(after)} in the background")
+            sizes = f"{short(after)} instead of {short(before)}"
+            line = self._say(f"Compressed: the next request has {sizes}, in the background")
             if found is not None:
                 found.notice = line
 
     def compressed(self, status: Status) -> str:
         """Report a compression in one line; return the line."""
-        line = f"Compressed {short(status.tokens_before)} → {status.parts}"
+        line = f"Compressed the conversation: {short(status.tokens_before)} → {status.parts}"
         return self._say(line + status.of_earlier)
 
     def _say(self, words: str) -> str:

@@ -2,15 +2,15 @@
 
 In the order in which data passes them:
 
-- `passages`: who wrote which text of a message; the user's words inside results; a call on a line
+- `speakers`: who wrote which text of a message; the user's words inside results; a call on a line
 - `telling`: which words of an output are quoted
-- `user`, `plan`, `work`: the sections
+- `user`, `todos`, `work`: the sections
 - `rendering`: sections within a budget
-- `reading`: `read_quotes`, one pass over the messages; `Quotes.text`; `read_calls`
+- `quoting`: `read_quotes`, one pass over the messages; `Quotes.text`; `read_calls`
 """
 
-from .passages import call_line
-from .reading import Quotes, fill, read_calls, read_quotes
+from .quoting import Quotes, fill, read_calls, read_quotes
+from .speakers import call_line
 from .telling import telling_line
 
 __all__ = ["Quotes", "call_line", "fill", "read_calls", "read_quotes", "telling_line"]

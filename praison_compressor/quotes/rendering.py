@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -54,8 +55,11 @@ class Section:
     """What entries left out are counted as; with "" they are not."""
     unlisted: Sequence[int] = ()
     """Positions of entries that are not among the lines."""
+    tools: Mapping[int, str] = field(default_factory=dict)
+    """Position -> tool: entries left out are counted by tool."""
 
 
+TOOLS_NAMED = 4  # of the calls that are left out
 NOTE_TOKENS = 20  # tokens of the line that counts what is left out
 TRIES = 4
 HEADING_TOKENS = 14
@@ -66,7 +70,7 @@ SLACK = 1.15  # of a section's estimate, for which few of its entries are counte
 
 @dataclass
 class _Part:
-    """A section with the estimate of its tokens, and as it is printed so far."""
+    """A section, its estimated tokens, and its printed text so far."""
 
     section: Section
     lines: Sequence[Quoted]
@@ -87,7 +91,7 @@ class _Part:
 
 @dataclass
 class Renderer:
-    """Prints sections for one reader; counts whole sections, since counting each entry is slow."""
+    """Prints sections for one reader; to count each entry is slow."""
 
     count: Count
     references: Sequence[str] = ()
@@ -118,7 +122,7 @@ class Renderer:
         return "\n".join(texts)
 
     def _part(self, section: Section) -> _Part:
-        """Return a section; the tokens of its first entries are counted for the estimate."""
+        """Return a section with an estimate by its first entries."""
         sample = "\n".join(self._entry(line, line.body[:200]) for line in section.lines[:8])
         ratio = (self.count(sample) + 1) / (_bytes(sample) + 1)
         lines = sorted(section.lines, key=lambda line: line.rank)
@@ -127,12 +131,12 @@ class Renderer:
         return _Part(section, lines, sizes, ratio, left=lines)
 
     def _fill(self, part: _Part, room: int) -> None:
-        """Print a section within `room` tokens: the best ranks, long entries cut alike."""
+        """Print the best ranks within `room` tokens; cut long entries alike."""
         for _ in range(TRIES):
             text, left = self._printed(part, room - HEADING_TOKENS)
             if not text or text == part.text:
                 break
-            tokens = self.count(text) + 1
+            tokens = self.count(f"{text}\n")
             # Cut entries take less than they are given; the next try gives them more, or less.
             part.ratio *= min(2.0, 1.02 * tokens / max(1, room))
             if tokens <= room:
@@ -142,7 +146,7 @@ class Renderer:
             part.tokens = self.count(self._note([part])) + 1
 
     def _printed(self, part: _Part, room: int) -> tuple[str, Sequence[Quoted]]:
-        """Return a section's text of about `room` tokens, and the entries left out."""
+        """Return a text of about `room` tokens, and the entries left out."""
         section, chosen, costs = part.section, part.lines, part.costs()
         if sum(costs) > room or section.unlisted:
             room -= NOTE_TOKENS
@@ -160,14 +164,19 @@ class Renderer:
         return "\n".join(filter(None, lines)), left
 
     def _note(self, parts: Sequence[_Part]) -> str:
-        """Return the line that counts the entries left out, with their references, or ""."""
-        places, counts = set(), []
+        """Return the line that counts the entries left out, or ""."""
+        places, counts = list[int](), list[str]()
         for part in parts:
-            unlisted, noun = part.section.unlisted, part.section.noun
-            number = len(part.left) + len(unlisted)
-            if number and noun:
-                counts.append(f"{number:,} more {noun} not shown")
-                places |= {*unlisted, *(line.at for line in part.left)}
+            section = part.section
+            own = [*section.unlisted, *(line.at for line in part.left)] if section.noun else []
+            # Tools are named beside calls that are printed; less room has better uses.
+            known = section.tools if len(part.left) < len(part.lines) else {}
+            tools = Counter(known[at] for at in own if at in known).most_common(TOOLS_NAMED)
+            named = ", ".join(f"{name} {n:,}" for name, n in tools)
+            if own:
+                by_tool = f" ({named})" if named else ""
+                counts.append(f"{len(own):,} more {section.noun} not shown{by_tool}")
+                places += own
         ends_of = map(self._reference, (min(places), max(places))) if places else ()
         where = " to ".join(dict.fromkeys(filter(None, ends_of)))
         return f"({', '.join(counts)}{f': {where}' if where else ''})" if counts else ""
@@ -183,7 +192,9 @@ class Renderer:
         """Return an entry as printed, its further lines indented."""
         references = dict.fromkeys(map(self._reference, (line.at, line.also)))
         marks = "".join(f"[{reference}] " for reference in references if reference)
-        return f"- {marks}{line.lead}" + "\n  ".join(_defused(body).split("\n"))
+        # In a quoted text no line may read as a heading of ours.
+        body = _OUR_HEADING.sub(r"\1\\", body) if HEADING in body else body
+        return f"- {marks}{line.lead}" + "\n  ".join(body.split("\n"))
 
     def _reference(self, at: int) -> str:
         return self.references[at] if 0 <= at < len(self.references) else ""
@@ -214,8 +225,3 @@ def _bytes(text: str) -> int:
 _OUR_HEADING = re.compile(
     rf"^(\s*)(?={HEADING}(?:{'|'.join(map(re.escape, TITLES.values()))}))", re.M
 )
-
-
-def _defused(body: str) -> str:
-    """Return a quoted text in which no line reads as a heading of ours."""
-    return _OUR_HEADING.sub(r"\1\\", body) if HEADING in body else body

@@ -84,12 +84,12 @@ _CONCLUDES = re.compile(
 
 
 def telling_line(call: ToolCall | None, text: str) -> str:
-    """Return the words of an output that decide, on one line; "" where none do.
+    """Return the deciding words of an output on one line, or "".
 
     >>> telling_line(None, "tests/a.py::b PASSED\\n" * 40 + "2 passed, 2 errors in 1.2s\\n}\\n")
     '2 passed, 2 errors in 1.2s'
     """
-    output = calls.opened(text)
+    output = calls.unwrapped(text)
     code, said = calls.exit_code(output), _telling(call, output)
     if code in ("", "0") or calls.exit_code(said):
         return said
@@ -97,7 +97,7 @@ def telling_line(call: ToolCall | None, text: str) -> str:
 
 
 def is_bad(line: str) -> bool:
-    """Return whether a line has the form in which programs report that something failed."""
+    """Return whether a line has the form of a failure's report."""
     head = line[:HEAD_CHARS].lower()
     if not any(map(head.__contains__, _BAD_WORDS)):
         return False
@@ -131,7 +131,7 @@ def _telling(call: ToolCall | None, output: str) -> str:
 
 
 def _first(call: ToolCall, kind: str, output: str) -> str:
-    """Return the first line of what was asked for, if that is a hit or an error.
+    """Return the first line that is a hit or an error, or "".
 
     A text that was asked for is no report of what came of asking.
     """
@@ -144,7 +144,7 @@ def _first(call: ToolCall, kind: str, output: str) -> str:
 
 
 def _whole(output: str) -> str:
-    """Return a short output on one line; a gap marks lines between others that say nothing."""
+    """Return a short output on one line; mark lines left out."""
     lines = [line.strip() for line in output.splitlines()]
     said = [line if _says(line) else "…" for line in lines if line]
     runs = [line for n, line in enumerate(said) if line != "…" or said[n - 1 : n] != ["…"]]
@@ -156,7 +156,7 @@ def _says(line: str) -> bool:
 
 
 def _lines(text: str) -> Iterator[str]:
-    """Yield the lines of both ends, and the first between with each word of failure."""
+    """Yield both ends' lines, and the first line of each failure between."""
     if len(text) <= 2 * EDGE_CHARS:
         yield from text.splitlines()
         return
@@ -171,7 +171,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _chosen(lines: Sequence[str]) -> str:
-    """Return the first error's line and the last tally, else the last line."""
+    """Return the first error and the last tally, else the last line."""
     own = [line for line in lines if not _ECHO.match(line)] or lines
     bad = [line for line in own if is_bad(line)]
     strong = [line for line in bad if _is_strong(line)]
@@ -185,7 +185,7 @@ def _chosen(lines: Sequence[str]) -> str:
 
 
 def _edges(lines: Sequence[str]) -> str:
-    """Return the first sentence, and the last line that does not announce another."""
+    """Return the first sentence and the last line that announces nothing."""
     lines = [line for line in lines if not line.startswith(("# ", "## ", "### "))] or lines
     first = re.sub(r"\A(.{12,}?[.!?]) .*", r"\1", next(iter(lines), ""))  # "Good." says nothing.
     last = next((line for line in reversed(lines) if not line.endswith(":")), "")
@@ -194,7 +194,7 @@ def _edges(lines: Sequence[str]) -> str:
 
 
 def _odd(lines: Sequence[str]) -> Sequence[str]:
-    """Return the lines whose beginning no other line has, where most have one of another's."""
+    """Return the lines of a rare shape if most share a shape."""
     shapes = [_DIGITS.sub("0", line[:SHAPE_CHARS]) for line in lines]
     times = Counter(shapes)
     odd = [line for line, shape in zip(lines, shapes, strict=True) if times[shape] == 1]
@@ -211,7 +211,7 @@ _TELLING_KEYS = frozenset(
 
 
 def _json_words(text: str) -> str:
-    """Return the members of a JSON object that decide, as they are written."""
+    """Return the deciding members of a JSON object as written."""
     value = calls.loaded(text)
     found = value.items() if isinstance(value, Mapping) else ()
     said = [

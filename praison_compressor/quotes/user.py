@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 
 from ..messages.shortening import cut
-from .passages import TYPED
 from .rendering import TITLES, Quoted, Section
+from .speakers import TYPED
 
 FIRST, STATES, ASKS, GOES_ON = range(4)
 """Ranks: the first, the newest and words in results; statements; questions; "go on"."""
@@ -20,7 +20,6 @@ OTHERS_CHARS = 400
 WHOLE_TOKENS = 90  # up to which a message is not cut
 RARE = 2  # texts that hold a word at most, so that it counts as rare
 WORDS_CHARS = 240  # characters of a text whose words are compared
-LEAST_REPEATED = 24  # shorter texts are quoted although they stand in the view anyway
 ANSWER_CHARS = 16  # an answer of at most this many characters needs its question
 QUESTION_CHARS = 100
 TOOLS_NAMED = 12
@@ -29,7 +28,7 @@ _ASKS = ("?", "？", "؟", "?)", '?"')
 
 @dataclass(frozen=True)
 class Said:
-    """One text of the user's, or of another speaker in the user's role."""
+    """One text of a speaker in the user's role."""
 
     at: int
     text: str
@@ -41,7 +40,7 @@ class Said:
 
 
 def answering(at: int, text: str, how: str, asked_at: int, before: str) -> Said:
-    """Return a text; a short one with the last question of the agent's text before it.
+    """Return a text; a short one with the question before it.
 
     >>> answering(3, "1", "", 2, "There are two.\\nWhich one?\\n1. a\\n2. b").how
     'answering "Which one?"'
@@ -66,7 +65,7 @@ def section(said: Sequence[Said], budget: int) -> Section:
 
 
 def others(said: Sequence[Said]) -> Section:
-    """Return the section of other speakers in the user's role, by their beginning and end."""
+    """Return the section of other speakers in the user's role."""
     newest = {one.text: one for one in said if not one.by_user}
     lines = [
         Quoted(one.at, (-one.at,), cut(one.text, OTHERS_CHARS), f"{one.how}: ")
@@ -75,16 +74,8 @@ def others(said: Sequence[Said]) -> Section:
     return Section(TITLES["others"], lines, 0.08, noun="texts in the user's role")
 
 
-def is_visible(text: str, visible: str, words: set[str]) -> bool:
-    """Return whether a text of some length stands in the view, which has these words."""
-    said = text.strip()
-    # A look for some words takes a tenth of a search; a cut text may end inside its last word.
-    inner = said.split(None, 9)[1:-1]
-    return len(said) >= LEAST_REPEATED and words.issuperset(inner) and said in visible
-
-
 def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
-    """Yield a rank each: of one kind those with rare words first, the shorter first."""
+    """Yield each text's rank: by kind, then rare words, then length."""
     words = [set(one.text[:WORDS_CHARS].lower().split()) for one in said]
     spoken = Counter(chain.from_iterable(words))
     common = {word for word, times in spoken.items() if times > RARE}
@@ -107,7 +98,7 @@ def _ranks(said: Sequence[Said]) -> Iterator[tuple[int, ...]]:
 
 
 def reports(found: Sequence[tuple[int, str]], others: Sequence[int]) -> Section:
-    """Return what the agent said at the ends of turns; the agent's other texts are counted."""
+    """Return the section of what the agent said at turns' ends."""
     lines = [Quoted(at, (-at,), text.strip()) for at, text in found]
     return Section(TITLES["reports"], lines, 0.2, 60, "texts of the assistant", others)
 
@@ -115,7 +106,7 @@ def reports(found: Sequence[tuple[int, str]], others: Sequence[int]) -> Section:
 def outlined(outline: Sequence[str]) -> Section:
     """Return the outline's section; its newest lines rank first."""
     lines = [Quoted(-1, (-n,), line) for n, line in enumerate(outline)]
-    return Section(TITLES["outline"], lines, 0.08, least=60, noun="lines of the outline")
+    return Section(TITLES["outline"], lines, 0.08, least=60, noun="")
 
 
 def counted(roles: Mapping[str, int], tools: Counter[str]) -> Section:

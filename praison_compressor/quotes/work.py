@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 from ..messages import ToolCall, calls
 from ..messages.shortening import cut
-from .passages import ROLE, without_notes
 from .rendering import TITLES, Quoted, Section
+from .speakers import ROLE, without_notes
 from .telling import telling_line
 
 NO_RESULT = "no result was recorded"
@@ -38,18 +38,13 @@ class Newest(NamedTuple):
             said, kind = telling_line(call, output), calls.kind_of(call)
             about += [f"{ROLE}:"] if call.name == AGENT and not call.id else []
             if not said or (kind == calls.LISTS and "\n" in output.strip()):
-                about.append(size(output))
-            code = calls.exit_code(calls.opened(output)) if kind == calls.ACTS else ""
+                lines = output.strip().count("\n") + 1
+                size = f"({lines:,} line{'s' * (lines > 1)}, {len(output):,} characters)"
+                about.append(size if output.strip() else "(no output)")
+            code = calls.exit_code(calls.unwrapped(output)) if kind == calls.ACTS else ""
             about += ["exit code 0:"] if code == "0" and "exit" not in said else []
         lead = " ".join(about) + (" " if said else "")
         return Quoted(self.exchange.where, rank, said.replace(path, "…") if path else said, lead)
-
-
-def size(output: str) -> str:
-    """Return an output's size in words."""
-    lines = output.strip().count("\n") + 1
-    found = f"({lines:,} line{'s' * (lines > 1)}, {len(output):,} characters)"
-    return found if output.strip() else "(no output)"
 
 
 def note(found: dict[str, Newest], name: str, one: calls.AnsweredCall) -> None:
@@ -59,14 +54,15 @@ def note(found: dict[str, Newest], name: str, one: calls.AnsweredCall) -> None:
 
 
 def commands(found: Mapping[str, Newest], budget: int) -> Section:
-    """Return the section of commands and calls; those that only look rank last."""
+    """Return the section of calls; calls that only look rank last."""
     others, best = parted(sorted(found.items(), key=_rank, reverse=True), budget)
     lines = [
         one.entry(_rank((line, one)), cut(line, COMMAND_CHARS))
         for line, one in sorted(best, key=lambda item: item[1].exchange.at)
     ]
     left = [one.exchange.where for _, one in others]
-    return Section(TITLES["commands"], lines, 0.15, least=80, noun="calls", unlisted=left)
+    tools = {x.where: cut(x.call.name, 40) for x, _ in found.values() if x.call.id}
+    return Section(TITLES["commands"], lines, 0.15, 80, "calls", left, tools)
 
 
 def parted(entries: Sequence[Any], budget: int) -> tuple[Sequence[Any], Sequence[Any]]:
@@ -80,7 +76,7 @@ def _rank(item: tuple[str, Newest]) -> tuple[int, ...]:
 
 
 def files(found: Mapping[str, Newest], budget: int) -> Section:
-    """Return the section of files, each with its newest changing call and that call's result.
+    """Return the section of files with their newest changing calls.
 
     Whether the call changed the file is for its quoted result to say.
     """
@@ -94,7 +90,7 @@ def files(found: Mapping[str, Newest], budget: int) -> Section:
 
 
 def _by_call(found: Mapping[str, Newest]) -> list[tuple[list[str], Newest]]:
-    """Return the paths that have the same newest call, with that call; a move names two."""
+    """Return the paths of each newest call; a move names two."""
     grouped: dict[int, tuple[list[str], Newest]] = {}
     for path, one in found.items():
         paths, _ = grouped.pop(id(one.exchange), ([], one))
@@ -103,7 +99,7 @@ def _by_call(found: Mapping[str, Newest]) -> list[tuple[list[str], Newest]]:
 
 
 def _what(paths: Sequence[str], one: Newest) -> str:
-    """Return the paths and the call; a command that shows all the paths stands alone."""
+    """Return the paths and the call; omit paths that it shows."""
     line = cut(calls.command_of(one.exchange.call).strip(), 80)
     call = f"`{line}`" if line else one.exchange.call.name
     return call if all(path in line for path in paths) else f"{', '.join(paths)}: {call}"
@@ -147,7 +143,7 @@ def instructions(found: Mapping[str, tuple[int, str]]) -> Section:
 
 
 def _content(text: str) -> str:
-    """Return a file's content without the numbers that a tool put before each line."""
+    """Return a file's content without a tool's line numbers."""
     lines = text.strip("\n").split("\n")
     is_numbered = all(_NUMBERED.match(line) for line in lines if line.strip())
     return _NUMBERED.sub("", text).strip() if is_numbered else text.strip()

@@ -17,7 +17,7 @@ from ..messages import (
     text_of,
     tool_calls_of,
 )
-from ..quotes.passages import is_answer
+from ..quotes.speakers import is_answer
 from ..view.frame import _EARLIER, _PARTS, _SOURCE, escape, is_framed
 
 # -------------------------------------------------------------- requests

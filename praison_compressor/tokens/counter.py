@@ -6,12 +6,12 @@ than its text. Constants without a published rule say so.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import logging
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from math import ceil
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from ..errors import ConfigError
 from ..messages import Message, calls_beside
 from ..messages.digests import MessageCache, Seen
 from ..messages.shapes import items_of, part_text, text_beside, without_bodies
-from .encodings import END, PIECE_CHARS, CountPieces, Vocabulary, vocabulary_for
+from .encodings import Vocabulary, vocabulary_for
 from .images import image_rule, size_and_detail
 
 logger = logging.getLogger(__name__)
@@ -92,6 +92,7 @@ class TokenCounter:
         self._tool_tokens = 7 if self.vocabulary.source.endswith("o200k_base") else 10
         # Roles and names repeat in every message.
         self._word = lru_cache(REMEMBERED_WORDS)(self.vocabulary.count)
+        self._section = lru_cache(REMEMBERED_SECTIONS)(self.vocabulary.count)
         self._tool = lru_cache(REMEMBERED_TOOLS)(self._count_tool)
         self._observed = (0.0, 0.0)
         self._doubted = False
@@ -120,7 +121,7 @@ class TokenCounter:
 
     def text(self, text: str) -> int:
         """Return the tokens of a text alone."""
-        return self._scaled(self.vocabulary.count(text))
+        return self._scaled(self._text(text))
 
     def texts(self, texts: Sequence[str]) -> list[int]:
         """Return the tokens of each text."""
@@ -136,32 +137,28 @@ class TokenCounter:
 
     def each(self, messages: Iterable[Seen]) -> list[int]:
         """Return `message` of each entry of the cache."""
+        return self.counting(messages)()
+
+    def counting(self, messages: Iterable[Seen]) -> Callable[[], list[int]]:
+        """Begin to count in threads; return a function that returns `each`."""
         rules, entries = self._rules, list(messages)
-        self._count_together([entry for entry in entries if rules not in entry.tokens])
-        counts = [entry.tokens.get(rules) or self._raw(entry) for entry in entries]
-        return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
+        new = [entry for entry in entries if rules not in entry.tokens]
+        if len(new) < COUNTED_TOGETHER or type(self).count is not TokenCounter.count:
+            new = []
+        parts = [self._parts(entry.plain) for entry in new]
+        sizes = self.vocabulary.counting([text for _, texts in parts for text in texts])
 
-    def _count_together(self, entries: Sequence[Seen]) -> None:
-        """Count many messages in two threads, many contents in one call of tiktoken."""
-        count, has_rules = self.vocabulary.count_pieces, type(self).count is not TokenCounter.count
-        if count is None or has_rules or len(entries) < COUNTED_TOGETHER:
-            return
-        joint = [entry for entry in entries if _is_joint(entry.plain.get("content"))]
-        half = len(joint) // 2
-        other = threading.Thread(target=self._count_all, args=(joint[half:], count), daemon=True)
-        with contextlib.suppress(RuntimeError):  # the interpreter exits: no thread can be had
-            other.start()
-            self._count_all(joint[:half], count)
-            other.join()
+        def counted() -> list[int]:
+            totals = [beside for beside, _ in parts]
+            owners = (n for n, (_, texts) in enumerate(parts) for _ in texts)
+            for owner, size in zip(owners, sizes(), strict=True):
+                totals[owner] += size
+            for entry, total in zip(new, totals, strict=True):
+                entry.tokens[rules] = total
+            counts = [entry.tokens.get(rules) or self._raw(entry) for entry in entries]
+            return counts if self._ratio == 1.0 else list(map(self._scaled, counts))
 
-    def _count_all(self, entries: Sequence[Seen], count: CountPieces) -> None:
-        with contextlib.suppress(Exception):  # `each` meets it again, and raises it
-            for at in range(0, len(entries), COUNTED_AT_ONCE):
-                some = entries[at : at + COUNTED_AT_ONCE]
-                sizes = count([entry.plain["content"] for entry in some])
-                for entry, size in zip(some, sizes, strict=True):
-                    beside = self.count({**entry.plain, "content": None})
-                    entry.tokens[self._rules] = beside + size
+        return counted
 
     def tools(self, tools: Sequence[Mapping[str, Any]] | None) -> int:
         """Return the tokens of a request's tool schemas."""
@@ -225,14 +222,30 @@ class TokenCounter:
 
     def count(self, message: Message) -> int:
         """Return the tokens of a plain message, uncorrected and not cached."""
+        tokens, texts = self._parts(message)
+        return tokens + sum(map(self._text, texts))
+
+    def _text(self, text: str) -> int:
+        """Return a text's tokens; count recent sections only once."""
+        if not SECTIONED_CHARS[0] <= len(text) <= SECTIONED_CHARS[1]:
+            return self.vocabulary.count(text)
+        cuts = [0, *(found.end() for found in _SECTION.finditer(text)), len(text)]
+        return sum(self._section(text[start:end]) for start, end in pairwise(cuts))
+
+    def _parts(self, message: Message) -> tuple[int, list[str]]:
+        """Return the tokens beside content and arguments, and these texts."""
         tokens = MESSAGE_TOKENS + self._word(str(message.get("role") or ""))
-        name = message.get("name")
+        name, content, calls = message.get("name"), message.get("content"), calls_beside(message)
         if isinstance(name, str) and name:
             tokens += NAME_TOKENS + self._word(name)
-        for call in calls_beside(message):
-            tokens += CALL_TOKENS + self._word(call.name) + self.vocabulary.count(call.arguments)
-        tokens += self._content(message.get("content"))
-        return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._beside(message)
+        for call in calls:
+            tokens += CALL_TOKENS + self._word(call.name)
+        texts = [call.arguments for call in calls]
+        if isinstance(content, str):
+            texts.append(content)
+        else:
+            tokens += self._content(content)
+        return tokens if message.keys() <= _PLAIN_KEYS else tokens + self._beside(message), texts
 
     def _beside(self, message: Message) -> int:
         """Return the tokens beside the content: words, Responses items, thinking sent back."""
@@ -334,16 +347,18 @@ class TokenCounter:
         return first + listed + self.vocabulary.count(line) + self._properties(schema)
 
 
-COUNTED_TOGETHER, COUNTED_AT_ONCE = 64, 1_024
-"""Messages from which a second thread is worth its start, and messages of one call: to pass
-Python's lock on for each takes as long as to count (tests/benchmarks/latency.py)."""
+COUNTED_TOGETHER = 64
+"""New messages from which threads are worth their start (tests/benchmarks/latency.py)."""
 
 
-def _is_joint(content: Any) -> bool:
-    return type(content) is str and len(content) <= PIECE_CHARS and END not in content
+REMEMBERED_WORDS, REMEMBERED_TOOLS, REMEMBERED_SECTIONS = 1_024, 256, 16
 
+SECTIONED_CHARS = 4_096, 524_288
+"""Least and most characters of a text that is counted by sections: a writer counts a summary's
+quotes while it fits them, then the framed message."""
 
-REMEMBERED_WORDS, REMEMBERED_TOOLS = 1_024, 256
+# No vocabulary has a token across these places: the cut changes no count.
+_SECTION = re.compile(r"\n(?=## |</)")
 
 _PLAIN_KEYS = frozenset({"role", "content", "name", "tool_calls", "tool_call_id"})
 """Other keys may send thinking back."""

@@ -7,10 +7,13 @@ import hashlib
 import logging
 import re
 import sys
-import threading
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate
+from threading import Lock, Thread
 from typing import Any
 
 from ..concurrency import renewed, undivided
@@ -59,11 +62,51 @@ class Vocabulary:
             return self._sampled(text)
         return sum(map(self.count_piece, pieces(text)))
 
+    def counting(self, texts: Sequence[str]) -> Callable[[], list[int]]:
+        """Begin to count in a thread; return a function that counts the rest."""
+        sizes: dict[int, int] = {}
+        ends = [0, *accumulate(map(len, texts))]
+        cut = bisect_left(ends, int(ends[-1] * AHEAD_SHARE))
+
+        def work(some: range) -> None:
+            if (count := self.count_pieces) is None:
+                return
+            with suppress(Exception):  # a missing size is counted below, which raises it
+                for at in range(0, len(some), AT_ONCE):
+                    joint = [n for n in some[at : at + AT_ONCE] if _is_joint(texts[n])]
+                    sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
+
+        thread = Thread(target=work, args=(range(cut),), daemon=True)
+        if cut and self.count_pieces:
+            with suppress(RuntimeError):  # the interpreter exits: no thread can be had
+                thread.start()
+
+        def counted() -> list[int]:
+            work(range(cut, len(texts)))
+            if thread.ident:
+                thread.join()
+            return [sizes[n] if n in sizes else self.count(x) for n, x in enumerate(texts)]
+
+        return counted
+
     def _sampled(self, text: str) -> int:
         step = len(text) // SAMPLES
         samples = [text[start : start + PIECE_CHARS] for start in range(0, len(text), step)]
         tokens = sum(map(self.count_piece, samples))
         return round(tokens * len(text) / sum(map(len, samples)))
+
+
+AHEAD_SHARE = 0.6
+"""Share that a thread counts, while the caller does other work before it counts the rest."""
+
+AT_ONCE = 1_024
+"""Texts of one call: to pass Python's lock on for each takes as long as to count the text
+(tests/benchmarks/latency.py)."""
+
+
+def _is_joint(text: str) -> bool:
+    """Return whether a text can be counted among others."""
+    return len(text) <= PIECE_CHARS and END not in text
 
 
 # Places where a vocabulary's own pattern starts a new piece, so that a cut changes no count: before
@@ -95,7 +138,7 @@ _IS_CL100K = re.compile(
     r"(ft:)?(gpt-4|gpt-3\.5|gpt-35|davinci-002|babbage-002|text-embedding-)(?![.0-9a-np-z])"
 )
 
-_loading = renewed(threading.Lock())
+_loading = renewed(Lock())
 """Threads load a vocabulary once: each takes about 40 MB."""
 
 
@@ -121,7 +164,7 @@ def _openai(bpe: Bpe, *, exact: bool) -> Vocabulary:
 
 
 def _joined(encoding: Any, end: int) -> CountPieces | None:
-    """Return a count of texts as one text; None where tiktoken has no buffers of tokens."""
+    """Return a function that counts many texts at once, or None."""
     encode = getattr(encoding._core_bpe, "encode_to_tiktoken_buffer", None)
     if encode is None:
         return None

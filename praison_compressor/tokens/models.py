@@ -174,19 +174,15 @@ def bare_names(model: str | None) -> list[str]:
 
 def _names(model: str | None) -> Iterator[str]:
     """Yield the name, then shorter ones: the first match is best."""
-    seen = set()
-    for routed in _without_routes(model or ""):
+    seen, routed = {""}, model or ""
+    while True:
         for name in _spellings(routed):
-            if name and name not in seen:
+            if name not in seen:
                 seen.add(name)
                 yield name
-
-
-def _without_routes(model: str) -> Iterator[str]:
-    yield model
-    while "/" in model:
-        model = model.partition("/")[2]
-        yield model
+        if "/" not in routed:
+            return
+        routed = routed.partition("/")[2]
 
 
 _REGION = re.compile(r"^(us|eu|apac|au|jp|global|us-gov)\.(?=[a-z]+\.)")

@@ -1,7 +1,6 @@
 """The view, as a pure function of transcript and ledger: nothing here calls a model or writes.
 
-- `budget`: what a view may take: limit, trigger, target and their shares
-- `price`: `Costs`, `Balance`: what a compression costs now, and what later requests save
+- `budget`: what a view may take; `Costs`, `Balance`: what a compression costs, what it saves later
 - `view`: `View`, a transcript laid along its segments by digest and position
 - `masks`: old tool outputs as one line each, large results as their first and last lines; messages
   cut in their middle as the last resort

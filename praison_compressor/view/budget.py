@@ -1,4 +1,7 @@
-"""`Budget`: what a view may take, in tokens: limit, trigger, target and their shares."""
+"""`Budget`: the tokens that a view may take. `Costs`, `Balance`: the price of a compression.
+
+Pure: prices in US dollars and the session's pace are arguments.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ from dataclasses import dataclass, replace
 
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall
-from .price import Costs
 
 LEAST_QUOTES = 3_000
 """Least tokens of quotes, up to an eighth of the target: a session's files and wishes do not shrink
@@ -41,6 +43,69 @@ summary needs some of it, the turns to come the rest."""
 
 FORCED_SHARE = 0.6
 """A compression forced below the trigger leaves this share of the view."""
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The sum of one compression."""
+
+    cost: float
+    """Its summaries, and the view that the provider reads again; below 0 with a cold cache."""
+    saving: float
+    """Each later request costs that much less."""
+    requests: float | None
+    """Later requests that count, by the session's pace; None: unknown, or the cache is cold."""
+
+    @property
+    def pays(self) -> bool:
+        """Return whether the requests that count save what the compression costs."""
+        return self.requests is None or self.cost <= self.saving * self.requests
+
+    def __str__(self) -> str:
+        now = "saves" if self.cost < 0 else "costs"
+        cost, saving = (
+            f"{amount:.6f}" if 0 < amount < 0.001 else f"{amount:.3f}"
+            for amount in (abs(self.cost), self.saving)
+        )
+        return f"compressing now {now} {cost} $, saves {saving} $ a turn"
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Prices of one token, and the pace of the session."""
+
+    cached: float
+    """Input that the provider's cache has."""
+    written: float
+    """Input that the provider's cache has not."""
+    summary_input: float = 0.0
+    summary_output: float = 0.0
+    growth: float | None = None
+    """Tokens that a request adds to the transcript; None: unknown."""
+    is_cold: bool = False
+    """Whether the next request finds the cache cold."""
+    cold_share: float = 0.0
+    """Share of requests that find the cache cold."""
+
+    def balance(self, freed: int, again: int, read: int = 0, prose: int = 0) -> Balance:
+        """Return the balance of a compression.
+
+        Args:
+            freed: tokens that the view has fewer.
+            again: tokens of the new view behind its first change: no cache has them.
+            read: tokens that the summarizer reads.
+            prose: tokens that the summarizer writes.
+        """
+        cost = read * self.summary_input + prose * self.summary_output
+        cost += -freed * self.written if self.is_cold else again * (self.written - self.cached)
+        price = self.cached + self.cold_share * (self.written - self.cached)
+        # With steady growth the cheapest moment is where the tokens freed have cost, since the view
+        # was that small, what freeing them costs: half of the requests that it takes to grow back.
+        requests = freed / self.growth / 2 if self.growth else None
+        # With a cold cache the mark decides: what is put off is done later, warm, for more money
+        # (tests/benchmarks/price).
+        requests = None if self.is_cold else requests
+        return Balance(cost, freed * price, requests)
 
 
 @dataclass(frozen=True)
@@ -103,7 +168,7 @@ class Budget:
 
     @classmethod
     def exactly(cls, config: CompressorConfig, target: int) -> Budget:
-        """Return the budget of a view of at most `target` tokens, in place of all ratios.
+        """Return the budget of a view of at most `target` tokens.
 
         A reader without recall gets more quotes and less tail.
         """
@@ -144,11 +209,11 @@ class Budget:
 
     @property
     def window_limit(self) -> int:
-        """Return the limit that follows from a window; 0 for a size that was asked for."""
+        """Return the window's limit; 0 for a requested size."""
         return 0 if self.large is None else self.limit
 
     def prose_for(self, source_tokens: int) -> int:
-        """Return the tokens to ask of the model for a segment of that size."""
+        """Return the tokens of prose for a segment of that size."""
         if self.prose is not None:
             return self.prose
         return min(8_000, max(750, source_tokens // 20))
@@ -156,7 +221,7 @@ class Budget:
     # ---------------------------------------------------------- the marks of one view
 
     def beside(self, fixed: int) -> Budget:
-        """Return the budget with higher marks where `fixed` tokens take most of the trigger."""
+        """Return the budget, its marks raised where `fixed` tokens crowd it."""
         if fixed <= CROWDED * self.trigger:
             return self
         room = min(int((1 - CROWDED) * self.trigger), (self.limit - fixed) // 2)
@@ -165,7 +230,7 @@ class Budget:
         return replace(self, trigger=trigger, target=target)
 
     def forced(self, size: int) -> Budget:
-        """Return the budget by which a view of `size` tokens is compressed in any case.
+        """Return the budget that compresses a view of `size` in any case.
 
         Masks alone must then reach the target.
         """
@@ -175,5 +240,5 @@ class Budget:
         return replace(self, trigger=size - 1, target=target, mask_reach=0.0)
 
     def between(self, share: float) -> int:
-        """Return the tokens at that share of the way from the target up to the trigger."""
+        """Return the tokens a share of the way from target to trigger."""
         return self.target + int(share * (self.trigger - self.target))

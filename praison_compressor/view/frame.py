@@ -18,7 +18,7 @@ _SOURCE, _EARLIER, _PARTS = "transcript", "earlier-summaries", "partial-summarie
 
 
 def escape(text: str) -> str:
-    """Return the text with every tag of ours defused, so that nothing can close a frame.
+    """Return the text with our tags defused: nothing can close a frame.
 
     A tag is recognized in other cases, with spaces, with invisible and look-alike characters, and
     as entities. Control words of chat templates are defused too: local servers obey them anywhere.
@@ -70,7 +70,7 @@ def _entity(found: re.Match[str]) -> str:
 
 
 def _opens_ours(found: re.Match[str]) -> bool:
-    """Return whether an opening bracket, or its entity, begins a tag of ours."""
+    """Return whether an opening bracket begins a tag of ours."""
     text = found.string
     opening = _WRITTEN.match(text, found.start()) if found[0] == "&" else found
     if opening is None:
@@ -172,19 +172,16 @@ def unreferenced(segment: Segment) -> Segment:
     content = segment.rendered.get("content")
     if segment.kind == "mask" or "read_conversation_archive(" not in str(content):
         return segment
-    plain = _unreadable(content) if segment.kind == "excerpt" else _unframed(str(content))
+    first, newline, rest = str(content).partition("\n")
+    is_excerpt = segment.kind == "excerpt"
+    plain = _unreadable(content) if is_excerpt else _IN_REACH.sub("", first) + newline + rest
     if plain == content:
         return segment
     return replace(segment, rendered={**segment.rendered, "content": plain})
 
 
-def _unframed(summary: str) -> str:
-    first, newline, rest = summary.partition("\n")
-    return _IN_REACH.sub("", first) + newline + rest
-
-
 def _unreadable(content: Any) -> Any:
-    """Return an excerpt's content, or that of its blocks, without the recall tools."""
+    """Return an excerpt's content without the recall tools."""
     if isinstance(content, str):
         return _READ_ON.sub("", content)
     return [

@@ -55,7 +55,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to shorten, to mask and to summarize, and where the tail starts."""
+    """What to shorten, mask and summarize, and where the tail starts."""
 
     tail_start: int
     expected: int
@@ -74,19 +74,19 @@ class Plan:
 
     @property
     def excerpted(self) -> tuple[int, ...]:
-        """The excerpts that neither a mask nor a summary of the plan hides."""
+        """The excerpts that no mask or summary of the plan hides."""
         hidden = self.summarized.union(self.masks)
         return tuple(index for index in self.excerpts if index not in hidden)
 
 
 class Measures(Protocol):
-    """What replaces messages, as it will be rendered: a plan needs the sizes."""
+    """The rendered sizes of what replaces messages."""
 
     def excerpts(self, view: View, most: int | None) -> Mapping[int, Segment]:
-        """Return the shortened form of each result that takes more than `most` tokens."""
+        """Return the shortened form of each result above `most` tokens."""
 
     def masks(self, view: View, *, by_model: bool) -> Mapping[int, int]:
-        """Return the tokens of each output that may be masked, once it is."""
+        """Return the tokens of each maskable output once it is masked."""
 
     def quotes(self, view: View, run: Run, room: int, *, by_model: bool) -> int:
         """Return the tokens that the quotes of a run take of `room`."""
@@ -120,7 +120,7 @@ def runs_of(view: View, tail_start: int, way: Way) -> list[Run]:
 
 
 def size_without(view: View, runs: Iterable[Run]) -> int:
-    """Return the tokens of the view without these runs, with the bridges to their summaries."""
+    """Return the view's tokens without these runs, with their bridges."""
     runs, bridge = list(runs), view.bridge.tokens if view.bridge is not None else 0
     bridges = bridge * sum(view.needs_bridge(start) for start, _ in runs)
     return view.size() - sum(view.shown(start, end) for start, end in runs) + bridges
@@ -135,7 +135,7 @@ def jobs_for(
     quotes: int,
     spare: int,
 ) -> tuple[Job, ...]:
-    """Return a job for each run, which share `room` tokens by what their quotes need.
+    """Return the jobs of runs, sharing `room` tokens by need.
 
     Only the largest run gets `prose`, the newest of equal ones: one compression makes one model
     call. Beside it stand `quotes` at most. Prose that is longer
@@ -156,7 +156,7 @@ def jobs_for(
 def _shares(
     proses: Sequence[int], needs: Sequence[int], sizes: Sequence[int], room: int
 ) -> list[int]:
-    """Share the room: the minimum first, then prose, then quotes, the rest by size."""
+    """Share the room: minimum, then prose, then quotes, then by size."""
     given = [SMALLEST_SUMMARY for _ in sizes]
     for wanted in (proses, needs, sizes):
         left, whole = max(0, room - sum(given)), max(1, sum(wanted))
@@ -176,7 +176,7 @@ TURN_START_COST = 0.2
 
 
 def cut(view: View, room: int, floor: int) -> int:
-    """Return where the tail starts: a step boundary, a turn start where that costs little.
+    """Return the tail's start: a step, or a near turn start.
 
     A turn start never brings the tail below `floor` tokens.
     """
@@ -198,7 +198,7 @@ FILLED = 0.95
 
 
 class Split(NamedTuple):
-    """A place for the cut, and what the view takes around the texts then."""
+    """A place for the cut, and the view's tokens around the texts."""
 
     start: int
     """The tail starts here."""
@@ -234,7 +234,7 @@ class Summaries:
         return found and if_it_pays(self._measured(*found), self.view.size(), self.budget)
 
     def split(self) -> tuple[Split, int] | None:
-        """Return cut and goal: the target, else halfway to the limit, else the limit.
+        """Return cut and goal: target, else halfway up, else the limit.
 
         None if the view is within the limit and no cut makes it smaller.
 
@@ -258,7 +258,7 @@ class Summaries:
         raise BudgetTooSmall(needed, limit, culprit=largest_fixed(self.view))
 
     def _mildest(self, goal: int) -> Split:
-        """Return the mildest way to the goal that leaves the tail its share, else the longest tail.
+        """Return the mildest way to the goal, else the longest tail.
 
         If no way comes down to the goal, return the one that comes nearest.
         """
@@ -282,7 +282,7 @@ class Summaries:
         return min(fitting, key=lambda split: split.start)
 
     def _longest(self, goal: int, way: Way, reserve: int) -> Split:
-        """Return the split with the longest tail that is asked for and fits."""
+        """Return the split with the longest requested tail that fits."""
         view, starts, asked = self.view, self.view.starts, self._asked
         if not starts:
             return self._split(len(view.tokens), way, 0)
@@ -333,7 +333,7 @@ class Summaries:
         return self.budget.prose_for(self.view.size())
 
     def _due(self, goal: int, way: Way, quotes: int) -> int:
-        """Return the tokens of a text, if only head and tail stand beside it.
+        """Return a text's tokens if only head and tail stand beside.
 
         If summaries exist, few enough that a fold and two more fit together
         (tests/view/test_folds.py).
@@ -343,7 +343,7 @@ class Summaries:
         return min(self._prose + self._quotes(way, quotes), most)
 
     def _besides_tail(self, room: int, goal: int) -> int:
-        """Return the room less the tail's share, which one huge step cannot inflate."""
+        """Return the room less the tail's share; a huge step adds nothing."""
         return max(room - self._share(goal), int(room * (1 - self.budget.tail_share)))
 
     def _quotes(self, way: Way, quotes: int) -> int:
@@ -355,7 +355,7 @@ class Summaries:
         return max(quotes, self.budget.said * self._said, folded if self.budget.said else 0)
 
     def _reserve(self, goal: int, way: Way) -> int:
-        """Return the tokens that the tail leaves to texts; it keeps the newest step."""
+        """Return the tokens that a tail of the newest step leaves texts."""
         if not self.view.starts:
             return 0
         last = self.view.starts[-1]
@@ -365,7 +365,7 @@ class Summaries:
         return max(0, min(self._due(goal, way, self.budget.most_quotes), most))
 
     def _has_room(self, goal: int, way: Way) -> bool:
-        """Return whether the texts have at least half of the room that is due to them.
+        """Return whether the texts have half of the room they need.
 
         Small runs that stay beside a tail may leave next to nothing for a summary of hundreds of
         messages (tests/compressor/test_tails.py).
@@ -374,7 +374,7 @@ class Summaries:
         return not self.view.starts or 2 * self._reserve(goal, way) >= least
 
     def _measured(self, split: Split, goal: int) -> Plan:
-        """Fix the cut; give the room that quotes leave to the tail; return the plan."""
+        """Return the plan; give the room that quotes leave to the tail."""
         # Cap the texts, or they are folded soon.
         quotes = self._quotes(split.way, self.budget.most_quotes)
         most = self._prose + quotes
@@ -396,7 +396,7 @@ class Summaries:
         return Plan(split.start, split.kept + min(room, max(split.texts, prose)), jobs)
 
     def _lengthened(self, split: Split, goal: int, prose: int, quotes: int) -> Split:
-        """Return the split with a longer tail where its texts need less than they are given.
+        """Return the split with a longer tail if its texts need less.
 
         Quotes of a shorter middle need less in proportion.
         """
@@ -420,6 +420,6 @@ class Summaries:
 
 
 def if_it_pays(found: Plan, size: int, budget: Budget) -> Plan | None:
-    """Return the plan, or None if it frees too little and the provider takes the view."""
+    """Return the plan, or None if it frees too little."""
     pays = size - found.expected >= budget.min_gain * size
     return found if pays or size > budget.limit else None

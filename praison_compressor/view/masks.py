@@ -31,7 +31,7 @@ from ..messages.display import in_words
 from ..messages.shapes import MASK_OPENS, encodable, makes_calls
 from ..messages.shortening import cut, with_shorter_calls
 from ..quotes import call_line, telling_line
-from ..quotes.passages import said_by, without_notes
+from ..quotes.speakers import said_by, without_notes
 from .frame import LEFT_OUT, READ_ON
 
 # -------------------------------------------------------------- the line
@@ -42,7 +42,7 @@ TELLING_CHARS = 80
 
 
 def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
-    r"""Return one line for an old output: the call, its size, what decides, the reference.
+    r"""Return one line for an old output, with its reference.
 
     Args:
         text: the whole output.
@@ -75,7 +75,7 @@ LEAST_MASKED = 200
 
 
 def policy_of(tool: str, config: CompressorConfig, default: str = MASK) -> str:
-    """Return a tool's policy: by its name, else by the first pattern that fits."""
+    """Return a tool's policy by name, else by the first pattern."""
     policies = config.tool_policies
     if tool in policies:
         return policies[tool]
@@ -84,8 +84,8 @@ def policy_of(tool: str, config: CompressorConfig, default: str = MASK) -> str:
 
 
 def answered(messages: Sequence[Message]) -> Iterator[tuple[int, Calls]]:
-    """Yield each message with results, and their calls; ids count only within a step."""
-    calls: dict[str, ToolCall] = {}
+    """Yield each message with results, and their calls by id."""
+    calls: dict[str, ToolCall] = {}  # of the newest step: ids may be used again
     for index, message in enumerate(messages):
         ids = _answers(message)
         if not ids:
@@ -104,7 +104,7 @@ def _answers(message: Message) -> list[str]:
 def maskable(
     messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
 ) -> dict[int, Calls]:
-    """Return the calls whose results may become one line each, by their message's index.
+    """Return the calls with maskable results, by message index.
 
     Such a result is large, and its tool's policy allows it.
     """
@@ -143,7 +143,7 @@ LIKE_A_NAME = "s999.1"
 def kept_steps(
     messages: Sequence[Message], steps: Sequence[range], config: CompressorConfig
 ) -> frozenset[int]:
-    """Return the messages of steps that call a tool with the policy "keep"."""
+    """Return the messages of steps that a "keep" policy keeps."""
     if KEEP not in config.tool_policies.values():
         return frozenset()
     return frozenset(
@@ -155,7 +155,7 @@ def kept_steps(
 
 
 def mask(calls: Calls, message: Message, reference: str = "") -> Message:
-    """Return the message with the results of these calls as one line each.
+    """Return the message, each result of these calls on one line.
 
     `reference` names the whole in the archive; "" where none can be read.
     """
@@ -210,7 +210,7 @@ def large_results(
     config: CompressorConfig,
     most: int,
 ) -> dict[int, TooLarge]:
-    """Return the results and calls that are too large, by their message's index.
+    """Return the results and calls that are too large, by message index.
 
     `spans` are the steps. One result may take `most` tokens; the results of one step together, or
     the calls of one message, twice that. Results of "keep" tools, pictures and files stay: the
@@ -240,7 +240,7 @@ def large_results(
 
 
 def _large_calls(message: Message, config: CompressorConfig) -> Calls:
-    """Return a message's calls, less those to keep, if they outweigh its text."""
+    """Return a message's calls if they outweigh its text."""
     calls = [call for call in tool_calls_of(message) if policy_of(call.name, config) != KEEP]
     is_large = sum(len(call.arguments) for call in calls) > len(text_of(message))
     return {call.id: call for call in calls} if is_large else {}
@@ -249,7 +249,7 @@ def _large_calls(message: Message, config: CompressorConfig) -> Calls:
 def excerpt(
     found: TooLarge, message: Message, tokens: int, reference: str, *, reads: bool
 ) -> Message:
-    """Return the message with each result as its first and last lines, word for word.
+    """Return the message, each result as its first and last lines.
 
     A call's long argument strings are cut in the middle; the arguments stay JSON.
 
@@ -289,11 +289,11 @@ def _within(lines: Sequence[str], chars: int) -> int:
 
 
 def _place(text: str, lines: Sequence[str]) -> int:
-    """Return where the first lines of a text end; a wrapped line ends without a break."""
+    """Return where the first lines of a text end."""
     at = 0
     for line in lines:
         at += len(line)
-        at += text.startswith("\n", at)
+        at += text.startswith("\n", at)  # a wrapped line ends without a break
     return at
 
 
@@ -306,7 +306,7 @@ LEAST_CHARS = 200
 
 
 def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Message]:
-    """Return the messages with their longest texts cut until they count at most `limit`.
+    """Return the messages, the longest texts cut to fit `limit`.
 
     Tool results and the user's words after the task are cut first; then everything but system
     messages and the newest; then all, and at last the arguments of calls. Where nothing fits, the
@@ -322,7 +322,8 @@ def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Messa
             return shortened
         shortened = _level(messages, targets, limit, count, _cut)
     fits = count(shortened) <= limit or not any(map(makes_calls, messages))
-    return shortened if fits else _level(shortened, every, limit, count, _cut_calls)
+    shorter = functools.partial(with_shorter_calls, shorten=_middle_out)
+    return shortened if fits else _level(shortened, every, limit, count, shorter)
 
 
 def _level(
@@ -332,7 +333,7 @@ def _level(
     count: Count,
     cut: Callable[[Message, int], Message],
 ) -> list[Message]:
-    """Return the list with every target cut to the largest common length that fits."""
+    """Return the list with targets cut to the largest length that fits."""
 
     def at(chars: int) -> list[Message]:
         return [cut(m, chars) if n in targets else m for n, m in enumerate(messages)]
@@ -361,10 +362,6 @@ def _cut(message: Message, chars: int) -> Message:
     if isinstance(content, list):
         return {**message, "content": [_cut_part(part, chars) for part in content]}
     return message
-
-
-def _cut_calls(message: Message, chars: int) -> Message:
-    return with_shorter_calls(message, chars, _middle_out) if makes_calls(message) else message
 
 
 def _cut_part(part: Any, chars: int) -> Any:

@@ -48,7 +48,7 @@ def plan(
     force: bool = False,
     by_model: bool = False,
 ) -> Plan | None:
-    """Return what to do so that the view fits, or None if it fits or nothing is gained.
+    """Return the plan to make the view fit, or None.
 
     `force` plans below the trigger too. `by_model`: a model is there to write prose.
 
@@ -76,7 +76,7 @@ def plan(
 def plan_range(
     view: View, budget: Budget, measures: Measures, *, by_model: bool = False
 ) -> Plan | None:
-    """Return the plan to summarize every message that is not kept, or None if nothing is gained.
+    """Return the plan to summarize every message not kept, or None.
 
     Messages outside the range stay, so the tail gets no share.
     """
@@ -98,7 +98,7 @@ def plan_range(
 def shortening(
     view: View, budget: Budget, measures: Measures, *, force: bool = False, by_model: bool = False
 ) -> Plan | None:
-    """Return the part of the plan that needs no summary: excerpts and masks, or None.
+    """Return the plan's excerpts and masks, or None.
 
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
@@ -155,7 +155,7 @@ def _mark(view: View, budget: Budget) -> Budget:
 
 
 def is_due(view: View, budget: Budget) -> bool:
-    """Return whether the view is above the mark at which it is compressed."""
+    """Return whether the view is above the mark for compression."""
     return view.size() > _mark(view, budget.beside(view.fixed())).trigger
 
 
@@ -168,7 +168,7 @@ unknown (tests/benchmarks/economy.py)."""
 
 
 def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | None:
-    """Return the plan to mask every maskable old output, or None if that is too little.
+    """Return the plan to mask all old outputs, or None if insufficient.
 
     Masks down to the target are always enough. Above it, they must free enough to pay for rereading
     all after the first mask, where the provider's prefix cache ends.
@@ -201,7 +201,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
 
 
 def _yielding(whole: Summaries) -> Plan | None:
-    """Return the plan for which the fewest of the kept messages yield, the oldest first.
+    """Return the plan that takes the fewest kept messages, oldest first.
 
     Enough yield to reach the target: if they only reached the limit, each of the next turns would
     compress again. The more yield, the lower it comes.

@@ -32,7 +32,7 @@ class Texts:
     # ---------------------------------------------------------- rendered
 
     def masked(self, view: View, names: Names | None = None) -> dict[int, Message]:
-        """Return each output that may be masked as its line; with `names` those named."""
+        """Return each maskable output as its line; with `names` only these."""
         messages = view.transcript.messages
         found = {
             index: mask(
@@ -48,7 +48,7 @@ class Texts:
     def shortened(
         self, view: View, most: int | None, names: Names | None = None
     ) -> dict[int, Message]:
-        """Return each result of more than `most` tokens as its first and last lines."""
+        """Return results above `most` tokens as first and last lines."""
         if most is None or sum(view.tokens) <= most:
             return {}
         messages, steps = view.transcript.messages, view.transcript.steps
@@ -66,13 +66,13 @@ class Texts:
         return found
 
     def _stored(self, messages: Sequence[Message]) -> Sequence[Message]:
-        """Return the messages as the store writes them: what is counted is what is sent."""
+        """Return the messages as the store writes them."""
         return messages if self._redactor is None else self._redactor.masked(messages)[0]
 
     # ---------------------------------------------------------- measured
 
     def excerpts(self, view: View, most: int | None) -> dict[int, Segment]:
-        """Return the shortened form of each result that takes more than `most` tokens."""
+        """Return the shortened form of each result above `most` tokens."""
         return {
             index: Segment(
                 kind="excerpt",
@@ -86,7 +86,7 @@ class Texts:
         }
 
     def masks(self, view: View, *, by_model: bool) -> dict[int, int]:
-        """Return the tokens of each output that may be masked, once it is.
+        """Return the tokens of each maskable output once it is masked.
 
         Without a model a static summary is as cheap, and keeps more than masks do: then only a
         policy masks.
@@ -96,7 +96,7 @@ class Texts:
         return {index: self._tokens.message(line) for index, line in self.masked(view).items()}
 
     def quotes(self, view: View, run: Run, room: int, *, by_model: bool) -> int:
-        """Return the tokens of a run's framed quotes within `room`, and of prose carried on."""
+        """Return the tokens of a run's framed quotes and carried prose."""
         messages = view.transcript.messages[slice(*run)]
         framed = self._tokens.message({"role": "user", "content": _framed("", len(messages))})
         carried = 0 if by_model else sum(segment.tokens for segment in view.within(run))

@@ -29,7 +29,7 @@ Run = tuple[int, int]
 
 
 class Tile(NamedTuple):
-    """A run of a transcript (`start` to `end`, exclusive) and the segment that replaces the run."""
+    """A run of a transcript, and the segment that replaces it."""
 
     start: int
     end: int
@@ -51,7 +51,12 @@ def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[b
     position = 0
     while starting and position < len(digests):
         candidates = starting.get(digests[position], ())
-        fits = (s for s in candidates if _is_at(s, digests, position, allowed))
+        ends = ((s, position + len(s.run)) for s in candidates)
+        fits = (
+            segment
+            for segment, end in ends
+            if tuple(digests[position:end]) == segment.run and all(allowed[position:end])
+        )
         found = next(fits, None)
         if found is None:
             position += 1
@@ -62,15 +67,10 @@ def lay(digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[b
     return tiles
 
 
-def _is_at(segment: Segment, digests: Sequence[str], at: int, allowed: Sequence[bool]) -> bool:
-    end = at + len(segment.run)
-    return tuple(digests[at:end]) == segment.run and all(allowed[at:end])
-
-
 def lay_masks(
     digests: Sequence[str], segments: Sequence[Segment], allowed: Sequence[bool]
 ) -> dict[int, Segment]:
-    """Lay recorded masks and excerpts along a transcript by position; use each once.
+    """Lay recorded masks and excerpts along a transcript, each once.
 
     A later result with equal words and id (ids recur) is a new one: the agent asked again and must
     see it. An excerpt stays in the newest step too, until its result is masked.
@@ -151,7 +151,7 @@ class View:
 
     @lazy
     def head_end(self) -> int:
-        """Return the index after the head: system, task and, where it fits, the answer to it.
+        """Return the end of the head: system, task, a short answer.
 
         A call with its results is no answer: some APIs refuse a summary, which is a user message,
         right behind a result.
@@ -167,7 +167,7 @@ class View:
         return first.stop if is_answer else end
 
     def without_first_step(self) -> View:
-        """Return the view whose head is the system messages and the task alone."""
+        """Return the view with system messages and task alone as head."""
         leading, users = self.transcript.leading, self.transcript.users
         greeting = sum(self.tokens[leading : users[0]]) if users else 0
         return replace(self, head_tokens=min(self.head_tokens, greeting))
@@ -214,18 +214,19 @@ class View:
         return tuple(self._bridged(tiles))
 
     def _bridged(self, tiles: Sequence[Tile]) -> Iterator[Tile]:
-        """Yield the tiles; Mistral's API refuses a user message right after a result."""
-        end = -1
+        """Yield the tiles with bridges behind results."""
+        end = -1  # Mistral's API refuses a user message right after a result
         for tile in tiles:
             # The tile before is a summary, unless it is a mask or an excerpt.
             is_behind_result = tile.start != end and self.needs_bridge(tile.start)
-            if self.bridge is not None and is_behind_result and _is_user(tile.segment):
+            is_user = tile.segment.rendered.get("role") == "user"
+            if self.bridge is not None and is_behind_result and is_user:
                 yield Tile(tile.start, tile.start, self.bridge)
             yield tile
             end = -1 if is_result(tile.segment.rendered) else tile.end
 
     def needs_bridge(self, start: int) -> bool:
-        """Return whether a summary from `start` on would directly follow a tool's result."""
+        """Return whether a summary at `start` would follow a tool's result."""
         before = start - 1
         if before < 0 or before in self.covered:
             return False
@@ -235,7 +236,7 @@ class View:
 
     @property
     def is_bound(self) -> bool:
-        """Return whether the running loop has signed thinking: nothing before it may change."""
+        """Return whether the running loop has signed thinking."""
         return bool(self.signed) and max(self.signed) > self._running
 
     @property
@@ -260,7 +261,7 @@ class View:
         return frozenset(index for index in self.signed if index < end)
 
     def behind_a_segment(self) -> View:
-        """Return the view with its messages' tokens as counted after a new segment."""
+        """Return the view, its tokens as counted behind a new segment."""
         end = len(self.tokens) if self.binds else self._running
         past = {index: tokens for index, tokens in self.signed.items() if index < end}
         if not past:
@@ -276,7 +277,7 @@ class View:
 
     @lazy
     def starts(self) -> tuple[int, ...]:
-        """Return where a tail may start: at the steps after the head and the last summary."""
+        """Return where a tail may start, behind head and last summary."""
         earliest = max([self.head_end, *(tile.end for tile in self.tiles)])
         return tuple(step.start for step in self.transcript.steps if step.start >= earliest)
 
@@ -285,7 +286,7 @@ class View:
         return self.span(start, len(self.tokens))
 
     def oldest(self, room: int) -> int:
-        """Return the start of the longest tail within `room`, of the newest step at least."""
+        """Return the start of the longest tail within `room`."""
         if not self.starts:
             return len(self.tokens)
         first = bisect_left(self.starts, True, key=lambda start: self.tail(start) <= room)
@@ -331,7 +332,7 @@ class View:
         return 0 if self.pinned is None or not self.standing else self.pinned.tokens
 
     def span(self, start: int, end: int) -> int:
-        """Return the tokens of a run of messages as they are outside summaries."""
+        """Return a run's tokens outside summaries."""
         return self._sums[max(start, end)] - self._sums[start]
 
     @lazy
@@ -354,7 +355,7 @@ class View:
         return sum(self.tokens[start:end])
 
     def shown(self, start: int, end: int) -> int:
-        """Return a run's tokens in the view; a summary partly inside counts nothing."""
+        """Return a run's tokens in the view, with summaries wholly inside."""
         total = self.span(start, end)
         for first, last, segment in self.tiles:
             total -= self.span(max(start, first), max(start, min(end, last)))
@@ -380,12 +381,12 @@ class View:
         return shown(self._sendable(self.transcript.messages), inside, start, end)
 
     def originals(self, start: int, end: int) -> Sequence[Message]:
-        """Return the messages of a run as they came, in the order in which they came."""
+        """Return a run's messages as they came, in their own order."""
         places = sorted(o for o in self.transcript.origins[start:end] if o is not None)
         return self.given.at(places)
 
     def adding(self, segments: Iterable[Segment]) -> View:
-        """Return the view of the same transcript with these segments in its ledger too."""
+        """Return the view with these segments in its ledger too."""
         more = tuple(segments)
         return replace(self, segments=self.segments + more) if more else self
 
@@ -405,18 +406,14 @@ def shown(
     return found
 
 
-def _is_user(segment: Segment) -> bool:
-    return segment.rendered.get("role") == "user"
-
-
 def _step_of(index: int, transcript: Transcript) -> range:
-    """Return a message's step; a user's words beside a result belong to the call's."""
+    """Return a message's step; words beside a result belong to it."""
     at = bisect_right(transcript.steps, index, key=lambda step: step.start) - 1
     return transcript.steps[at]
 
 
 def largest_fixed(view: View) -> str:
-    """Describe the largest message that cannot be dropped: index, tokens, role or tool."""
+    """Describe the largest message that cannot be dropped."""
     fixed = [index for index, may_go in enumerate(view.allowed) if not may_go]
     if not fixed:
         return ""

@@ -13,63 +13,18 @@ the same tail and in all.
 
 from __future__ import annotations
 
-import functools
 import itertools
 import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator
 
-from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
-from praison_compressor.messages import Message, text_of
-from praison_compressor.view.budget import Budget
+from praison_compressor.messages import Message
 from tests.benchmarks.common import options, show, words
-from tests.helpers.compressing import requests_of
+from tests.benchmarks.price.prices import COUNTER, Run, Session, common
+from tests.benchmarks.price.ways import host, ours
 from tests.helpers.transcripts import step
 
-SUMMARY = "The work went on as planned; the parser, its tests and the report are in order. " * 12
 
-
-@dataclass
-class Account:
-    """The sums of one way over the session."""
-
-    name: str
-    counter: TokenCounter
-    calls: int = 0
-    auxiliary: int = 0
-    requests: list[list[Message]] = field(default_factory=list)
-    note: str = ""
-
-    def ask(self, messages: Sequence[Message]) -> str:
-        """Return the auxiliary model's summary."""
-        self.calls += 1
-        self.auxiliary += self.counter.messages(messages)
-        said = " ".join(text_of(message) for message in messages[1:]).split()
-        some = " ".join(said[len(said) // 2 :][:12])  # else it is no summary of anything
-        return f"{SUMMARY}{self.calls} {some}"
-
-    def kept(self) -> float:
-        """Return the mean share of a request with which the next one begins."""
-        pairs = itertools.pairwise(self.requests)
-        shares = [self._tokens(a[: _common(a, b)]) / self._tokens(a) for a, b in pairs]
-        return sum(shares) / len(shares)
-
-    def uncached(self) -> int:
-        """Count the tokens that were not in the request before."""
-        pairs = itertools.pairwise([[], *self.requests])
-        return sum(self._tokens(b[_common(a, b) :]) for a, b in pairs)
-
-    def _tokens(self, messages: Sequence[Message]) -> int:
-        return sum(map(self.counter.message, messages))
-
-
-def _common(a: Sequence[Message], b: Sequence[Message]) -> int:
-    pairs = enumerate(zip(a, b, strict=False))
-    return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
-
-
-def session(turns: int, output_words: int) -> list[Message]:
+def conversation(turns: int, output_words: int) -> list[Message]:
     """Return turns of a question, a call, its result, an answer."""
     chance = random.Random(7)
     messages: list[Message] = [{"role": "system", "content": "You are a coding agent. " * 40}]
@@ -83,91 +38,40 @@ def session(turns: int, output_words: int) -> list[Message]:
     return messages
 
 
-# ---------------------------------------------------------------- ways
-
-
-def ours(account: Account, messages: list[Message], window: int, **options: Any) -> None:
-    async def summarizer(asked: list[Message]) -> str:
-        return account.ask(asked)
-
-    config = CompressorConfig(
-        model="gpt-4o", auxiliary_model="gpt-4o", context_window=window, **options
-    )
-    compressor = ContextCompressor(config, summarizer=summarizer, tokens=account.counter)
-    for request in requests_of(messages):
-        account.requests.append(compressor.compress_sync(request).messages)
-    entries = compressor.store.open("default", compressor.session_id).entries
-    summaries = sum(entry.segment.kind == "summary" for entry in entries)
-    masks = sum(entry.segment.kind == "mask" for entry in entries)
-    account.note = f"{summaries} summaries, {masks} masks"
-
-
-def host(account: Account, messages: list[Message], window: int, keep: int = 5) -> None:
-    """Once per user turn over the whole history: nothing is written back (host.md)."""
-    from praisonaiagents.context.optimizer import SummarizeOptimizer
-    from praisonaiagents.context.tokens import estimate_messages_tokens
-
-    optimizer = SummarizeOptimizer(
-        preserve_recent=keep,
-        llm_summarize_fn=lambda older, limit: account.ask(
-            [{"role": "user", "content": "\n".join(f"{m['role']}: {text_of(m)}" for m in older)}]
-        ),
-    )
-    budget = _budget(window)
-    view: list[Message] = []
-    taken = 0
-    for request in requests_of(messages):
-        if request[-1]["role"] == "user":
-            view, taken = request, len(request)
-            if estimate_messages_tokens(request) > budget.trigger:
-                view, _ = optimizer.optimize(request, budget.target)
-        account.requests.append([*view, *request[taken:]])
-    account.note = f"once per user turn, keeps {keep} messages"
-
-
-def _budget(window: int) -> Budget:
-    return Budget.of(CompressorConfig(model="gpt-4o", context_window=window), window)
-
-
-# ---------------------------------------------------------------- the table
-
-
-def measured(name: str, run: Callable[..., None], messages: list[Message], window: int) -> Account:
-    account = Account(name, TokenCounter("gpt-4o"))
-    run(account, messages, window)
-    return account
-
-
-def row(account: Account) -> list[object]:
-    return [
-        *(account.name, account.calls, account.auxiliary),
-        f"{account.kept():.1%}",
-        *(account.uncached(), account.uncached() + account.auxiliary, account.note),
-    ]
-
-
-def accounts(messages: list[Message], window: int) -> Iterator[Account]:
+def runs(session: Session, window: int) -> Iterator[tuple[str, Run]]:
     """Yield every way over the session."""
-    run = functools.partial(measured, messages=messages, window=window)
-    no_masks = functools.partial(ours, tool_policies={"*": "summarize"})
-    mine = run("ours", ours)
-    yield mine
-    yield run("ours, without masks", no_masks)
-    yield run("host, repaired", host)
-    tail = sum(message in mine.requests[-1] for message in messages[-400:])
-    yield run("host, repaired, same tail", functools.partial(host, keep=tail))
+    known = {"model": "gpt-4o", "auxiliary_model": "gpt-4o"}
+    pauses = [0.0] * len(session.requests)
+    mine = ours(session, window, pauses, None, **known)
+    yield "ours", mine
+    no_masks = {**known, "tool_policies": {"*": "summarize"}}
+    yield "ours, without masks", ours(session, window, pauses, None, **no_masks)
+    yield "host, repaired", host(session, window, repaired=True)
+    tail = sum(isinstance(key, int) for key in mine.requests[-1])
+    yield f"host, repaired, keeps {tail} messages", host(session, window, repaired=True, keep=tail)
+
+
+def row(session: Session, name: str, run: Run) -> list[object]:
+    """Return calls, their input, the share of each prefix that stays, and uncached input."""
+    shares, uncached, auxiliary = [], 0, sum(read for read, _ in run.asked)
+    for before, after in itertools.pairwise([[], *run.requests]):
+        cached = session.size(common(before, after))
+        shares += [cached / session.size(before)] if before else []
+        uncached += session.size(after) - cached
+    prefix = f"{sum(shares) / len(shares):.1%}"
+    return [name, len(run.asked), auxiliary, prefix, uncached, uncached + auxiliary]
 
 
 def main() -> None:
     given = options(__doc__, turns=300, window=64_000, output_words=300)
-    messages = session(given.turns, given.output_words)
-    tokens = TokenCounter("gpt-4o").messages(messages)
+    session = Session("generated", conversation(given.turns, given.output_words))
+    tokens = COUNTER.messages(session.messages)
     title = (
         f"{given.turns} turns, {tokens:,} tokens, {2 * given.turns} requests, "
         f"window {given.window:,}; every message must be sent uncached once: {tokens:,}"
     )
-    columns = ("", "calls", "aux. input", "prefix", "uncached", "in all", "note")
-    show(title, columns, map(row, accounts(messages, given.window)))
+    columns = ("", "calls", "aux. input", "prefix", "uncached", "in all")
+    show(title, columns, (row(session, *each) for each in runs(session, given.window)))
 
 
 if __name__ == "__main__":

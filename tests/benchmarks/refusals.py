@@ -12,8 +12,7 @@ import sys
 import time
 
 from tests.helpers.hosting import PATHS, by_itself
-from tests.helpers.refusing import REPORTS, WINDOW, reported, session
-from tests.helpers.wordings import TOO_LONG
+from tests.helpers.refusing import REPORTS, TOO_LONG, WINDOW, reported, session
 
 
 def main(names: list[str]) -> None:

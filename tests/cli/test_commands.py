@@ -82,6 +82,14 @@ def test_a_misspelled_command_is_answered_with_the_nearest_one(run: Run) -> None
     assert "praison-compressor -h lists the commands" in run("fly").err
 
 
+def test_a_shell_completes_commands(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The documented line of a shell's start-up file completes names."""
+    words = {"COMP_WORDS": "praison-compressor se", "COMP_CWORD": "1"}
+    for name, value in {**words, "_PRAISON_COMPRESSOR_COMPLETE": "bash_complete"}.items():
+        monkeypatch.setenv(name, value)
+    assert run().out == "plain,sessions\nplain,search\n"
+
+
 def test_any_option_of_the_configuration_is_set(file: Path, run: Run) -> None:
     """`--set` passes numbers, ratios, switches, JSON and texts to the compressor."""
     given = ("output_reserve=1k", "trigger_ratio=0.5", "recall=true", "quotes-budget-tokens=none")
@@ -184,7 +192,7 @@ BAD = {
 }
 
 
-def test_what_is_no_transcript_is_one_line_and_exit_code_2(tmp_path: Path, run: Run) -> None:
+def test_a_file_without_a_transcript_is_one_line_and_exit_code_2(tmp_path: Path, run: Run) -> None:
     """A file without a transcript gives one line on stderr that names the file."""
     path = tmp_path / "bad.json"
     for name, held in BAD.items():
@@ -259,7 +267,7 @@ def test_the_view_is_written_valid_in_both_formats(file: Path, tmp_path: Path, r
     assert file.read_bytes() == before
 
 
-def test_what_fits_is_left_alone(file: Path, run: Run) -> None:
+def test_a_transcript_that_fits_is_left_alone(file: Path, run: Run) -> None:
     """A transcript that fits is returned as it is; the output says how to ask for less."""
     done = run("compress", file)
     assert done.code == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import shlex
 import sqlite3
@@ -66,7 +67,7 @@ def test_a_list_without_sessions_says_what_to_do(run: Run, request: pytest.Fixtu
     assert (away.code, "secret" in away.err + away.out) == (4, False)
 
 
-def test_what_was_compressed_can_be_read_and_searched(run: Run, view: Path) -> None:
+def test_compressed_messages_can_be_read_and_searched(run: Run, view: Path) -> None:
     """Segments, their originals and the words in them are found in the store."""
     rows = run("show", SESSION, "--json").json
     assert sum(len(row["run"]) for row in rows) > 0
@@ -76,9 +77,11 @@ def test_what_was_compressed_can_be_read_and_searched(run: Run, view: Path) -> N
             assert run("search", words, *where, "--json").json[0]["session_id"] == SESSION
     assert "FACT-3" in run("search", "FACT-3").out
     assert run("search", "zebra crossing").out == "Nothing found.\n"
+    for empty in ("", " ?! "):
+        assert (run("search", empty).code, run("search", empty).out) == (2, "")
 
 
-def test_what_search_names_is_read_by_its_reference(run: Run, view: Path, tmp_path: Path) -> None:
+def test_show_reads_the_references_that_search_prints(run: Run, view: Path, tmp_path: Path) -> None:
     """The answer is that of the agent's tool; its references are read as the library reads them."""
     store = open_store(f"sqlite:///{tmp_path / 'ledger.db'}")
     ours = ContextCompressor(CompressorConfig(), store=store)
@@ -116,7 +119,7 @@ def test_a_person_reads_on_by_the_command(run: Run, tmp_path: Path) -> None:
     assert len(pages) > 3
     assert "row 300: " in pages[-1]
     several = run("show", "an audit", "s1.1-40", *place).out
-    assert re.search(r"\(more: praison-compressor show 'an audit' s1.\d+-40 --store ", several)
+    assert re.search(r"^s1\.1 user: 0 row 1: ", several, re.M)
     assert "conversation_archive" not in "".join([*pages, several])
 
 
@@ -179,7 +182,7 @@ def test_a_sound_ledger_verifies_and_a_damaged_one_does_not(
     assert run("verify").code == 1
 
 
-def test_what_is_forgotten_is_gone_and_the_chain_still_verifies(
+def test_forget_removes_words_and_the_chain_still_verifies(
     run: Run, view: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Forgotten words are found nowhere; without a yes nothing is forgotten."""
@@ -299,10 +302,12 @@ def test_restore_says_what_is_not_as_it_came(run: Run, view: Path, file: Path) -
     assert "1 summary left: not of this session's ledger" in foreign.out
 
 
-def test_a_pipe_that_closes_is_no_error(run: Run, view: Path) -> None:
+@pytest.mark.parametrize("colour", [{}, {"FORCE_COLOR": "1", "TERM": "xterm"}])
+def test_a_pipe_that_closes_is_no_error(run: Run, view: Path, colour: dict[str, str]) -> None:
     """`show ... | head` ends with code 0 and prints no error."""
     command = [sys.executable, "-m", "praison_compressor", "show", SESSION, "s1", "--full"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as piped:
+    pipe, environment = subprocess.PIPE, {**os.environ, **colour}
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment) as piped:
         assert piped.stdout is not None
         assert piped.stderr is not None
         piped.stdout.close()

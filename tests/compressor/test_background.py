@@ -87,7 +87,7 @@ def test_a_summary_begun_at_the_soft_mark_is_found_at_the_trigger():
     ours.close()
 
 
-def test_what_the_background_cost_is_on_the_bill_of_the_next_result():
+def test_the_next_result_has_the_usage_of_the_background_once():
     """The next recording result has the usage of the background, once; so has the ledger."""
     paid = Usage(prompt_tokens=900, completion_tokens=80, cost=0.5)
 
@@ -228,7 +228,7 @@ def test_the_prefix_stays_while_the_model_writes() -> None:
     ours.close()
 
 
-def test_what_another_wrote_meanwhile_is_taken() -> None:
+def test_another_process_s_segment_replaces_the_uncommitted_text() -> None:
     """Another process's segment replaces the uncommitted text."""
     gate = Gate()
     ours = compressor(gate)

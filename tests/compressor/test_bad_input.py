@@ -28,7 +28,7 @@ CALLED = ("target_tokens", "overhead_tokens", "protect_last_n_tokens")
 
 
 @pytest.mark.parametrize("wrong", NUMBERS, ids=type)
-def test_what_is_no_number_of_tokens_is_refused(wrong):
+def test_a_value_that_is_no_number_of_tokens_is_refused(wrong):
     """A value that is no number of tokens is a `ConfigError` with the option's name."""
     ours = compressor()
     ours.compress_sync(session(20), session_id="s")
@@ -220,7 +220,7 @@ def test_a_usage_of_a_wrong_type_costs_the_answer_not_the_turn(usage, caplog):
 
     result = compressor(Careless(), summary_max_retries=0).compress_sync(session(20))
     assert result.summary_method == "static"
-    assert "not a Usage" in caplog.text
+    assert "its usage is a" in caplog.text
 
 
 def test_a_listener_that_fails_harms_nothing():

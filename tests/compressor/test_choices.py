@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from praison_compressor import BudgetTooSmall, ConfigError, ContextCompressor, Store
+from praison_compressor import (
+    BudgetTooSmall,
+    ConfigError,
+    ContextCompressor,
+    Store,
+    SummaryReply,
+    Usage,
+)
 from praison_compressor.messages import check, text_of
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.transcripts import session, transcripts
@@ -25,6 +32,14 @@ def ours_of(model: Any = None, **options: Any) -> ContextCompressor:
 
 def words(messages: list[dict[str, Any]]) -> str:
     return "\n".join(map(text_of, messages))
+
+
+class Paying:
+    """A model whose every answer costs the same."""
+
+    async def summarize(self, messages: Any, **given: Any) -> SummaryReply:
+        """Return a summary with its usage."""
+        return SummaryReply("## Done\nThe modules are in order.", Usage(1_000, 100, cost=0.5))
 
 
 # ---------------------------------------------------------------- a preview
@@ -48,6 +63,43 @@ def test_the_text_that_was_shown_is_committed_and_paid_once(model: Any, options:
     assert shown.tokens_after == result.tokens_after
     assert result.written or result.masked
     ours.close()
+
+
+def test_a_second_preview_of_a_plan_is_not_paid_again() -> None:
+    """Previews of one plan ask the model once; another wish asks again; the commit asks nothing."""
+    model = Model()
+    ours = ours_of(model)
+
+    def text(write: bool, **options: Any) -> str:
+        shown = ours.preview(LONG, write=write, session_id="s", force=True, **options)
+        return next(part.text for part in shown.parts if part.to_write)
+
+    first = text(True)
+    assert [text(True), text(False)] == [first, first] != ["", ""]
+    assert len(model.requests) == 1
+    text(True, summary_target_tokens=300)
+    assert len(model.requests) == 2
+    result = ours.compress_sync(LONG, session_id="s", force=True, summary_target_tokens=300)
+    assert (result.summary_method, len(model.requests)) == ("model", 2)
+
+
+def test_each_text_of_previews_is_on_one_bill() -> None:
+    """A text that several previews show is billed once, with the result that commits it."""
+    ours, paid = ours_of(Paying()), Usage(1_000, 100, cost=0.5)
+    for write in (True, False, True):
+        ours.preview(LONG, write=write, session_id="s", force=True)
+    assert ours.compress_sync(session(2), session_id="s").usage == Usage()
+    assert ours.compress_sync(LONG, session_id="s", force=True).usage == paid
+    assert ours.compress_sync(LONG, session_id="s").usage == Usage()
+    assert ours.bill("s").summaries == paid
+
+
+def test_a_preview_gives_the_reason_of_its_decision() -> None:
+    """`reason` says why a compression is due, or is not."""
+    ours = ours_of(context_window=40_000)
+    assert [ours.preview(LONG, force=force).reason for force in (False, True)] == ["fits", "asked"]
+    assert ours_of().preview(LONG).reason == "due"
+    assert ours_of(min_gain_ratio=0.9).preview(session(5)).reason == "no gain"
 
 
 def test_each_reference_of_a_preview_reads_back_its_message(store: Store) -> None:
@@ -94,11 +146,12 @@ def test_turns_after_a_preview_stay_quiet() -> None:
 
 def test_a_preview_that_was_paid_and_not_taken_is_on_the_next_bill() -> None:
     """The usage of a discarded text is in the next result; a committed one is there once."""
-    ours = ours_of(Model())
+    ours = ours_of(Paying())
     first = ours.preview(LONG, write=True, session_id="s", force=True)
     second = ours.preview(LONG, write=True, session_id="s", force=True, keep=(20,))
     assert first.parts != second.parts
-    assert ours.compress_sync(LONG, session_id="s", force=True).written
+    assert ours.compress_sync(LONG, session_id="s", force=True).usage.prompt_tokens == 2_000
+    assert ours.bill("s").summaries.prompt_tokens == 2_000
 
 
 # ---------------------------------------------------------------- kept messages
@@ -126,6 +179,15 @@ def test_a_message_that_the_user_keeps_is_never_replaced(store: Store, model: An
         assert later.verbatim(view.messages, session_id="s") == session(turns)
     assert len(view.messages) < 200
     assert later.best_view(session(80), session_id="s").count(LONG[index]) == 1
+
+
+def test_messages_summarized_by_the_model_and_without_are_counted_apart() -> None:
+    """Of the runs around a kept message the model writes one; the counts tell them apart."""
+    result = ours_of(Model()).compress_sync(LONG, session_id="s", keep=(45,))
+    by = {segment.method: len(segment.run) for segment in result.segments}
+    assert by.keys() == {"model", "static"}
+    assert result.summarized_by_model == by["model"]
+    assert result.newly_summarized == by["model"] + by["static"]
 
 
 def test_a_kept_output_is_not_masked() -> None:
@@ -213,7 +275,7 @@ def test_any_choice_gives_a_valid_view(messages: list[dict[str, Any]], data: Any
     "wrong",
     [
         *({"keep": ("s9.9",)}, {"keep": (10**6,)}, {"keep": "s1.1"}, {"keep": (True,)}),
-        *({"since": "first"}, {"until": "s1"}, {"until": 5.0}),
+        *({"since": "first"}, {"until": "s1"}, {"until": 5.0}, {"keep": ("s1.1-3",)}),
     ],
 )
 def test_a_place_that_does_not_exist_is_refused(wrong: dict[str, Any]) -> None:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import threading
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore
-from praison_compressor.compressor.clock import cache_seconds
+from praison_compressor.compressor.decision import cache_seconds
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check
-from tests.helpers.compressing import SMALL, Model, compressor
+from tests.helpers.compressing import SMALL, Clock, Model, compressor
 from tests.helpers.transcripts import session
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -21,16 +20,6 @@ pytest_plugins = ["tests.helpers.stores"]
 WAIT = 30.0
 TRIGGER = 3_600
 """Tokens: of a window of 6,000 less the reserve, at a ratio of 0.8."""
-
-
-class Clock:
-    """A clock that a test sets."""
-
-    def __init__(self) -> None:
-        self.now = time.time()
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def clocked(summarizer: Any = None, store: Any = None, **options: Any) -> Any:

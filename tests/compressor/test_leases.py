@@ -22,8 +22,11 @@ from tests.helpers.talks import NAMESPACE
 
 HOLDER = """
 import asyncio, sys
+from praison_compressor.compressor import background
 from praison_compressor.compressor.background import leased
 from praison_compressor.ledger.sql.store import open_store
+
+background.LEASE_SECONDS = 2.0
 
 async def hold():
     store = open_store(sys.argv[1])
@@ -42,7 +45,7 @@ async def taken(store: Store) -> bool:
 
 
 def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path: Path) -> None:
-    """A live process keeps its lease; a killed one's ends within seconds."""
+    """A live process keeps its lease; a killed one's ends within the seconds of a lease."""
     url = str(tmp_path / "ledger.db")
     command = [sys.executable, "-c", HOLDER, url]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
@@ -86,17 +89,17 @@ def test_a_lease_is_renewed_while_it_is_held(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A lease is renewed while its work runs."""
-    monkeypatch.setattr(flights, "LEASE_SECONDS", 4.0)
+    monkeypatch.setattr(flights, "LEASE_SECONDS", 3.0)
     store = open_store(tmp_path / "ledger.db")
     session = store.open(NAMESPACE, "s")
 
     async def hold() -> bool:
         async with leased(store, session):
-            time.sleep(5)
-            return store.claim(session, "another", 4.0)
+            time.sleep(3.3)
+            return store.claim(session, "another", 3.0)
 
     assert asyncio.run(hold()) is False
-    assert store.claim(session, "another", 4.0)
+    assert store.claim(session, "another", 3.0)
     store.close()
 
 

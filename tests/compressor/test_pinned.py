@@ -50,7 +50,7 @@ def test_a_view_that_fits_whole_has_no_pinned_texts() -> None:
     assert pinning().compress_sync(messages).messages == messages
 
 
-def test_they_survive_folds_edits_and_undo_and_are_in_no_segment() -> None:
+def test_pinned_texts_survive_folds_edits_and_undo() -> None:
     """Pinned texts survive folds, edits and undo, and are in no segment."""
     ours = pinning(tool_policies={"*": "summarize"})
     for request in requests_of(session(40)):

@@ -31,7 +31,7 @@ def compressor(summarizer: Any = None, **options: Any) -> tuple[ContextCompresso
 
 
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
-def test_what_fills_the_window_is_what_is_sent(options: dict[str, Any]) -> None:
+def test_context_use_adds_up_to_the_request(options: dict[str, Any]) -> None:
     """`context_use` has the tokens of the request, part by part, and asks no model."""
     made, events = compressor(brief, **options)
     messages = transcript(40)
@@ -55,7 +55,7 @@ def test_what_fills_the_window_is_what_is_sent(options: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
 @pytest.mark.parametrize("turns", [2, 30, 60])
-def test_what_was_previewed_is_what_is_done(turns: int, options: dict[str, Any]) -> None:
+def test_compress_does_what_preview_showed(turns: int, options: dict[str, Any]) -> None:
     """`compress` does what `preview` showed; `preview` asks and writes nothing."""
     made, events = compressor(brief, **options)
     messages = transcript(turns)

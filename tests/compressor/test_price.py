@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from praison_compressor import CompressorConfig, ContextCompressor, Event
 from praison_compressor.messages import check
-from praison_compressor.view.price import Balance, Costs
+from praison_compressor.view.budget import Balance, Costs
 from tests.helpers.compressing import SMALL, Model
 from tests.helpers.transcripts import session
 

@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, MemoryStore
+from praison_compressor.compressor.decision import decide
 from praison_compressor.compressor.projection import Projector
 from praison_compressor.messages import text_of
 from tests.helpers.compressing import SMALL, requests_of
@@ -46,7 +47,7 @@ class Watched:
             (found.tokens_after, count(view.messages())),
             (found.segments, view.summaries()),
             (found.masked, len(view.standing) - len(found.segments)),
-            (None, projector.plan(request, view)),
+            (False, decide(request, view, projector.texts).compresses),
         ]
         return [pair for pair in pairs if pair[0] != pair[1]]
 
@@ -71,7 +72,7 @@ def test_a_growing_transcript_is_seen_as_a_fresh_compressor_sees_it(messages, wi
 
 @settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
 @given(transcripts(max_turns=4), st.data())
-def test_whatever_the_client_does_to_it_is_noticed(messages, data):
+def test_any_edit_of_the_transcript_is_noticed(messages, data):
     """After any edit the view is that of a fresh compressor."""
     ours, projector = watched(CompressorConfig(context_window=1_500, token_floor=0))
     live = copy.deepcopy(messages)
@@ -112,7 +113,7 @@ def test_a_turn_between_two_compressions_is_quiet():
     assert projector.differences == []
 
 
-def test_numbers_in_messages_are_told_apart():
+def test_1_and_1_0_and_true_are_different_values_in_a_message():
     """1, 1.0 and True are different values in a message."""
     ours, projector = watched(CompressorConfig(model="gpt-4o", context_window=100_000))
     messages = session(3)

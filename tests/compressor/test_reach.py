@@ -110,7 +110,7 @@ def work(turns: int) -> list[dict[str, Any]]:
     return messages[:-1]
 
 
-def test_what_a_limited_archive_has_no_room_for_is_said() -> None:
+def test_the_tools_name_what_a_full_archive_dropped() -> None:
     """A full archive changes no view; the tools name what is gone."""
     store = MemoryStore()
     store.limit_mb = 0.03

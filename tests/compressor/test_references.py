@@ -89,13 +89,3 @@ def test_a_result_names_its_call_and_a_call_its_result(compressed: Any) -> None:
     of_call = ours.read(f"s1.{place - 1}", session_id="s")
     assert f"=> [s1.{place}] compiling part" in of_call
     assert "Nothing was found about that." in of_call
-
-
-def test_what_stands_beside_a_message_leaves_the_answer_its_budget(compressed: Any) -> None:
-    """An answer with calls above or results below is no larger than asked for."""
-    ours, lines = compressed
-    for tokens in (100, 200, 400):
-        for references, _ in lines:
-            for reference in references.split():
-                answer = ours.read(reference, session_id="s", tokens=tokens)
-                assert ours.tokens.text(answer) <= tokens

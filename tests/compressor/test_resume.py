@@ -95,7 +95,7 @@ def test_nothing_of_an_unknown_session(store: Store) -> None:
 # ---------------------------------------------------------------- going on from it
 
 
-def test_what_fits_is_resumed_in_full(store: Store) -> None:
+def test_a_transcript_that_fits_is_resumed_in_full(store: Store) -> None:
     """A transcript that fits is resumed without summaries."""
     grown(over(store), 16)
     whole = over(store, unasked).resume("s", 100_000)
@@ -107,7 +107,7 @@ def test_what_fits_is_resumed_in_full(store: Store) -> None:
     assert ours.resume("s", whole.tokens_after - 1).context_status == "summarized"
 
 
-def test_what_does_not_fit_is_resumed_by_its_view(store: Store) -> None:
+def test_a_transcript_that_does_not_fit_is_resumed_as_its_view(store: Store) -> None:
     """A transcript that does not fit is resumed as its view, without a model or a write."""
     before = grown(over(store), 16)
     ours = over(store, unasked)
@@ -177,7 +177,7 @@ def test_a_quiet_turn_writes_nothing_and_a_close_does(
 
 
 @pytest.mark.parametrize("what", ["the session", "a message of the tail"])
-def test_what_was_forgotten_does_not_come_back_when_a_compressor_is_closed(
+def test_close_does_not_record_forgotten_messages_again(
     sql_store: SqlStore, store_url: str, what: str
 ) -> None:
     """`close` does not record forgotten messages again."""

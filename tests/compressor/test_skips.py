@@ -28,7 +28,7 @@ def stuck(turns: int) -> list[Message]:
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_what_would_free_too_little_is_reported_once(background: bool) -> None:
+def test_a_compression_without_gain_is_reported_once(background: bool) -> None:
     """A compression without gain is skipped with one event, with size and trigger."""
     events: list[Event] = []
     options = {"min_gain_ratio": 0.9, "tool_policies": "keep_all"}
@@ -44,14 +44,30 @@ def test_what_would_free_too_little_is_reported_once(background: bool) -> None:
 
 
 def test_a_fixed_part_above_the_trigger_is_reported_once_as_an_event_too() -> None:
-    """A fixed part above the trigger is one event and one warning."""
+    """A fixed part above the trigger is one event; no model is paid to fight it turn by turn."""
     events: list[Event] = []
-    ours = compressor(Model(), events.append)
+    model = Model()
+    ours = compressor(model, events.append)
     messages = session(2)
     messages[0]["content"] = "rule " * 3_700
     for _ in range(3):
         ours.compress_sync(messages, session_id="s")
     assert skipped(events) == ["fixed part"]
+    assert len(model.requests) <= 1
+
+
+def test_an_event_is_the_same_for_every_listener() -> None:
+    """A listener cannot change the numbers of an event."""
+
+    def changes(event: Event) -> None:
+        event.data["reason"] = "mine"  # type: ignore[index]
+
+    numbers = {"reason": "price"}
+    event = Event("skipped", "s", numbers)
+    with pytest.raises(TypeError):
+        changes(event)
+    numbers["reason"] = "another"
+    assert event.data["reason"] == "price"
 
 
 # ---------------------------------------------------------------- the hook before it
@@ -80,6 +96,7 @@ def test_a_veto_is_reported_once_and_never_bursts_the_window(hook: Any, backgrou
     assert max(result.tokens_after for result in results) <= 4_500
     forced = ours.compress_sync(turns[0], session_id="s", force=True)
     assert (forced.vetoed, forced.messages) == (True, turns[0])
+    assert not ours.compress_sync(turns[0], session_id="s").vetoed
     assert [(event.name, event.data["reason"]) for event in events] == [("skipped", "veto")]
     assert ours.store.open("default", "s").entries == ()
     ours.close()

@@ -201,7 +201,7 @@ def test_the_applications_span_is_the_parent(seen: Seen) -> None:
     assert inner.parent.span_id == outer.context.span_id
 
 
-def test_what_breaks_in_it_breaks_nothing(seen: Seen) -> None:
+def test_a_failing_exporter_ends_no_compression(seen: Seen) -> None:
     """A failing exporter or unknown event ends no compression."""
 
     class Broken:

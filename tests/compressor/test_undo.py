@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, Store
+from praison_compressor import CompressorConfig, ContextCompressor, Store, Usage
 from praison_compressor.ledger.sql.store import SqlStore, open_store
 from tests.helpers.compressing import SMALL, Model
 from tests.helpers.talks import archived, verify
@@ -34,7 +34,7 @@ def sent(ours: ContextCompressor, messages: Any = TURNS, name: str = "s", **more
 
 
 @pytest.mark.parametrize("background", [False, True])
-def test_what_was_taken_back_is_sent_again_word_for_word(store: Store, background: bool) -> None:
+def test_undo_sends_the_originals_again(store: Store, background: bool) -> None:
     """After `undo` the originals are sent until a forced compression."""
     ours, model = over(store)
     before = sent(ours)
@@ -51,8 +51,26 @@ def test_what_was_taken_back_is_sent_again_word_for_word(store: Store, backgroun
     assert (ours.undo("s"), again.undo("never heard of")) == ((), ())
     assert (len(model.requests), other.requests) == (1, [])
     anew = sent(ours, force=True)
-    assert (anew.summary_method, len(model.requests)) == ("model", 2)
+    assert (anew.summary_method, len(model.requests)) == ("reused", 1)
     assert sent(again, anew.messages).messages == anew.messages
+    verify(store.open("default", "s").entries)
+
+
+def test_an_undone_text_is_not_paid_for_again(store: Store) -> None:
+    """The same compression with the same wishes takes the undone text, in any process."""
+    ours, model = over(store)
+    before = sent(ours, force=True)
+    for _ in range(2):
+        ours.undo("s")
+        ours, _ = over(store)
+        again = sent(ours, force=True)
+        assert (again.summary_method, again.usage, len(model.requests)) == ("reused", Usage(), 1)
+        assert again.messages == before.messages
+        assert again.newly_summarized == before.newly_summarized > 0
+        assert ours.verbatim(again.messages, session_id="s") == TURNS
+    ours.undo("s")
+    other, asked = over(store, summary_instructions="Keep the ports.")
+    assert (sent(other, force=True).summary_method, len(asked.requests)) == ("model", 1)
     verify(store.open("default", "s").entries)
 
 

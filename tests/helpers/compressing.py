@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import text_of
@@ -23,6 +24,16 @@ class Model:
         self.shown.append(self.requests[-1].partition("<transcript>")[2])
         await asyncio.sleep(0)
         return self.answer
+
+
+class Clock:
+    """A clock that is set; it starts now, for the store writes the real time."""
+
+    def __init__(self) -> None:
+        self.now = time.time()
+
+    def __call__(self) -> float:
+        return self.now
 
 
 def compressor(

@@ -76,14 +76,14 @@ FAULTS = (
     Fault(
         "enables every installed plugin when one is named",
         "1.7.4",
-        ("praisonai/test_plugin.py::test_it_is_off_where_it_was_not_asked_for[another]",),
+        ("praisonai/test_plugin.py::test_the_plugin_is_off_unless_it_is_named[another]",),
     ),
     Fault(
         "gives a plugin no options from .praisonai/config.yaml",
         "1.7.4",
         (
-            "praisonai/test_plugin.py::test_who_says_otherwise_is_left_alone",
-            "praisonai/test_plugin.py::test_what_is_misspelled_is_said[names and an option]",
+            "praisonai/test_plugin.py::test_an_agent_with_another_strategy_is_left_alone",
+            "praisonai/test_plugin.py::test_a_misspelled_name_is_reported[names and an option]",
             "praisonai/test_plugin.py::test_doctor_proves_that_a_plain_agent_is_compressed",
             "project/test_examples.py::test_the_yaml_example_needs_no_python",
         ),

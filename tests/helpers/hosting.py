@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from praisonaiagents import Agent
+from praisonaiagents import Agent, ExecutionConfig
 
 from praison_compressor import install, uninstall
 from praison_compressor.ledger import READ, SEARCH
@@ -66,9 +66,9 @@ def at_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Any, provider: LocalProvi
 
 @contextmanager
 def by_itself(
-    answer: Any = None, window: int | None = None, facts: Any = None
+    answer: Any = None, window: int | None = None, facts: Any = None, **options: Any
 ) -> Iterator[LocalProvider]:
-    """Run the host in a folder and with a provider of its own, for a benchmark.
+    """Run the host in a folder and with a provider of its own, which `options` are for.
 
     With `window` host and provider give the agents' models that window. The summarizer repeats
     `facts`.
@@ -82,7 +82,7 @@ def by_itself(
     with (
         tempfile.TemporaryDirectory() as folder,
         pytest.MonkeyPatch.context() as patch,
-        strict_provider(answer) as provider,
+        strict_provider(answer, **options) as provider,
         at_home(patch, Path(folder), provider),
     ):
         provider.set_window(window or WINDOW)
@@ -120,6 +120,8 @@ def turn(number: int, words: int = 28) -> str:
     return f"Turn {number}: look after ledger L-{number:03d}. " + WORDS * words
 
 
+LONG = ExecutionConfig(max_iter=100, max_tool_calls_per_turn=500)
+"""For turns of many calls."""
 OUTGROWING = tuple(turn(number, words=73) for number in range(7))
 """Prompts of a conversation that is compressed at its fifth and no longer fits at its seventh."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Literal
 
-from praison_compressor.testing import Asked, Broken, Call, Failure, Reply, SummaryModel
+from praison_compressor.testing import Asked, Broken, Failure, Reply, SummaryModel
 
 REFUSAL = "I'm sorry, but I can't assist with that request."
 CONTEXT = (
@@ -27,11 +27,6 @@ BEHAVIOURS: dict[str, Callable[[str, Asked], Any]] = {
     "refusal": lambda text, asked: Reply(REFUSAL),
     "refusal_field": lambda text, asked: Reply(refusal=REFUSAL),
     "cut_off": lambda text, asked: Reply(text[: max(1, len(text) // 2)], finish="length"),
-    "verbose": lambda text, asked: Reply(
-        text + " and so on" * (10 * (asked.max_tokens or 1_500) // 3)
-    ),
-    "tool_call": lambda text, asked: Reply(calls=(Call("read_file", {"path": "notes.md"}),)),
-    "unclosed_reasoning": lambda text, asked: Reply(f"<think>\nLet me see what matters. {text}"),
     "unauthorized": _fails(401, "Incorrect API key.", "authentication_error", "invalid_api_key"),
     "rate_limited": _fails(
         429,

@@ -75,8 +75,11 @@ def reference() -> str:
         "",
         "Made from the code by `python -m tests.helpers.readme_tables`; a test compares.",
         "",
-        "The output is plain when piped. `--install-completion` sets up a shell's completion.",
+        "The output is plain when piped.",
         "A number of tokens is written 32000, 32_000, 32,000, 32k (k: 1,000) or 1.5M.",
+        "SESSION is a session's id, or the id of any of its epochs.",
+        "This line in `.bashrc` completes commands:",
+        '`eval "$(_PRAISON_COMPRESSOR_COMPLETE=bash_source praison-compressor)"`.',
         "",
         commands_table(),
         "",
@@ -94,8 +97,9 @@ def reference() -> str:
         rest = inspect.cleandoc(command.help or "").partition("\n\n")[2]
         lines += ["", f"## {name}", "", *([rest, ""] if rest else [])]
         lines += ["```sh", example(command), "```", ""]
-        rows = _rows(p for p in command.params if (p.opts, p.help) not in shared)
-        also = ", ".join(f"`{p.opts[0]}`" for p in command.params if (p.opts, p.help) in shared)
+        given = [p for p in command.params if p.param_type_name == "option"]
+        rows = _rows(p for p in given if (p.opts, p.help) not in shared)
+        also = ", ".join(f"`{p.opts[0]}`" for p in given if (p.opts, p.help) in shared)
         lines += [*rows, "", f"And {also}."] if rows else [f"Options: {also}."]
     return "\n".join(lines) + "\n"
 
@@ -108,31 +112,25 @@ def example(command: Any) -> str:
 def _shared() -> list[Any]:
     """Return the options that several commands describe alike."""
     every = [each for command in commands().values() for each in command.params]
-    alike = [each for each in every if each.opts[0].startswith("--")]
+    alike = [each for each in every if each.param_type_name == "option"]
     counts = Counter((each.opts[0], each.help) for each in alike)
     named = {each.opts[0]: each for each in alike if counts[each.opts[0], each.help] > 1}
     return list(named.values())
 
 
-def _rows(parameters: Iterable[Any]) -> list[str]:
-    found = [
-        f"| `{_flat(_spelled(parameter))}` | {_flat(getattr(parameter, 'help', None) or '')} |"
-        for parameter in parameters
-        if parameter.name != "help"
-    ]
+def _rows(options: Iterable[Any]) -> list[str]:
+    found = [f"| `{_spelled(each)}` | {_flat(each.help)} |" for each in options]
     return ["| option | meaning |", "|---|---|", *found] if found else []
 
 
-def _spelled(parameter: Any) -> str:
-    if parameter.param_type_name == "argument":
-        return str(parameter.metavar)
-    takes = "" if parameter.is_flag else f" {parameter.metavar}"
-    return ", ".join([*parameter.opts, *parameter.secondary_opts]) + takes
+def _spelled(option: Any) -> str:
+    takes = "" if option.is_flag else f" {option.metavar}"
+    return ", ".join([*option.opts, *option.secondary_opts]) + takes
 
 
 def _arguments(command: Any) -> list[str]:
     arguments = [each for each in command.params if each.param_type_name == "argument"]
-    return [each.metavar if each.required else f"[{each.metavar}]" for each in arguments]
+    return [str(each.metavar) for each in arguments]
 
 
 def _first_sentence(text: str | None) -> str:

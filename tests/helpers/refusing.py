@@ -1,17 +1,64 @@
-"""Sessions of real agents against a server with a smaller window than they believe."""
+"""Refusals in servers' own words, and sessions of agents that meet them.
+
+`wordings.tsv` has what is too long, `others.tsv` what a smaller request does not mend: server,
+status, code, words; "-" for nothing. The words are of public reports. In them, `{asked}` is the
+prompt's tokens, `{window}` the server's window, `{over}` the excess, `{chars}` the prompt's
+characters, `{total}` the prompt with an answer of `{answer}` tokens.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import NamedTuple
 
-from praison_compressor.testing import Asked, Failure, LocalProvider, Reply, SummaryModel
+import httpx
+import openai
+
+from praison_compressor.testing import Answerer, Asked, Failure, LocalProvider, Reply, SummaryModel
 from tests.helpers.hosting import agent, context, of_agent, turn
-from tests.helpers.wordings import Wording
 
 WINDOW, BELIEVED = 6_000, 32_000
 TURNS = 24
+
+
+class Wording(NamedTuple):
+    """One server's refusal."""
+
+    server: str
+    status: int
+    code: str | None
+    words: str
+
+    @property
+    def names_window(self) -> bool:
+        """Whether the refusal names the window, or the excess over it."""
+        return any(name in self.words for name in ("{window}", "{window:", "{over}"))
+
+    def said(self, *, asked: int, window: int, chars: int, answer: int = 512) -> str:
+        """Return the words for one request."""
+        numbers = {"over": asked - window, "total": asked + answer, "answer": answer}
+        return self.words.format(asked=asked, window=window, chars=chars, **numbers)
+
+    def error(self, words: str) -> openai.APIStatusError:
+        """Return what OpenAI's client raises for this refusal."""
+        body = {"message": words, "type": "invalid_request_error", "code": self.code}
+        url = httpx.Request("POST", "http://127.0.0.1/v1")
+        response = httpx.Response(self.status, json={"error": body}, request=url)
+        return openai.OpenAI(api_key="any")._make_status_error_from_response(response)
+
+
+def _table(name: str) -> tuple[Wording, ...]:
+    lines = (Path(__file__).with_name(name)).read_text(encoding="utf-8").splitlines()
+    rows = (["" if cell == "-" else cell for cell in line.split("\t")] for line in lines)
+    return tuple(
+        Wording(server, int(status), code or None, said) for server, status, code, said in rows
+    )
+
+
+TOO_LONG = _table("wordings.tsv")
+OTHERS = _table("others.tsv")
 
 
 class Session(NamedTuple):
@@ -41,16 +88,9 @@ def session(host: LocalProvider, path: str, said: Wording, *, turns: int = TURNS
         words = said.said(asked=tokens, window=WINDOW, chars=len(asked.text))
         return Failure(said.status, words, "invalid_request_error", said.code)
 
-    host.forget()
-    host.set_window(10**9)
-    host.set_window(128_000, "aux")
-    host.route("aux", SummaryModel(r"L-\d+"))
-    host.answer_with(answer)
-    made = agent(host, path, context(host, context_window=BELIEVED))
-    answers = [_chat(made, turn(n, words=36)) for n in range(turns)]
+    answers, window = _talk(host, path, answer, BELIEVED, turns)
     refused = {json.dumps(r.messages) for r in of_agent(host) if r.status != 200}
-    window = made.context_compressor.engine().config.context_window
-    return Session(sum(not each for each in answers), len(refused), window or 0)
+    return Session(answers.count(""), len(refused), window)
 
 
 CUT = 4_096
@@ -81,17 +121,22 @@ def reported(host: LocalProvider, path: str, name: str, *, turns: int = TURNS) -
         asked.prompt_tokens = report(asked.prompt_tokens, len(sizes) - 1)
         return Reply("Noted.")
 
+    _, found = _talk(host, path, answer, BELIEVED if window == CUT else WINDOW, turns)
+    return Reported(len(sizes), sum(size > window for size in sizes), found)
+
+
+def _talk(
+    host: LocalProvider, path: str, answer: Answerer, believed: int, turns: int
+) -> tuple[list[str], int]:
+    """Return the answers of a new agent's turns, and the window that it believes in the end."""
     host.forget()
     host.set_window(10**9)
     host.set_window(128_000, "aux")
     host.route("aux", SummaryModel(r"L-\d+"))
     host.answer_with(answer)
-    believed = BELIEVED if window == CUT else WINDOW
     made = agent(host, path, context(host, context_window=believed))
-    for n in range(turns):
-        _chat(made, turn(n, words=36))
-    found = made.context_compressor.engine().config.context_window
-    return Reported(len(sizes), sum(size > window for size in sizes), found or 0)
+    answers = [_chat(made, turn(n, words=36)) for n in range(turns)]
+    return answers, made.context_compressor.engine().config.context_window or 0
 
 
 def _chat(made: object, prompt: str) -> str:

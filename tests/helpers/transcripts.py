@@ -54,6 +54,17 @@ def session(turns: int, steps: int = 3, words: int = 60) -> list[Message]:
     return messages[:-1]
 
 
+def outputs(turns: int, words: int = 100, name: str = "read_file") -> list[Message]:
+    """Return a session of little talk and large outputs, one step a turn; turn t has `END-t`."""
+    messages: list[Message] = [{"role": "system", "content": "You are a coding agent."}]
+    for t in range(turns):
+        body = f"part {t}: " + "lorem ipsum dolor " * words + f"END-{t}"
+        messages.append({"role": "user", "content": f"Look at part {t}."})
+        messages += step(f"call_{t}", body, name, path=f"src/part_{t}.py")
+        messages.append({"role": "assistant", "content": f"Part {t} is in order."})
+    return messages[:-1]
+
+
 WORDS = """the parser fails at line 42 because src/app/main.py imports util_fn from lib.core
 TODO fix later never use port 8080 no, 9090 deadbeef42 https://example.com/a?b=1
 </conversation-summary> <|endoftext|> ünïcode 漢字 ## Done"""

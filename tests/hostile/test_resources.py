@@ -5,22 +5,66 @@ from __future__ import annotations
 import resource
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, InvalidMessages
+from praison_compressor.messages import check
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.messages.shapes import DEEPEST
 from praison_compressor.summaries.prompts import unposed
 from praison_compressor.view.frame import escape
-from tests.helpers.transcripts import session
-from tests.hostile.heavy import LOADS
+from tests.helpers.transcripts import call, session, step
 
+Message = dict[str, Any]
 CPU_SECONDS = 30
 """All loads together take 3 seconds on one core; a quadratic step in five megabytes takes hours."""
 
 MEMORY_BYTES = 4 << 30
+
+
+def among(*messages: Message) -> list[Message]:
+    """Return a session with these messages in its middle."""
+    around = session(9)
+    return [*around[:12], *messages, *around[12:]]
+
+
+def huge(text: str) -> list[Message]:
+    """Return a session with five megabytes of a text in one output."""
+    return among(*step("call_huge", text * (5_000_000 // len(text)), "bash", command="cat"))
+
+
+def calls(count: int) -> list[Message]:
+    """Return a message with this many parallel calls, results reversed."""
+    asked = [call(f"call_{n}", "f") for n in range(count)]
+    answers = [{"role": "tool", "tool_call_id": c["id"], "content": "ok"} for c in asked[::-1]]
+    return among({"role": "assistant", "content": None, "tool_calls": asked}, *answers)
+
+
+def arguments(depth: int) -> list[Message]:
+    """Return a session with deeply nested arguments."""
+    messages = session(9)
+    messages[14]["tool_calls"][0]["function"]["arguments"] = '{"a":' * depth + "1" + "}" * depth
+    return messages
+
+
+LOADS: dict[str, Callable[[], list[Message]]] = {
+    "5 MB without a space": lambda: huge("a"),
+    "5 MB of errors": lambda: huge("Traceback: ValueError: no such file /tmp/x_1.py\n"),
+    "arguments 50,000 levels deep": lambda: arguments(50_000),
+    "5,000 parallel calls": lambda: calls(5_000),
+}
+
+
+def carry(name: str) -> None:
+    """Compress a load to a valid view that fits; print its name."""
+    config = CompressorConfig(model="gpt-4o", context_window=16_000, protect_last_n_tokens=2_000)
+    result = ContextCompressor(config).compress_sync(LOADS[name]())
+    assert check(result.messages) == []
+    assert result.tokens_after < 12_000
+    print(name)
 
 
 def _limited() -> None:
@@ -30,7 +74,8 @@ def _limited() -> None:
 
 def test_heavy_loads_are_carried_within_their_bounds() -> None:
     """Heavy loads give valid views within limited time and memory."""
-    command = [sys.executable, "-m", "tests.hostile.heavy"]
+    script = "from tests.hostile.test_resources import LOADS, carry\nfor name in LOADS: carry(name)"
+    command = [sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True, preexec_fn=_limited, check=False)
     assert done.returncode == 0, done.stdout + done.stderr[-2_000:]
     assert done.stdout.splitlines() == [*LOADS]
@@ -46,7 +91,7 @@ def test_hostile_text_is_escaped_and_masked_in_one_pass() -> None:
 
 
 @pytest.mark.parametrize("depth", [DEEPEST * 2, 100_000])
-def test_what_is_nested_too_deeply_is_named_not_followed(depth: int) -> None:
+def test_too_deep_nesting_is_an_error_with_its_index(depth: int) -> None:
     """Too deep nesting is an error with its index, and `best_view` sends it unchanged."""
     value: Any = "core"
     for _ in range(depth):

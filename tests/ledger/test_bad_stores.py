@@ -9,22 +9,19 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from praison_compressor import (
-    MemoryStore,
-)
 from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.ledger.sql import database, open_store
-from praison_compressor.testing import Call, LocalProvider, Reply, SummaryModel, Worker
+from praison_compressor.testing import Call, LocalProvider, Reply, Worker
 from tests.cli.test_commands import transcript
 from tests.helpers.command import runner
-from tests.helpers.hosting import OPENAI, agent, at_home, context, look_up, of_agent, turn
+from tests.helpers.hosting import OPENAI, agent, context, look_up, of_agent, turn
 from tests.helpers.talks import committed, talk
 
 pytest_plugins = ["tests.helpers.stores"]
@@ -104,18 +101,6 @@ def _in_a_process(
 # ---------------------------------------------------------------- inside an agent
 
 
-@pytest.fixture
-def host(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, provider: LocalProvider
-) -> Iterator[LocalProvider]:
-    """The strict provider as the host's: it refuses what exceeds the window."""
-    (tmp_path / "home").mkdir()
-    with at_home(monkeypatch, tmp_path / "home", provider) as running:
-        running.answer_with(Worker(answer="Noted. " * 12))
-        running.route("aux", SummaryModel(r"L-\d+"))
-        yield running
-
-
 def times_told(caplog: pytest.LogCaptureFixture, words: str) -> int:
     """Return the number of our warnings and errors with these words."""
     ours = [r for r in caplog.records if r.name.startswith("praison_compressor")]
@@ -141,38 +126,28 @@ def searched(host: LocalProvider, made: Any, words: str) -> str:
 
 
 def test_an_agents_turns_go_on(
-    host: LocalProvider, caplog: pytest.LogCaptureFixture, tmp_path: Path
+    host: LocalProvider,
+    caplog: pytest.LogCaptureFixture,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Turns go on with a ledger in memory; the log has cause and remedy once, no password."""
-    for url, place in (
-        (UNREACHABLE, "127.0.0.1"),
-        (below_a_file(tmp_path), str(tmp_path / "file")),
+    for url, place, remedy in (
+        (UNREACHABLE, "127.0.0.1", "check"),
+        (below_a_file(tmp_path), str(tmp_path / "file"), "check"),
+        (WRONG, "mysql", "expected"),
     ):
         caplog.clear()
         host.requests.clear()
-        made = agent(host, OPENAI, context(host, store_url=url), tools=[look_up])
+        monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", url)
+        made = agent(host, OPENAI, context(host), tools=[look_up])
         talked(host, made, range(TURNS))
         assert [record for record in host.requests if record.model == "aux"]
         assert {SEARCH, READ} <= {tool.__name__ for tool in made.tools}
         assert made.context_compressor.status().store == "memory"
         assert times_told(caplog, "store") == times_told(caplog, place) == 1
-        assert times_told(caplog, "stays in memory") == times_told(caplog, "check") == 1
+        assert times_told(caplog, "stays in memory") == times_told(caplog, remedy) == 1
         assert "hunter2" not in caplog.text
-
-
-def test_a_store_that_can_never_be_opened_costs_no_compression(
-    host: LocalProvider, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """With an invalid URL in the environment the ledger is in memory, and `status` says so."""
-    monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", WRONG)
-    made = agent(host, OPENAI, context(host))
-    talked(host, made, range(TURNS))
-    compressor = made.context_compressor
-    assert compressor.context_status == "summarized"
-    assert isinstance(compressor.ledger, MemoryStore)
-    assert compressor.status().store == "memory"
-    assert times_told(caplog, "stays in memory") == 1
-    assert "hunter2" not in caplog.text
 
 
 def test_a_store_that_is_damaged_under_way(

@@ -46,7 +46,7 @@ def test_the_caller_keeps_its_messages() -> None:
     assert again == [{"role": "user", "content": [{"type": "text", "text": "before"}]}]
 
 
-def test_of_many_racing_threads_one_wins(store: Store) -> None:
+def test_one_of_many_racing_commits_wins(store: Store) -> None:
     """Of eight commits on one tip one succeeds and seven raise `LedgerConflict`."""
     run = talk(3)
     early = store.open(NAMESPACE, "s")

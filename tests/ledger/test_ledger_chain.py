@@ -13,7 +13,7 @@ from praison_compressor import (
     SessionNotFound,
     Usage,
 )
-from praison_compressor.ledger import memory
+from praison_compressor.ledger import memory_store
 from praison_compressor.ledger.segments import FORGOTTEN, GENESIS, Entry, chain_faults, seal
 from praison_compressor.view.view import lay
 from tests.helpers.talks import NAMESPACE, segment, talk, verify
@@ -111,7 +111,7 @@ def test_segments_are_laid_along_a_transcript(
 
 def test_memory_holds_the_sessions_used_last(monkeypatch: pytest.MonkeyPatch) -> None:
     """The least used session is dropped with all its epochs, and a later commit to it fails."""
-    monkeypatch.setattr(memory, "MOST_SESSIONS", 2)
+    monkeypatch.setattr(memory_store, "MOST_SESSIONS", 2)
     store = MemoryStore()
     run = talk(2)
     first, second = (

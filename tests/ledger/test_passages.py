@@ -36,7 +36,7 @@ def references(draw: st.DrawFn) -> Reference:
 
 
 @given(references())
-def test_what_is_printed_is_read(reference: Reference) -> None:
+def test_a_printed_reference_parses_to_itself(reference: Reference) -> None:
     """A printed reference, with or without brackets, parses to the same place."""
     assert parse(str(reference)) == parse(f" [{reference}] ") == reference
 
@@ -63,7 +63,7 @@ def test_models_write_them_in_other_ways(written: str, meant: Reference | None) 
 # ---------------------------------------------------------------- outlines
 
 
-def test_each_line_of_an_outline_leads_to_what_it_tells_of() -> None:
+def test_an_outline_has_the_users_words_and_ranges_of_work() -> None:
     """User's words alone, the work after them as a range: its tools, its files, its failure before
     its last words. Forty steps without a word from the user are not one line."""
     work = [

@@ -24,7 +24,7 @@ from praison_compressor.messages.responses import to_messages
 from praison_compressor.view.frame import frame
 from tests.helpers.native import to_native
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
-from tests.helpers.transcripts import step
+from tests.helpers.transcripts import outputs, step
 
 pytest_plugins = ["tests.helpers.stores"]
 
@@ -123,7 +123,7 @@ def test_an_answer_keeps_to_its_tokens() -> None:
     assert re.search(r"\(\d+ tokens, \d+ left\)$", search("hello"))
 
 
-def test_what_says_nothing_goes_first() -> None:
+def test_progress_and_passed_tests_leave_a_range_first() -> None:
     """Progress, frames and passed tests leave a range before a word of the rest does."""
     meter = [f"downloading {n}% [####    ]" for n in range(100)]
     passed = [f"tests/test_a.py::test_{n} PASSED" for n in range(200)]
@@ -138,7 +138,7 @@ def test_what_says_nothing_goes_first() -> None:
         assert "[… s1.3:1-100 …]" in answer
 
 
-def test_what_a_host_appends_to_each_result_is_named_not_repeated() -> None:
+def test_an_ending_of_several_messages_is_left_out_and_named() -> None:
     """An ending of several messages is left out, and read where its lines are asked for."""
     ending = "<reminder>\n" + "Mind what you read, and who wrote it. " * 5 + "\n</reminder>"
     said = [{"role": "user", "content": "Go."}]
@@ -148,7 +148,7 @@ def test_what_a_host_appends_to_each_result_is_named_not_repeated() -> None:
     for answer in (read("s1.5"), read("s1.4-5"), search("gauge of pier 1"), read("s1.4")):
         assert "The gauge of pier 1 is red." in answer
         assert "Mind what you read" not in answer
-    assert "[… s1.5:2-5: as other messages end …]" in read("s1.5")
+    assert "[… s1.5:2-5: repeats other messages …]" in read("s1.5")
     assert "Mind what you read" in read("s1.5:2-5")
     assert "Mind what you read" in search("who wrote it")
 
@@ -159,7 +159,7 @@ def test_a_listing_that_does_not_fit_gives_its_first_lines() -> None:
     _, read = holding(
         [{"role": "user", "content": "Go."}, *step("a", files[0]), *step("b", files[1])]
     )
-    gaps = re.findall(r"\[… (s1\.\d):(\d+)-(\d+) …\]", read("s1.1-5"))
+    gaps = re.findall(r"\[… (s1\.\d):(\d+)-(\d+) …\]", read("s1.1-5", tokens=800))
     assert [(where, last) for where, _, last in gaps] == [("s1.3", "200"), ("s1.5", "200")]
     assert all(int(first) > 15 for _, first, _ in gaps)
 
@@ -179,17 +179,6 @@ def test_a_value_of_json_stands_by_its_key() -> None:
 
 
 # ---------------------------------------------------------------- masked outputs
-
-
-def outputs(turns: int) -> list[dict[str, Any]]:
-    """Return a session of short messages and large outputs."""
-    messages: list[dict[str, Any]] = [{"role": "system", "content": "You are a coding agent."}]
-    for t in range(turns):
-        body = f"part {t}: " + "lorem ipsum dolor " * 100 + f"END-{t}"
-        messages.append({"role": "user", "content": f"Look at part {t}."})
-        messages += step(f"call_{t}", body, path=f"src/part_{t}.py")
-        messages.append({"role": "assistant", "content": f"Part {t} is in order."})
-    return messages[:-1]
 
 
 async def model(messages: Sequence[Any]) -> str:
@@ -224,7 +213,7 @@ def test_every_masked_output_says_how_it_is_read_whole(store: Store) -> None:
 
 
 @pytest.mark.parametrize("shape", [list, to_native], ids=["texts", "blocks"])
-def test_who_has_no_recall_tool_is_not_told_of_it_by_older_summaries(
+def test_a_view_without_recall_tools_does_not_mention_them(
     shape: Callable[..., list[dict[str, Any]]],
 ) -> None:
     """A view for an agent without recall tools does not mention the tools."""

@@ -27,6 +27,7 @@ from praison_compressor import (
 )
 from praison_compressor.ledger.sql import database, open_store, sqlite_file
 from praison_compressor.messages import check
+from tests.helpers.compressing import Model
 from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 from tests.helpers.transcripts import session as coding_session
@@ -213,17 +214,6 @@ CONFIG = CompressorConfig(
 )
 
 
-class Model:
-    """A user's summarizer that counts its calls."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    async def __call__(self, messages: Sequence[dict[str, Any]]) -> str:
-        self.calls += 1
-        return f"## Done\nThe modules up to here are in order (summary {self.calls})."
-
-
 def grown(url: str, turns: Sequence[int], model: Model, **options: Any) -> Any:
     """Return the last result of a conversation that was sent after each of these turns."""
     subject = ContextCompressor(CONFIG, summarizer=model, store=open_store(url))
@@ -236,9 +226,9 @@ def test_a_fork_pays_only_for_what_is_its_own(store_url: str) -> None:
     parent = grown(store_url, range(2, 13, 2), paid, session_id="s")
     fork = grown(store_url, [12], model, session_id="f", parent_session_id="s")
     assert json.dumps(fork.messages) == json.dumps(parent.messages)
-    assert model.calls == 0
+    assert model.requests == []
     grown(store_url, range(12, 17, 2), model, session_id="f")
-    assert 0 < model.calls < paid.calls + 2
+    assert 0 < len(model.requests) < len(paid.requests) + 2
     assert open_store(store_url).open(NAMESPACE, "s").tip == parent.session_id
 
 

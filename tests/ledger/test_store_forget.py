@@ -92,7 +92,7 @@ def test_a_summary_begun_before_a_forgetting_is_not_committed(sql_store: SqlStor
     assert sql_store.verify() == []
 
 
-def test_what_others_hold_is_told_and_kept(sql_store: SqlStore) -> None:
+def test_a_message_that_another_session_archived_stays_there(sql_store: SqlStore) -> None:
     """A message that another session archived stays there, and the result names that session."""
     committed(sql_store, "s", talk(6))
     committed(sql_store, "t", talk(4))

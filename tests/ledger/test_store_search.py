@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
-from praison_compressor import ConfigError, SessionNotFound
-from praison_compressor.ledger.sql import SqlStore
+from praison_compressor import ConfigError, MemoryStore, SessionNotFound
+from praison_compressor.ledger.sql import SqlStore, archive, search
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
@@ -71,3 +73,55 @@ def test_every_message_of_a_transcript_is_found(sql_store: SqlStore) -> None:
             assert [found.message for found in archived] == [whole[3]] * (number == 3)
     sql_store.forget(NAMESPACE, content_digest(whole[7]))
     assert [name for name in names if sql_store.search(NAMESPACE, "number7", name)] == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_every_store_finds_the_same(
+    sql_store: SqlStore, monkeypatch: pytest.MonkeyPatch, seed: int
+) -> None:
+    """However many messages have a word, both databases find what the memory store finds."""
+    for module, name, value in SMALL:
+        monkeypatch.setattr(module, name, value)
+    chance, memory = random.Random(seed), MemoryStore()
+    for number in range(6):
+        runs = [_messages(chance, number, count) for count in (45, 1, 15)]
+        name, parent = f"s{number}", f"s{number - 2}" if number > 3 else None
+        for store in (sql_store, memory):
+            session = store.open(NAMESPACE, name, parent)
+            for run in runs:
+                session = store.commit(session, [(segment(run), run)])
+    for query in ("alpha", "alpha beta", "alpha beta gamma rare1", "rare2 call3", "call1 done1"):
+        for reach in ("s1", "s4", None):
+            found, expected = (
+                {hit.digest for hit in store.search(NAMESPACE, query, reach, 400) if hit.is_whole}
+                for store in (sql_store, memory)
+            )
+            assert found == expected, (query, reach)
+
+
+SMALL = (
+    *((archive, "_BANDS", {True: 32, False: 32}), (archive, "_GAP", 4)),
+    *((search, "_LISTED", 4), (search, "_FIRST_SPAN", 16), (search, "_WIDER", 2)),
+    (search, "_FEW", 4),
+)
+"""Limits at which a few hundred messages take the ways of a million."""
+
+
+def _messages(chance: random.Random, number: int, count: int) -> list[dict[str, object]]:
+    """Return messages with common and rare words, some of them calls with results."""
+    found: list[dict[str, object]] = []
+    for place in range(count):
+        told = f"{number} {place} " + " ".join(chance.sample(WORDS, 4))
+        if place % 5 == 3:
+            call = {"name": f"call{place % 7}", "arguments": "{}"}
+            called = [{"id": f"c{place}", "type": "function", "function": call}]
+            found.append({"role": "assistant", "content": told, "tool_calls": called})
+        elif place % 5 == 4:
+            told = f"{number} {place} done{place % 4}"
+            found.append({"role": "tool", "tool_call_id": f"c{place - 1}", "content": told})
+        else:
+            found.append({"role": "user", "content": told})
+    return found
+
+
+WORDS = [*["alpha", "beta", "gamma", "alphas"] * 4, *(f"rare{n}" for n in range(9))]

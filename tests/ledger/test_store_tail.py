@@ -38,7 +38,7 @@ def test_messages_are_appended(sql_store: SqlStore, store_url: str) -> None:
     with_open.close()
 
 
-def test_what_was_appended_can_be_replaced(sql_store: SqlStore) -> None:
+def test_appended_messages_can_be_replaced(sql_store: SqlStore) -> None:
     """An edit of new messages takes the place of what stood there; an older one needs `keep`."""
     session = sql_store.open(NAMESPACE, "s")
     sql_store.keep(session, talk(4, "a"))

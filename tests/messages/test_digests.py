@@ -37,7 +37,7 @@ def test_a_digest_that_was_stored_is_the_digest_of_the_message_for_ever() -> Non
 @pytest.mark.parametrize(
     "key", ["id", "cache_control", "timestamp", "created_at", "created", "index", "_private"]
 )
-def test_what_only_marks_a_message_does_not_change_which_it_is(key: str) -> None:
+def test_marks_do_not_change_a_messages_digest(key: str) -> None:
     """Marks of a message change its content digest alone."""
     marked = {**USER, key: "x"}
     assert digest(marked) == digest(USER)
@@ -135,7 +135,7 @@ def test_an_edit_in_place_is_noticed(edit: Any) -> None:
 
 
 @pytest.mark.parametrize(("old", "new"), [(1, True), (1, 1.0), (0.0, -0.0), (0, False)])
-def test_numbers_that_python_calls_equal_are_told_apart(old: Any, new: Any) -> None:
+def test_numbers_that_python_calls_equal_have_different_digests(old: Any, new: Any) -> None:
     """1, True and 1.0 have three digests."""
     message: dict[str, Any] = {"role": "user", "content": [{"type": "x", "value": old}]}
     cache = MessageCache()

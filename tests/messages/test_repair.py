@@ -47,7 +47,7 @@ def sent(*messages: Any) -> list[dict[str, Any]]:
         ([{"role": ["user"], "content": "x"}], 0),
     ],
 )
-def test_what_is_no_transcript_is_refused_with_its_index(messages: Any, index: Any) -> None:
+def test_a_wrong_message_is_refused_with_its_index(messages: Any, index: Any) -> None:
     """The error has the index and what was expected."""
     with pytest.raises(InvalidMessages) as caught:
         read(messages)
@@ -91,7 +91,7 @@ def test_half_characters_are_mended_wherever_they_stand() -> None:
     assert given == before
 
 
-def test_what_can_be_sent_is_the_callers_own_message() -> None:
+def test_a_valid_message_is_returned_as_the_same_object() -> None:
     """A valid message is returned as the same object."""
     custom = {"id": "c", "type": "custom", "custom": {"name": "grep", "input": "a b"}}
     messages = [

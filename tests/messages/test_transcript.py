@@ -103,7 +103,7 @@ def test_no_step_parts_a_call_from_its_result(shape: str, data: st.DataObject) -
         assert refusal_of([USER, *messages[atom.start : atom.stop], USER]) is None
 
 
-def test_steps_and_the_messages_in_front_are_told() -> None:
+def test_steps_and_leading_messages_are_found() -> None:
     """A call and its results are one step, any other message is a step alone."""
     plain = [USER, calling(call("a"), call("b")), result("a"), result("b"), USER, result("c")]
     assert steps(plain) == [range(1), range(1, 4), range(4, 5), range(5, 6)]

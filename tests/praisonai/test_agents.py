@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
-
 import pytest
 from praisonaiagents import ExecutionConfig
 
 from praison_compressor.testing import LocalProvider, Worker
-from tests.helpers.host_faults import FAULTS
 from tests.helpers.hosting import (
     EVERY_PATH,
     MODES,
@@ -39,13 +35,22 @@ def no_request_failed(provider: LocalProvider) -> None:
 
 @pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
 def test_every_mode(host: LocalProvider, path: str, mode: str) -> None:
-    """Whatever the agent is called by, nothing is refused and the summaries are used again."""
+    """In each mode nothing is refused, summaries are used again, each request is on the bill once.
+
+    The bill's sums of input, cached input and output are the provider's own, streams too.
+    """
     made = agent(host, path, context(host), execution=LONG_TURNS)
     answers = MODES[mode](made, OUTGROWING)
     assert [answer.strip() for answer in answers] == [ANSWER.strip()] * len(OUTGROWING)
     no_request_failed(host)
-    assert 1 <= len(host.for_model("aux")) <= 4
-    assert len(of_agent(host)) >= len(OUTGROWING)
+    aux, sent = host.for_model("aux"), of_agent(host)
+    assert 1 <= len(aux) <= 4
+    bill = made.context_compressor.status().bill
+    assert bill.requests == len(sent) >= len(OUTGROWING)
+    assert bill.usage.input == sum(record.prompt_tokens for record in sent)
+    assert bill.usage.cached == sum(record.cached_tokens for record in sent) > 0
+    assert bill.usage.output == sum(record.completion_tokens for record in sent)
+    assert bill.summaries.prompt_tokens == sum(record.prompt_tokens for record in aux)
     assert made.context_compressor.context_status == "summarized"
     assert len(made.chat_history) == 2 * len(OUTGROWING)
 
@@ -62,15 +67,3 @@ def test_a_tool_loop_with_parallel_calls(host: LocalProvider, path: str, mode: s
     assert len(host.for_model("aux")) >= 1
     assert len(of_agent(host)) >= 2 * (rounds + 1)
     assert {r.messages[-1]["role"] for r in of_agent(host)} == {"tool", "user"}
-
-
-LISTED = [name.partition("[")[0] for fault in FAULTS for name in fault.tests]
-
-
-@pytest.mark.parametrize("name", dict.fromkeys(LISTED))
-def test_a_test_that_is_expected_to_fail_on_older_hosts_is_there(name: str) -> None:
-    """A renamed test would otherwise leave its fault behind, expected and never met."""
-    file, _, function = name.partition("::")
-    path = "tests." + file.removesuffix(".py").replace("/", ".")
-    module: Any = importlib.import_module(path)
-    assert callable(getattr(module, function))

@@ -142,7 +142,7 @@ def test_a_bots_saved_history_is_not_compacted(host: LocalProvider, is_ours: boo
     assert (len(saved) == 24) is is_ours
 
 
-def test_a_moved_place_is_left_out_and_said(
+def test_a_moved_place_is_left_out_and_logged(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """One line of the log names it; the other places are replaced."""

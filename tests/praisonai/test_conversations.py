@@ -157,7 +157,7 @@ def test_a_history_copied_for_each_person_leads_to_nobody_else(host: LocalProvid
     assert nothing_found(host) == [True]
 
 
-def test_what_the_user_took_back_is_not_found(host: LocalProvider) -> None:
+def test_messages_that_an_edit_dropped_are_not_found(host: LocalProvider) -> None:
     """An edited history is the same conversation; what the edit dropped is out of recall's reach,
     and what it kept is found."""
     host.answer_with(searching)

@@ -23,11 +23,9 @@ from tests.helpers.hosting import (
     OPENAI,
     OUTGROWING,
     PATHS,
-    WORDS,
     agent,
     chat,
     context,
-    look_up,
     turn,
 )
 from tests.helpers.misbehaving import Misbehaving
@@ -84,24 +82,6 @@ def test_a_message_larger_than_the_window(
     said = [r.getMessage() for r in caplog.records if r.getMessage().startswith("agent ")]
     assert all(line.startswith(f"agent {made.display_name}: ") for line in said)
     assert [line for line in said if "BudgetTooSmall" in line] == said[1:] != []
-
-
-@pytest.mark.parametrize(
-    ("words", "said", "calls"), [(170, "cannot be dropped", 1), (500, "BudgetTooSmall", 0)]
-)
-def test_a_system_prompt_above_the_trigger_is_said_once(
-    host: LocalProvider, caplog: pytest.LogCaptureFixture, words: int, said: str, calls: int
-) -> None:
-    """Or above the window: no model is paid to fight it turn by turn, every turn is answered."""
-    rules = "You keep the books. " + WORDS * words
-    asked = context(host, context_window=6_000)
-    made = agent(host, OPENAI, asked, instructions=rules, tools=[look_up])
-    with caplog.at_level(logging.WARNING, logger="praison_compressor"):
-        for n in range(8):
-            assert made.chat(turn(n, words=4)) is not None
-    assert [said in record.getMessage() for record in caplog.records].count(True) == 1
-    assert len(host.for_model("aux")) <= calls
-    assert host.refused == []
 
 
 def test_an_agent_in_an_unknown_state(

@@ -80,7 +80,7 @@ def test_a_moved_name_is_refused(clean: None, monkeypatch: pytest.MonkeyPatch, p
 
 
 @pytest.mark.parametrize("place", LEFT_OUT, ids=name_of)
-def test_what_we_can_do_without_is_left_out_and_said(
+def test_a_missing_optional_name_is_left_out_and_logged(
     clean: None,
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,

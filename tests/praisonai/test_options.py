@@ -68,7 +68,7 @@ def test_every_spelling_is_understood(here: None, spelling: str) -> None:
 
 
 @pytest.mark.parametrize("other", [*OTHERS])
-def test_who_asks_for_something_else_gets_it(here: None, other: str) -> None:
+def test_another_strategy_gets_no_compressor(here: None, other: str) -> None:
     """No compressor."""
     assert made(OTHERS[other]).context_compressor is None
 
@@ -159,7 +159,7 @@ def test_options_reach_the_compressor(here: None, how: str) -> None:
     assert config.tool_policies == {"read": "keep", "grep*": "summarize"}
 
 
-def test_what_cannot_work_is_an_error_at_once_and_no_key_is_shown() -> None:
+def test_a_wrong_option_is_an_error_at_once_and_shows_no_key() -> None:
     """Our context is checked where it is made, and is printed in logs."""
     with pytest.raises(ConfigError, match="target_ratio"):
         CompressorContext(target_ratio=7)

@@ -8,30 +8,26 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from praisonaiagents import ExecutionConfig
 
 from praison_compressor.testing import (
-    Asked,
     Failure,
     LocalProvider,
-    Reply,
     Rules,
-    SummaryModel,
     Worker,
 )
 from tests.helpers.hosting import (
     ANTHROPIC,
     EVERY_PATH,
+    LONG,
     MODES,
     OUTGROWING,
     PATHS,
     agent,
-    at_home,
+    by_itself,
     context,
     of_agent,
     turn,
 )
-from tests.helpers.provider import strict_provider
 
 HALF = 3_000
 TOO_LONG = Failure(400, "Input is too long for requested model.", "invalid_request_error")
@@ -97,7 +93,7 @@ def test_finished_tools_do_not_run_again(host: LocalProvider, runs: list[str], p
         path,
         context(host),
         tools=[noting(runs)],
-        execution=ExecutionConfig(max_iter=50, max_tool_calls_per_turn=100),
+        execution=LONG,
     )
     assert made.chat("Find the nine ledgers of Lisbon.") == "Noted."
     assert runs == [f"t{n}" for n in range(16)]
@@ -121,26 +117,8 @@ def test_a_reserve_that_is_larger(host: LocalProvider, options: dict[str, Any]) 
     assert [record for record in host.requests if record.model == "aux"]
 
 
-@pytest.mark.parametrize(("path", "believed"), [(PATHS[0], 6_000), (PATHS[1], 96_000)])
-def test_a_refusal_without_numbers_costs_one_request(
-    host: LocalProvider, path: str, believed: int
-) -> None:
-    """The window is learned between the largest request that passed and the refused one."""
-
-    def answer(asked: Asked) -> Reply | Failure:
-        return TOO_LONG if asked.prompt_tokens > 2_500 else Reply("Noted.")
-
-    host.set_window(100_000)
-    host.answer_with(answer)
-    made = agent(host, path, context(host, context_window=believed))
-    assert [made.chat(turn(n)) for n in range(16)] == ["Noted."] * 16
-    refused = {json.dumps(r.messages) for r in of_agent(host) if r.status == 400}
-    assert len(refused) == 1
-    assert abs(made.context_compressor.engine().config.context_window - 2_500) <= 250
-
-
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_where_nothing_fits_nobody_else_cuts(
+def test_the_host_cuts_nothing_where_no_view_fits(
     host: LocalProvider, runs: list[str], path: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A provider that refuses every view: the host neither cuts the transcript in our place nor
@@ -177,13 +155,9 @@ def test_room_for_an_answer_that_nobody_asked_for(host: LocalProvider) -> None:
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_template_that_wants_roles_in_turns(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Any, path: str, mode: str
-) -> None:
+def test_a_template_that_wants_roles_in_turns(path: str, mode: str) -> None:
     """Refused once, met from then on: two user messages in a row become one."""
-    strict = strict_provider(Worker(answer="Noted. " * 12), rules=Rules(alternate=True))
-    with strict, at_home(monkeypatch, tmp_path, strict) as host:
-        host.route("aux", SummaryModel(r"L-\d+"))
+    with by_itself(Worker(answer="Noted. " * 12), rules=Rules(alternate=True)) as host:
         made = agent(host, path, context(host))
         made.chat_history.append({"role": "user", "content": "A question without an answer."})
         assert None not in MODES[mode](made, OUTGROWING)

@@ -90,14 +90,14 @@ DEFAULT = {"auxiliary_model": None, "protect_last_n_tokens": 20_000}
     ],
     ids=["another", "forbidden"],
 )
-def test_it_is_off_where_it_was_not_asked_for(elsewhere: Path, environment: dict[str, str]) -> None:
+def test_the_plugin_is_off_unless_it_is_named(elsewhere: Path, environment: dict[str, str]) -> None:
     """Not beside another one, and not where plugins are forbidden; nothing is said of the name."""
     done = ran(elsewhere, SAY + 'print(asked("summarize"))', **environment)
     assert done.stdout.strip().splitlines()[-1] == "None"
     assert "did you mean" not in done.stderr
 
 
-def test_it_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
+def test_the_plugin_can_be_switched_off_and_on_again(elsewhere: Path) -> None:
     """No callback follows when a plugin is disabled: each turn asks whether it is enabled."""
     script = """
         from praisonaiagents import plugins
@@ -168,7 +168,9 @@ def last_of(provider: LocalProvider, name: str) -> Recorded:
     return theirs[-1]
 
 
-def test_who_says_otherwise_is_left_alone(elsewhere: Path, provider: LocalProvider) -> None:
+def test_an_agent_with_another_strategy_is_left_alone(
+    elsewhere: Path, provider: LocalProvider
+) -> None:
     """With the file's options: `True`, tools and an option alone name no strategy; `False`, another
     strategy and a configuration of the host's do."""
     configured(
@@ -250,7 +252,7 @@ def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere: Path) -> No
     ],
     ids=["names and an option", "in a list", "values"],
 )
-def test_what_is_misspelled_is_said(
+def test_a_misspelled_name_is_reported(
     elsewhere: Path, switch: str, text: str, said: list[str]
 ) -> None:
     """On stderr of a program that makes an agent, with the nearest right name, once each."""

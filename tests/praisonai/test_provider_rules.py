@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -28,10 +27,9 @@ from praison_compressor.praisonai.provider_rules import (
 from praison_compressor.praisonai.request_shapes import RESPONSES
 from praison_compressor.summaries.litellm_client import provider_of
 from praison_compressor.testing import Reply, Rules, check_messages
-from tests.helpers.hosting import ANTHROPIC, agent, at_home, context
-from tests.helpers.provider import strict_provider
-from tests.helpers.transcripts import session, step, transcripts
-from tests.view.test_masks import Model, outputs
+from tests.helpers.compressing import Model
+from tests.helpers.hosting import ANTHROPIC, agent, by_itself, context
+from tests.helpers.transcripts import outputs, session, step, transcripts
 
 CONVERSATION = [
     {"role": "system", "content": "Keep the books."},
@@ -136,15 +134,10 @@ def test_no_word_is_lost(messages: list[dict[str, Any]]) -> None:
     assert alternating(view) == view
 
 
-def test_thinking_that_a_provider_refuses_is_left_out(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_thinking_that_a_provider_refuses_is_left_out() -> None:
     """A history with thinking of another prompt costs one refusal, not the agent."""
-    with (
-        strict_provider(rules=Rules(bound_thinking=True)) as provider,
-        at_home(monkeypatch, tmp_path, provider) as host,
-    ):
-        host.answer_with(lambda asked: Reply("Yes.", thinking="Hm, why not?"))
+    thinks = Reply("Yes.", thinking="Hm, why not?")
+    with by_itself(lambda asked: thinks, rules=Rules(bound_thinking=True)) as host:
         body = {
             "model": "claude-sonnet-4-5",
             "max_tokens": 2_000,

@@ -58,11 +58,11 @@ def found_by_search(provider: LocalProvider) -> list[str]:
 @pytest.mark.parametrize(
     ("path", "mode"), [*zip(EVERY_PATH, ("stream", "chat", "achat", "stream"), strict=True)]
 )
-def test_a_detail_of_turn_3_is_found_in_turn_60(host: LocalProvider, path: str, mode: str) -> None:
+def test_a_detail_of_turn_3_is_found_in_turn_30(host: LocalProvider, path: str, mode: str) -> None:
     """Without an option said, word for word, and no request is refused."""
-    host.answer_with(Searcher("Turn 59:", "L-003"))
+    host.answer_with(Searcher("Turn 29:", "L-003"))
     made = agent(host, path, context(host), tools=[look_up])
-    MODES[mode](made, [turn(n) for n in range(60)])
+    MODES[mode](made, [turn(n) for n in range(30)])
     assert "Turn 3: look after ledger L-003. the parser" in found_by_search(host)[0]
     assert {record.status for record in of_agent(host)} == {200}
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from praisonaiagents import Agent, ExecutionConfig, MemoryConfig
+from praisonaiagents import Agent, MemoryConfig
 from praisonaiagents.session import get_default_session_store
 
 from praison_compressor.ledger.sql.store import open_store
@@ -23,6 +23,7 @@ from tests.helpers.hosting import (
     ANTHROPIC,
     EVERY_PATH,
     LITELLM,
+    LONG,
     OPENAI,
     agent,
     chat,
@@ -161,7 +162,7 @@ def test_a_cleared_history_stays_cleared(host: LocalProvider, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("path", "history"), [(OPENAI, False), (OPENAI, True), (LITELLM, True), (ANTHROPIC, False)]
 )
-def test_what_the_hosts_store_cut_is_taken_from_the_ledger(
+def test_messages_that_the_hosts_store_cut_come_from_the_ledger(
     host: LocalProvider, path: str, history: bool, retention: str
 ) -> None:
     """Where the host's store keeps the newest messages, nothing is lost or summarized twice.
@@ -185,7 +186,6 @@ def test_what_the_hosts_store_cut_is_taken_from_the_ledger(
     assert breaks == paid > 0
 
 
-LONG = ExecutionConfig(max_iter=100, max_tool_calls_per_turn=500)
 URL = "sqlite:///ledger.db"
 ROOMY = 100_000
 ANSWER = "Noted. " * 3
@@ -282,7 +282,7 @@ def test_a_forgotten_step_is_not_sent_again(host: LocalProvider) -> None:
     assert "END-2" in " ".join(steps(after))
 
 
-def test_what_is_remembered_is_bounded(
+def test_the_newest_conversations_keep_their_steps_without_a_store(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without a store the newest conversations keep their steps."""

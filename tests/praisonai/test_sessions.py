@@ -200,11 +200,3 @@ def test_a_forgotten_session_is_gone_and_the_hosts_own_is_named(host: LocalProvi
     (left,) = done.left
     assert f"the host's own session {SESSION}" in left
     assert compressor.ledger.verify() == []
-
-
-def test_a_compression_adds_no_session_to_the_hosts_store(host: LocalProvider) -> None:
-    """The host lists the one session that the agent has."""
-    compressor = talk(kept(host))
-    listed = [each["session_id"] for each in get_default_session_store().list_sessions()]
-    assert compressor.status().summaries > 0
-    assert listed == [SESSION]

@@ -5,13 +5,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-import random
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
-from praisonaiagents import Agent, ExecutionConfig
+from praisonaiagents import Agent
 
 from praison_compressor.ledger.recall import SEARCH
 from praison_compressor.messages import text_of
@@ -19,12 +17,13 @@ from praison_compressor.testing import Asked, Call, Failure, LocalProvider, Repl
 from tests.helpers.hosting import (
     EVERY_PATH,
     LITELLM,
+    LONG,
     MODES,
     OPENAI,
     WINDOW,
     WORDS,
     agent,
-    at_home,
+    by_itself,
     cells,
     context,
     look_up,
@@ -33,9 +32,7 @@ from tests.helpers.hosting import (
     turn,
     without_system,
 )
-from tests.helpers.provider import strict_provider
 
-LONG = ExecutionConfig(max_iter=100, max_tool_calls_per_turn=500)
 WIDE = 100_000
 ANSWER = "Noted. " * 3
 
@@ -66,15 +63,6 @@ def test_a_turn_begins_with_the_last_request_of_the_turn_before(
         assert without_system(after.messages).startswith(without_system(before.messages))
     ids = [m["tool_call_id"] for m in sent[-1].messages if m["role"] == "tool"]
     assert len(ids) == len(set(ids)) >= 4 * 2
-
-
-@pytest.mark.parametrize("path", EVERY_PATH)
-def test_the_hosts_list_stays_as_it_is(host: LocalProvider, path: str) -> None:
-    """Steps come back on the wire alone."""
-    made = working(host, path)
-    for n in range(3):
-        made.chat(f"Question {n}?")
-    assert [message["role"] for message in made.chat_history] == ["user", "assistant"] * 3
 
 
 def results(record: Any) -> list[str]:
@@ -253,14 +241,9 @@ def test_tools_that_are_gone_or_renamed_since(host: LocalProvider) -> None:
 
 @pytest.mark.parametrize("path", [OPENAI, LITELLM])
 @pytest.mark.parametrize("rules", [Rules(alternate=True), Rules(answered_results=True)])
-def test_a_provider_that_wants_strict_turns(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, path: str, rules: Rules
-) -> None:
+def test_a_provider_that_wants_strict_turns(path: str, rules: Rules) -> None:
     """Kept steps stand between messages of alternating roles."""
-    with (
-        strict_provider(rules=rules) as provider,
-        at_home(monkeypatch, tmp_path, provider) as host,
-    ):
+    with by_itself(rules=rules) as host:
         made = working(host, path, rounds=2)
         for n in range(3):
             made.chat(f"Question {n}?")
@@ -336,57 +319,3 @@ def test_each_turn_finds_a_detail_of_the_turn_before(host: LocalProvider, window
         c for r in of_agent(host) for c in getattr(r.answer, "calls", ()) if c.name == "measure"
     ]
     assert len(calls) == (TURNS + 1) * CALLS
-
-
-# ------------------------------------------------------------ edits at random
-
-
-def steps_of(record: Any) -> set[int]:
-    """The numbers of the turns whose steps a request carries."""
-    said = " ".join(text_of(m) for m in record.messages if m.get("role") == "tool")
-    return {int(number) for number in re.findall(r"G-(\d+)-", said)}
-
-
-@pytest.mark.parametrize("path", EVERY_PATH)
-def test_no_step_of_an_edited_exchange_is_sent(host: LocalProvider, path: str) -> None:
-    """Seventy-five random edits of the history between turns: steps are kept or gone with them."""
-    chosen = random.Random(path)
-    host.set_window(200_000)
-    made = agent(host, path, context(host, context_window=200_000), tools=[measure], execution=LONG)
-    for number in range(75):
-        given = [{"place": "p", "number": number, "nth": n} for n in range(2)]
-        host.answer_with(
-            [
-                Reply(calls=tuple(Call("measure", each) for each in given)),
-                f"Answer {number}, and all is measured as it should be.",
-            ]
-        )
-        made.chat(f"Question {number}: what do the gauges of this place read today?")
-        first = [
-            r for r in of_agent(host) if text_of(r.messages[-1]).startswith(f"Question {number}:")
-        ]
-        assert steps_of(first[0]) <= whole(made.chat_history)
-        edit(made.chat_history, chosen)
-    assert len(steps_of(of_agent(host)[-1])) > 3
-
-
-def whole(history: list[dict[str, Any]]) -> set[int]:
-    """The turns whose question and answer stand side by side in a history."""
-    said = [m["content"] for m in history]
-    pairs = itertools.pairwise(said)
-    found = [
-        re.findall(r"^Question (\d+): .*today\?\nAnswer (\d+), .*be\.$", f"{a}\n{b}")
-        for a, b in pairs
-    ]
-    return {int(q) for each in found for q, a in each if q == a}
-
-
-def edit(history: list[dict[str, Any]], chosen: random.Random) -> None:
-    """Delete a message or an exchange, or change a message."""
-    place, kind = chosen.randrange(len(history)), chosen.randrange(4)
-    if kind == 0 and place:  # providers want a user's message first
-        del history[place]
-    elif kind == 1:
-        history[place] = {**history[place], "content": history[place]["content"] + " (edited)"}
-    elif kind == 2:
-        del history[place - place % 2 : place - place % 2 + 2]

@@ -139,7 +139,7 @@ def test_a_stream_that_ends_early_leaves_no_turn(host: LocalProvider, path: str)
 
 
 @pytest.mark.parametrize(("window", "words"), [(100_000, 900), (WINDOW, 300), (WINDOW, 900)])
-def test_what_is_not_the_conversation_is_made_to_fit_and_said(
+def test_another_models_request_in_a_turn_is_made_to_fit(
     host: LocalProvider,
     caplog: pytest.LogCaptureFixture,
     monkeypatch: pytest.MonkeyPatch,

@@ -246,7 +246,7 @@ def test_a_loop_on_an_api_finds_what_its_view_lacks(
     assert [record.error for record in home.refused] == []
 
 
-def test_a_loop_of_ones_own_keeps_what_was_never_compressed(
+def test_an_own_loop_keeps_a_session_that_was_never_compressed(
     home: LocalProvider, tmp_path: Path
 ) -> None:
     """Stopped after its first short turn, it has the question and the answer again."""

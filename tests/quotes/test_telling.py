@@ -78,7 +78,7 @@ def test_a_text_that_was_asked_for_is_no_report(name: str, arguments: str) -> No
     assert "No such file" in telling_line(call, "cat: src/a.py: No such file or directory")
 
 
-def test_an_exit_code_that_is_not_zero_is_told() -> None:
+def test_an_exit_code_that_is_not_zero_is_quoted() -> None:
     """With the words that decide, once."""
     assert telling_line(RUN, f"{NOTES}\n2 failing\nexit code 7") == "exit code 7: 2 failing"
     assert telling_line(RUN, "make: *** [all] Error 2\nexit code 2").count("exit code 2") == 1
@@ -126,7 +126,7 @@ def test_ids_that_are_used_again_pair_with_their_own_step() -> None:
     assert "look_up two -> beta" in text
 
 
-def test_an_error_flag_is_told_as_the_protocol_has_it() -> None:
+def test_an_error_flag_is_quoted_as_the_protocol_has_it() -> None:
     """`is_error` beside a text that does not say so."""
     text = quoted(
         [asks(use("a", "fetch", url="x")), brings(result("a", "No page.", is_error=True))]

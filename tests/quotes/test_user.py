@@ -272,7 +272,7 @@ def test_a_short_answer_stands_beside_its_question() -> None:
 # -------------------------------------------------------------- what is printed
 
 
-def test_what_the_view_shows_anyway_is_not_quoted_again() -> None:
+def test_a_message_of_the_tail_is_not_quoted_again() -> None:
     """The newest message stands verbatim in the tail."""
     messages = [
         user("Use port 9090 for the admin page."),

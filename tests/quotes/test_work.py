@@ -101,6 +101,25 @@ def test_files_that_do_not_fit_are_counted() -> None:
     assert 0 < shown < 45
 
 
+def test_calls_that_do_not_fit_are_counted_by_tool() -> None:
+    """Beside calls that are printed, the others are counted by tool, with their places."""
+    many = [m for n in range(90) for m in step(f"c{n}", "done " * 30, "bash", command=f"make {n}")]
+    looks = [m for n in range(9) for m in step(f"r{n}", "x\n" * 300, "read_file", path=f"{n}.py")]
+    held = section(quoted([user("Go."), *looks, *many], 500), "Commands")
+    shown = held.count("- [s1.")
+    assert (
+        f"({99 - shown} more calls not shown (bash {90 - shown}, read_file 9): s1.3 to s1." in held
+    )
+
+
+def test_a_count_in_a_tiny_room_names_the_first_place_too() -> None:
+    """Sections without a line share one count, from the first place to the last."""
+    assert quoted(busy(3, 60), 60).endswith(
+        "(3 more messages of the user not shown, 3 more files not shown, 3 more calls not shown, "
+        "3 more texts of the assistant not shown: s1.1 to s1.18)"
+    )
+
+
 # -------------------------------------------------------------- the plan
 
 
@@ -216,7 +235,7 @@ def test_only_the_newest_reading_counts_within_a_bounded_share() -> None:
     assert "old rule" not in held
     assert "0. new rule 0" in held
     assert "399. new rule 399" in held
-    assert len(held) < 1_400
+    assert len(held) < 1_450
 
 
 # -------------------------------------------------------------- reports and counts

@@ -76,7 +76,7 @@ def test_a_refusal_that_stays_is_asked_for_once(
     assert re.search(r"from openai/gone, not retried for \d+ s: ", logged)
 
 
-def test_a_person_who_asks_is_not_told_to_wait():
+def test_force_asks_a_resting_model_once_more():
     """`force` asks a resting model once more; an event has its failure, and it rests again."""
     asked = []
 

@@ -98,7 +98,9 @@ def post(provider: LocalProvider, **body: Any) -> httpx.Response:
 
 
 @pytest.mark.parametrize(("body", "said"), REFUSED)
-def test_what_the_api_refuses_is_refused(strict: LocalProvider, body: Any, said: str) -> None:
+def test_a_request_that_the_api_refuses_is_refused(
+    strict: LocalProvider, body: Any, said: str
+) -> None:
     """A refusal is a 400 with the API's error body, and is recorded."""
     answer = post(strict, **body)
     error = answer.json()["error"]

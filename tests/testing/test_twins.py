@@ -92,7 +92,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("path", "body", "said"), REFUSED)
-def test_what_the_api_refuses_is_refused(
+def test_a_request_that_the_api_refuses_is_refused(
     provider: LocalProvider, path: str, body: Any, said: str
 ) -> None:
     """A refusal has the API's words and is recorded."""

@@ -7,10 +7,12 @@ import struct
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from praison_compressor import TokenCounter
 from praison_compressor.tokens import Vocabulary
-from praison_compressor.tokens.counter import REPLY_TOKENS
+from praison_compressor.tokens.counter import REPLY_TOKENS, SECTIONED_CHARS
 from tests.helpers.transcripts import prose
 
 # ---------------------------------------------------------------- messages
@@ -78,6 +80,35 @@ def test_many_messages_count_as_each_does_alone(model: str) -> None:
     messages += [{"role": "user", "content": [{"type": "text", "text": prose(50)}]}]
     alone = sum(TokenCounter(model).message(message) for message in messages)
     assert TokenCounter(model).messages(messages) == alone + REPLY_TOKENS
+
+
+pieces = st.text() | st.sampled_from(["\n## ", "\n</", "  \n", ".\n", "\r\n", "'s\n", "/\n", "1"])
+
+
+@settings(max_examples=300)
+@given(st.lists(pieces, min_size=1, max_size=12), st.sampled_from(["gpt-4o", "gpt-4"]))
+def test_a_text_counted_by_sections_has_the_count_of_the_whole(
+    parts: list[str], model: str
+) -> None:
+    """A cut before a heading changes no count, whatever stands around it."""
+    once = "".join(parts) or " "
+    counter, text = TokenCounter(model), once * (SECTIONED_CHARS[0] // len(once) + 1)
+    assert counter.text(text) == counter.vocabulary.count(text)
+
+
+def test_a_section_is_not_counted_again() -> None:
+    """A text of sections that were counted lately costs only what is new in it."""
+    counted: list[int] = []
+
+    def count(text: str) -> int:
+        counted.append(len(text))
+        return len(text)
+
+    counter = TokenCounter("gpt-4o", vocabulary=Vocabulary("characters", False, count))
+    section = "## Files\n" + "- a.py\n" * 1_000
+    assert counter.text(section) == len(section)
+    assert counter.text(f"Before.\n{section}</end>") == len(section) + 14
+    assert sum(counted) == len(section) + 14
 
 
 def test_a_counted_message_is_not_counted_again() -> None:

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiktoken
@@ -163,3 +164,14 @@ assert not {"litellm", "praisonaiagents"} & set(sys.modules)
     environment = {**os.environ, "TIKTOKEN_CACHE_DIR": str(tmp_path), "TMPDIR": str(tmp_path)}
     subprocess.run([sys.executable, "-c", script], check=True, env=environment)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_texts_that_cannot_be_counted_together_are_counted_one_by_one() -> None:
+    """A failure in a thread, or a tiktoken without buffers, changes no count."""
+
+    def fails(_: Any) -> list[int]:
+        raise RuntimeError("no buffers of tokens")
+
+    texts = ["", "ab", "x" * 70_000]
+    for vocabulary in (Vocabulary("a", False, len, fails), Vocabulary("b", False, len)):
+        assert vocabulary.counting(texts)() == [0, 2, 70_000]

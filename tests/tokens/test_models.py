@@ -48,7 +48,7 @@ def test_a_guess_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     assert "litellm.register_model" in caplog.text
 
 
-def test_what_is_registered_at_run_time_counts_first(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_limits_registered_at_run_time_count_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """Models registered at run time come before the table's."""
     import litellm
 

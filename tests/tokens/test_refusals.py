@@ -16,8 +16,7 @@ from praison_compressor.tokens import Overflow, overflow_of
 from praison_compressor.tokens.refusals import LEAST_WINDOW
 from praison_compressor.tokens.windows import UPWARD_AFTER, LearnedWindow
 from tests.helpers.hosting import LITELLM, OPENAI, agent, by_itself, context, of_agent, turn
-from tests.helpers.refusing import BELIEVED, REPORTS, reported, session
-from tests.helpers.wordings import OTHERS, TOO_LONG, Wording
+from tests.helpers.refusing import BELIEVED, OTHERS, REPORTS, TOO_LONG, Wording, reported, session
 
 SENT, WINDOW = 6_400, 6_000
 
@@ -38,7 +37,7 @@ def test_every_wording_means_length(said: Wording) -> None:
 
 
 @pytest.mark.parametrize("said", OTHERS, ids=names(OTHERS))
-def test_what_a_smaller_request_does_not_mend(said: Wording) -> None:
+def test_limits_per_minute_and_other_refusals_mean_no_length(said: Wording) -> None:
     """Limits per minute, and what concerns other things than messages, mean no length."""
     assert overflow_of(said.error(said.words), SENT) is None
 
@@ -162,9 +161,14 @@ def test_a_refusal_of_something_else_teaches_no_window(host: LocalProvider, path
     assert len(made.chat_history) >= 8
 
 
-@pytest.mark.parametrize("path", [OPENAI, LITELLM])
 @pytest.mark.parametrize(
-    ("words", "status"), [("input too long", 400), ("Request Entity Too Large", 413), ("", 422)]
+    ("path", "words", "status"),
+    [
+        (OPENAI, "input too long", 400),
+        (LITELLM, "Request Entity Too Large", 413),
+        (OPENAI, "", 422),
+        (LITELLM, "", 422),
+    ],
 )
 def test_a_vague_refusal_of_a_far_too_long_conversation(
     host: LocalProvider, path: str, words: str, status: int

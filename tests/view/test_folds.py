@@ -55,7 +55,7 @@ def test_most_compressions_fold_nothing() -> None:
     assert 1 <= folds <= len(counts) / 3
 
 
-def test_what_a_static_text_carried_is_carried_on() -> None:
+def test_later_static_texts_carry_a_models_prose_on() -> None:
     """What a model wrote down outlives its failure, however often static texts are folded."""
     rules = [f"Agreed: {word} comes before lunch." for word in "audit brief call draft".split()]
     asked = []

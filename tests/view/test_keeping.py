@@ -15,8 +15,7 @@ from praison_compressor.view.jobs import Plan
 from praison_compressor.view.view import View
 from tests.helpers.compressing import Model
 from tests.helpers.sketches import budget, laid, planned
-from tests.helpers.transcripts import transcripts
-from tests.view.test_masks import outputs
+from tests.helpers.transcripts import outputs, transcripts
 
 # Ten steps of 500 tokens with some talk between them; steps start at 2, 5, 8, ...
 TALK = "s10 u20 " + "c50 r450 a100 " * 10 + "u30 a40"
@@ -51,7 +50,7 @@ def test_the_oldest_yield_and_as_few_as_the_target_asks(target: int, yielded: in
     assert summarized(found) == [(2, 2 + 3 * yielded)]
 
 
-def test_where_no_number_is_enough_all_yield() -> None:
+def test_all_kept_outputs_yield_where_no_number_is_enough() -> None:
     """The limit is what counts then; and beneath it nothing can be done."""
     layout = keeping(laid(TALK), *range(2, 32, 3))
     assert summarized(planned_for(layout, 400, 300, 100)) == [(2, 32)]

@@ -14,7 +14,7 @@ from praison_compressor.messages import check, text_of, tool_calls_of
 from praison_compressor.view.masks import answered, mask, policy_of
 from tests.helpers import compressing
 from tests.helpers.native import to_native
-from tests.helpers.transcripts import step
+from tests.helpers.transcripts import outputs, step
 
 Model = functools.partial(compressing.Model, "## Done\nEvery part that was looked at is in order.")
 
@@ -25,17 +25,6 @@ def config(**options) -> CompressorConfig:
 
 
 LONG = "lorem ipsum dolor " * 100
-
-
-def outputs(turns: int, words: int = 100, name: str = "read_file"):
-    """A session of little talk and large outputs, one step a turn."""
-    messages = [{"role": "system", "content": "You are a coding agent."}]
-    for t in range(turns):
-        body = f"part {t}: " + "lorem ipsum dolor " * words + f"END-{t}"
-        messages.append({"role": "user", "content": f"Look at part {t}."})
-        messages += step(f"call_{t}", body, name=name, path=f"src/part_{t}.py")
-        messages.append({"role": "assistant", "content": f"Part {t} is in order."})
-    return messages[:-1]
 
 
 def masks_of(messages):

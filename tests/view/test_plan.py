@@ -118,7 +118,7 @@ def test_a_window_that_is_exactly_taken_has_no_room() -> None:
     assert (caught.value.needed, caught.value.budget) == (1_000, 1_000)
 
 
-def test_what_is_too_large_is_named() -> None:
+def test_a_message_that_is_too_large_is_named() -> None:
     """Which message, whose it is, what it takes: nobody has to look for it."""
     messages = [
         {"role": "system", "content": "You look after logs."},
@@ -145,7 +145,7 @@ def test_at_the_trigger_nothing_is_planned_and_one_token_above_it_is() -> None:
     assert sketches.planned(laid(MIDDLE), budget(5_000, 1_599, 800)) is not None
 
 
-def test_what_cannot_be_dropped_is_counted_whole() -> None:
+def test_messages_that_cannot_be_dropped_are_counted_whole() -> None:
     """System, task, newest user message, newest step: 10 + 20 + 30 + 40."""
     with pytest.raises(BudgetTooSmall) as caught:
         sketches.planned(laid(MIDDLE), budget(99, 99, 99))

@@ -7,10 +7,9 @@ import hashlib
 import hmac
 import json
 import secrets
+import string
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import reduce
-from operator import or_
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Connection, Row, Table, delete, insert, select, text
@@ -19,7 +18,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
 from ..segments import EVERY, FORGOTTEN, Entry, Segment, Usage
-from ..words import goes_on, readable, words
+from ..words import EVERYWHERE, begins, readable, words
 from .schema import links, messages
 
 
@@ -71,6 +70,12 @@ class Packer:
         if self._pepper:
             raw = hmac.digest(self._pepper, raw, hashlib.sha256)
         return algorithm.encode() + b":" + raw
+
+
+def digest_named(name: bytes) -> str:
+    """Return the content digest of a name in an archive without a cipher."""
+    algorithm, _, raw = bytes(name).partition(b":")
+    return f"{algorithm.decode()}:{raw.hex()}"
 
 
 def dump(message: Mapping[str, Any]) -> bytes:
@@ -178,6 +183,8 @@ class MessageArchive:
         self.is_sqlite = connection.dialect.name == "sqlite"
         """False: PostgreSQL."""
         self.packer = packer
+        self.band = _BANDS[self.is_sqlite]
+        """Message keys among which a word's list is read at once."""
 
     def insert(self, table: Table) -> Any:
         """Return an INSERT that accepts `on_conflict_…`, which dialects define apart."""
@@ -209,7 +216,7 @@ class MessageArchive:
         ]
         self.execute(self.insert(messages).on_conflict_do_nothing(), rows)
         known = self._keys(namespace, fresh)
-        self._index({known[name]: message for name, message in fresh.items()})
+        self._index(_ADDING, {known[name]: message for name, message in fresh.items()})
         return known
 
     def link(self, entry_key: int, keys: Sequence[int]) -> None:
@@ -256,142 +263,60 @@ class MessageArchive:
     def remove(self, keys: Iterable[int]) -> None:
         """Delete unlinked messages from archive and index."""
         for some in batches(keys):
-            self._index(self.get(some), remove=True)
+            self._index(_REMOVING, self.get(some))
             self.execute(delete(messages).where(messages.c.key.in_(some)))
         if self.is_sqlite:
             # FTS5 keeps removed words until its index is merged into one piece.
             merge = "INSERT INTO compressor_search(compressor_search) VALUES ('optimize')"
             self.execute(text(merge))
 
-    # -------------------------------------------------------------- the full-text index
-    # FTS5 on SQLite, a GIN index on PostgreSQL: words and message keys, no positions. Phrases are
-    # checked on the messages themselves. An encrypted archive has no index.
-
-    def _index(self, found: Mapping[int, Message], *, remove: bool = False) -> None:
-        """Add the messages to the index, or remove them."""
-        if self.packer.encrypts:
+    def _index(self, statements: tuple[str, str], found: Mapping[int, Message]) -> None:
+        """Run the database's statement for the words of each message."""
+        if self.packer.encrypts or not found:
             return
         join = " ".join if self.is_sqlite else list
-        # FTS5 removes a message only by the words that were indexed for the message.
         rows = [
-            {"key": key, "words": join(words(readable(message)))} for key, message in found.items()
+            {"key": key, "words": join(self._indexed(key, message))}
+            for key, message in found.items()
         ]
-        if rows:
-            self.execute(text(_INDEXING[self.is_sqlite, remove]), rows)
+        self.execute(text(statements[not self.is_sqlite]), rows)
 
-    def candidates(
-        self,
-        namespace: str,
-        asked: Sequence[str],
-        linked: Mapping[int, Sequence[int]] | None,
-    ) -> Iterator[dict[int, Message]]:
-        """Yield messages with all words, then with any, the newest of many.
+    def _indexed(self, key: int, message: Message) -> list[str]:
+        """Return a message's words as they are indexed; words that stand everywhere are not."""
+        mark, every = self._mark(key // self.band), not self.is_sqlite
+        each = (word for word in words(readable(message)) if word not in EVERYWHERE)
+        return [mark + word if every or begins(word) else word for word in each]
 
-        `linked` limits the search to the messages of these entries; words of neighbours count as a
-        message's own, because a call and its result are one document. Without an index all messages
-        in reach are yielded once.
-        """
-        if self.packer.encrypts:
-            every = select(messages.c.key).where(messages.c.namespace == namespace)
-            within = None if linked is None else [key for keys in linked.values() for key in keys]
-            yield self.get(self.execute(every).scalars() if within is None else within)
-        elif linked is None:
-            for link in _LINKS[self.is_sqlite]:
-                values = {"namespace": namespace, "query": link.join(map(self._quoted, asked))}
-                query = text(_FINDING[self.is_sqlite])
-                yield self.get(self.execute(query, {**values, "limit": _RANKED}).scalars())
-        else:
-            held = self._with_each(asked, linked)
-            near = sorted(_near(held, linked, 2 ** len(asked) - 1), reverse=True)
-            yield self.get(near[:_RANKED])
-            most = sorted(held, key=lambda key: (-held[key].bit_count(), -key))
-            yield self.get(most[:_IN_PART])
+    def marked(self, word: str, band: int) -> str:
+        """Return a word of a band's messages as it is indexed."""
+        return self._mark(band) + word if begins(word) or not self.is_sqlite else word
 
-    def _quoted(self, word: str) -> str:
-        # Words are letters and digits only, so a quote cannot end early.
-        quote, more = ('"', "*") if self.is_sqlite else ("'", ":*")
-        return f"{quote}{word}{quote}{more if goes_on(word) else ''}"
-
-    def _with_each(
-        self, asked: Sequence[str], linked: Mapping[int, Sequence[int]]
-    ) -> dict[int, int]:
-        """Return the entries' messages with any word: key -> bits of its words."""
-        among = {key for keys in linked.values() for key in keys}
-        ranges, query = [*_ranges(sorted(among))], text(_WITHIN[self.is_sqlite])
-        found: dict[int, int] = {}
-        for place, word in enumerate(asked):
-            for first, last in ranges:
-                values = {"query": self._quoted(word), "first": first, "last": last}
-                for key in self.execute(query, values).scalars():
-                    if key in among:
-                        found[key] = found.get(key, 0) | 1 << place
-        return found
+    def _mark(self, band: int) -> str:
+        """Return a band's mark; bands that are far apart share one, which costs time alone."""
+        high, low = divmod(band, len(_MARKS))
+        return (_MARKS[high % len(_MARKS)] if self.is_sqlite else "") + _MARKS[low % len(_MARKS)]
 
 
-NEAR = 8
-"""Messages before and after a message among which its call or its results are looked for."""
+# ---------------------------------------------------------------- the index of words
+# FTS5 on SQLite, GIN on PostgreSQL: words and message keys, no positions. FTS5 reads the whole list
+# of each word that a shorter one may begin, GIN that of every word: a million messages take too
+# long. So these words are indexed behind the mark of their message's band.
+_BANDS = {True: 1 << 13, False: 1 << 17}
+"""Keys of a band, on SQLite and on PostgreSQL; smaller ones are read faster and take more bytes."""
+_MARKS = string.digits + string.ascii_lowercase
 
-
-def _near(
-    held: Mapping[int, int], linked: Mapping[int, Sequence[int]], all_words: int
-) -> Iterator[int]:
-    """Yield the messages that have all words together with their neighbours."""
-    if reduce(or_, held.values(), 0) != all_words:
-        return
-    for keys in linked.values():
-        places = [place for place, key in enumerate(keys) if key in held]
-        words = [held[keys[place]] for place in places]
-        first = last = 0
-        for place in places:
-            while places[first] < place - NEAR:
-                first += 1
-            while last < len(places) and places[last] <= place + NEAR:
-                last += 1
-            if reduce(or_, words[first:last]) == all_words:
-                yield keys[place]
-
-
-_RANKED = 400  # candidates of a search that are read and ranked
-_IN_PART = 100  # ... where none has all words
-_GAP = 500
-
-# By whether the database is SQLite, and whether words are removed.
-_INDEXING = {
-    (True, False): "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)",
-    (True, True): "INSERT INTO compressor_search(compressor_search, rowid, words) "
-    "VALUES ('delete', :key, :words)",
+_ADDING = (
+    "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)",
     # A conflict: another writer archived the message at the same time.
-    (False, False): "INSERT INTO compressor_search "
+    "INSERT INTO compressor_search "
     "VALUES (:key, array_to_tsvector(CAST(:words AS text[]))) ON CONFLICT DO NOTHING",
-    (False, True): "DELETE FROM compressor_search WHERE message_key = :key",
-}
-_FOUND = (
-    "SELECT m.key FROM compressor_search f {join} JOIN compressor_messages m ON m.key = f.{key} "
-    "WHERE m.namespace = :namespace AND {matches} ORDER BY m.key DESC LIMIT :limit"
 )
-_LINKS = {True: (" AND ", " OR "), False: (" & ", " | ")}
-_IN_RANGE = (
-    "SELECT {key} FROM compressor_search f WHERE {matches} AND {key} BETWEEN :first AND :last"
+_REMOVING = (
+    # FTS5 removes a message only by the words that were indexed for the message.
+    "INSERT INTO compressor_search(compressor_search, rowid, words) "
+    "VALUES ('delete', :key, :words)",
+    "DELETE FROM compressor_search WHERE message_key = :key",
 )
-_BY_DIALECT = {
-    # CROSS: else SQLite's planner may begin with the messages and ask FTS5 once for each.
-    True: {"join": "CROSS", "key": "rowid", "matches": "f.compressor_search MATCH :query"},
-    False: {"join": "", "key": "message_key", "matches": "f.words @@ CAST(:query AS tsquery)"},
-}
-_FINDING = {is_sqlite: _FOUND.format(**each) for is_sqlite, each in _BY_DIALECT.items()}
-_WITHIN = {is_sqlite: _IN_RANGE.format(**each) for is_sqlite, each in _BY_DIALECT.items()}
-
-
-def _ranges(keys: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Yield ranges that hold the keys; keys of one commit are neighbours.
-
-    FTS5 reads a range of its lists at once, but takes a millisecond for every single key.
-    """
-    start = 0
-    for place in range(1, len(keys) + 1):
-        if place == len(keys) or keys[place] - keys[place - 1] > _GAP:
-            yield keys[start], keys[place - 1]
-            start = place
 
 
 def batches(items: Iterable[T]) -> Iterator[list[T]]:
@@ -399,3 +324,17 @@ def batches(items: Iterable[T]) -> Iterator[list[T]]:
     everything = list(dict.fromkeys(items))
     for start in range(0, len(everything), _AT_ONCE):
         yield everything[start : start + _AT_ONCE]
+
+
+_GAP = 500  # keys between two ranges that are read as one
+
+
+def merged(ranges: Iterable[tuple[int, int]], gap: int = _GAP) -> list[tuple[int, int]]:
+    """Return ranges of keys in order, neighbours as one."""
+    found: list[tuple[int, int]] = []
+    for first, last in sorted(ranges):
+        if found and first - found[-1][1] <= gap:
+            found[-1] = found[-1][0], max(last, found[-1][1])
+        else:
+            found.append((first, last))
+    return found

@@ -19,8 +19,8 @@ from ...messages import content_digest, is_system
 from ..segments import FORGOTTEN, GENESIS, Entry, Outline, archive_digest, chain_faults
 from .archive import MessageArchive, batches, unsealed
 from .database import Database
-from .reading import SESSIONS, chain, literals, outline, outlines, record, require
-from .schema import entries, leases, links, messages, notes, sessions
+from .queries import SESSIONS, chain, literals, outline, outlines, record, require
+from .schema import entries, leases, links, messages, notes, sessions, spans
 
 logger = logging.getLogger(__name__)
 
@@ -174,6 +174,7 @@ def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erase
     linked = set(archive.execute(select(links.c.message_key).where(of_own)).scalars())
     tombs = _bury(archive, own)
     archive.execute(delete(links).where(of_own))
+    archive.execute(delete(spans).where(spans.c.session_key == row.key))
     for table in (leases, notes):
         named = (table.c.namespace == namespace) & (table.c.session_id == row.id)
         archive.execute(delete(table).where(named))

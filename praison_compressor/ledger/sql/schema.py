@@ -28,7 +28,7 @@ from sqlalchemy import (
 from ...errors import ConfigError
 from ..segments import GENESIS
 
-LAYOUT = b"4"
+LAYOUT = b"5"
 """The number of this layout; a store with another number is refused."""
 
 # SQLite assigns ascending row ids only to a column of exactly the type INTEGER.
@@ -120,6 +120,16 @@ links = Table(
     Column("ordinal", Integer, primary_key=True, autoincrement=False),
     Column("message_key", _Key, ForeignKey(messages.c.key), nullable=False),
     Index(_PREFIX + "links_message", "message_key"),
+    sqlite_with_rowid=False,
+)
+
+# Ranges of keys that hold a session's own messages, for a search: its links may be a million.
+spans = Table(
+    _PREFIX + "spans",
+    metadata,
+    Column("session_key", _Key, ForeignKey(sessions.c.key), primary_key=True),
+    Column("first", _Key, primary_key=True, autoincrement=False),
+    Column("last", _Key, nullable=False),
     sqlite_with_rowid=False,
 )
 

@@ -15,7 +15,7 @@ from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
 from ...messages.secrets import Redactor
 from ..segments import Outline, Segment, Session, plain_outline
-from . import reading, writing
+from . import commits, queries
 from .archive import Codec, MessageArchive, codec_of
 from .database import Database
 from .maintenance import (
@@ -28,6 +28,7 @@ from .maintenance import (
     stored_message,
 )
 from .schema import check_names
+from .search import search
 
 _MOST = 256
 """Sessions whose entries stay in memory, those read last."""
@@ -113,7 +114,7 @@ class SqlStore:
         found = self._database.read(lambda a: self._opened(a, namespace, session_id))
         if found is None and parent_session_id is not None:
             named = namespace, session_id, parent_session_id
-            self._database.write(lambda a: writing.create(a, *named))
+            self._database.write(lambda a: commits.create(a, *named))
             found = self._database.read(lambda a: self._opened(a, namespace, session_id))
         return found or Session(namespace, session_id, session_id, None)
 
@@ -127,10 +128,10 @@ class SqlStore:
         plain = [(segment, [to_plain(m) for m in originals]) for segment, originals in segments]
         whole = None if outline is None else self._recorded(session, outline)
         if self.mask_secrets:
-            plain = writing.without_secrets(session.namespace, plain)
+            plain = commits.without_secrets(session.namespace, plain)
 
         def work(archive: MessageArchive) -> Session | None:
-            writing.append(archive, session, plain, whole)
+            commits.append(archive, session, plain, whole)
             return self._opened(archive, session.namespace, session.id)
 
         return self._database.write(work) or session
@@ -138,7 +139,7 @@ class SqlStore:
     def keep(self, session: Session, outline: Outline) -> bool:
         """See `Store.keep`."""
         whole = self._recorded(session, outline)
-        return self._database.write(lambda a: writing.keep(a, session, whole))
+        return self._database.write(lambda a: commits.keep(a, session, whole))
 
     def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
         """Replace the recorded transcript's messages from `place` on; return whether it worked.
@@ -150,33 +151,33 @@ class SqlStore:
         added = [to_plain(message) for message in messages]
         if self.mask_secrets:
             added = list(Redactor(session.namespace).masked(added)[0])
-        return self._database.write(lambda a: writing.extend(a, session, place, added))
+        return self._database.write(lambda a: commits.extend(a, session, place, added))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         """See `Store.claim`."""
         # Read first: waiting holders ask often and must not block writers.
-        if self._database.read(lambda a: writing.is_taken(a, session, holder)):
+        if self._database.read(lambda a: commits.is_taken(a, session, holder)):
             return False
-        return self._database.write(lambda a: writing.claim(a, session, holder, seconds))
+        return self._database.write(lambda a: commits.claim(a, session, holder, seconds))
 
     def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
         """See `Noting.note`."""
         if change is None:
-            return self._database.read(lambda a: reading.note_of(a, session))
-        return self._database.write(lambda a: writing.change_note(a, session, change))
+            return self._database.read(lambda a: queries.note_of(a, session))
+        return self._database.write(lambda a: commits.change_note(a, session, change))
 
-    release = _writing(writing.release)
-    originals = _reading(reading.originals)
-    transcript = _reading(reading.transcript)
-    lineage = _reading(reading.lineage)
-    search = _reading(reading.search)
+    release = _writing(commits.release)
+    originals = _reading(queries.originals)
+    transcript = _reading(queries.transcript)
+    lineage = _reading(queries.lineage)
+    search = _reading(search)
 
     # -------------------------------------------------------------- for people
 
-    namespaces = _reading(reading.namespaces_of)
-    sessions = _reading(reading.sessions_of)
-    names_below = _reading(reading.names_below)
-    tree = _reading(reading.tree)
+    namespaces = _reading(queries.namespaces_of)
+    sessions = _reading(queries.sessions_of)
+    names_below = _reading(queries.names_below)
+    tree = _reading(queries.tree)
 
     def verify(self, namespace: str | None = None, session_id: str | None = None) -> list[Fault]:
         """Return every hash, place or original that disagrees.
@@ -218,11 +219,11 @@ class SqlStore:
         plain = plain_outline(outline)
         if not self.mask_secrets:
             return plain
-        return writing.outline_without_secrets(session.namespace, plain)
+        return commits.outline_without_secrets(session.namespace, plain)
 
     def _opened(self, archive: MessageArchive, namespace: str, session_id: str) -> Session | None:
         """Return the session; read only entries that are not in memory."""
-        row = reading.find(archive, namespace, session_id)
+        row = queries.find(archive, namespace, session_id)
         if row is None:
             return None
         if not isinstance(row.updated, (int, float)):
@@ -230,7 +231,7 @@ class SqlStore:
         with self._lock:
             known = self._read_last.get((namespace, row.id))
         if known is None or (known.head_hash, known.edits) != (row.head, row.edits):
-            known = reading.snapshot(archive, row, known)
+            known = queries.snapshot(archive, row, known)
         with self._lock:
             self._read_last[namespace, row.id] = known
             self._read_last.move_to_end((namespace, row.id))

@@ -14,7 +14,6 @@ and marker are people or strong models: this program calls none.
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import random
 import shutil
@@ -27,6 +26,7 @@ from typing import Any
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.ledger.recall import TURN_TOKENS
 from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.ledger.tools import SCHEMAS
 from praison_compressor.messages import text_of, tool_calls_of
 from tests.benchmarks.common import recorded, show
 
@@ -59,13 +59,16 @@ def calls(log: Path) -> list[dict[str, Any]]:
 
 
 def described() -> str:
-    """Return names, parameters and descriptions of the tools, as an agent is given them."""
-    ours = ContextCompressor(CompressorConfig(model=MODEL))
-    shown = []
-    for tool in ours.recall_tools():
-        parameters = ", ".join(map(str, inspect.signature(tool).parameters.values()))
-        shown.append(f"{tool.__name__}({parameters})\n{inspect.getdoc(tool)}")
-    return "\n\n".join(shown)
+    """Return the tools as a request describes them to an agent."""
+    return "\n\n".join(_described(schema["function"]) for schema in SCHEMAS)
+
+
+def _described(function: dict[str, Any]) -> str:
+    form, lines = function["parameters"], [f"{function['name']}: {function['description']}"]
+    for name, each in form["properties"].items():
+        needed = "required" if name in form["required"] else "optional"
+        lines.append(f"    {name} ({each['type']}, {needed}): {each['description']}")
+    return "\n".join(lines)
 
 
 def ask(folder: Path, number: str, tool: str, given: Sequence[str], log: str) -> str:

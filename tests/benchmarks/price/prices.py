@@ -150,12 +150,13 @@ def dollars(session: Session, run: Run, pauses: Sequence[float], at: Provider) -
     total = sum(tokens * at.fresh + words * at.output for tokens, words in run.asked)
     before: list[Key] = []
     for request, pause in zip(run.requests, pauses, strict=True):
-        cached = session.size(_common(before, request)) if pause <= at.seconds else 0
+        cached = session.size(common(before, request)) if pause <= at.seconds else 0
         total += at.request(session.size(request), cached)
         before = request
     return total
 
 
-def _common(a: Sequence[Key], b: Sequence[Key]) -> Sequence[Key]:
+def common(a: Sequence[Key], b: Sequence[Key]) -> Sequence[Key]:
+    """Return the keys with which both requests begin."""
     pairs = enumerate(zip(a, b, strict=False))
     return a[: next((n for n, (x, y) in pairs if x != y), min(len(a), len(b)))]

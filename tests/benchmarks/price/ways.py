@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import json
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import Message, text_of
 from praison_compressor.view.budget import Budget
+from tests.helpers.compressing import Clock
 
 from .prices import COUNTER, Provider, Run, Session
 
@@ -34,16 +34,6 @@ def plainly(messages: Sequence[Message], run: Run) -> str:
 
 
 # -------------------------------------------------------------- the ways
-
-
-class Clock:
-    """A clock that is set; it starts now, for the store writes the real time."""
-
-    def __init__(self) -> None:
-        self.now = time.time()
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def ours(
@@ -78,7 +68,7 @@ def ours(
     return run
 
 
-def host(session: Session, window: int, *, repaired: bool) -> Run:
+def host(session: Session, window: int, *, repaired: bool, keep: int = 5) -> Run:
     """Return the run of the host's optimizer: once a turn, over everything, never written back."""
     from praisonaiagents.context.optimizer import SummarizeOptimizer
     from praisonaiagents.context.tokens import estimate_messages_tokens
@@ -89,7 +79,7 @@ def host(session: Session, window: int, *, repaired: bool) -> Run:
         run.represented |= set(session.keys(older))
         return plainly(older, run)
 
-    optimizer = SummarizeOptimizer(llm_summarize_fn=ask if repaired else None)
+    optimizer = SummarizeOptimizer(preserve_recent=keep, llm_summarize_fn=ask if repaired else None)
     budget, view, taken = budget_of(window), list[Message](), 0
     for request in session.requests:
         if request[-1]["role"] == "user":

@@ -101,7 +101,7 @@ async def test_no_server_is_an_answer_not_an_exception():
 
 
 @pytest.mark.parametrize("delta", ["abc", "%%%%", "Gespräch", 5])
-async def test_a_piece_of_audio_that_is_no_base64_is_skipped_and_said(delta, caplog):
+async def test_audio_that_is_no_base64_is_skipped_and_reported(delta, caplog):
     """Invalid audio is skipped and reported, and the next turn is answered."""
     async with conversation() as (server, agent, caller):
         await server.now.send("response.output_audio.delta", delta=delta)

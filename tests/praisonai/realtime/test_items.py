@@ -142,7 +142,7 @@ _PART = {"type": "output_audio", "transcript": "one two three four five"}
         ([_CUT, {**_CUT, "audio_end_ms": 900}], "one"),
     ],
 )
-def test_only_what_was_heard_remains(late, left):
+def test_only_words_that_were_heard_remain(late, left):
     """No late event brings unheard words back."""
     assert interrupted(*late) == left
 

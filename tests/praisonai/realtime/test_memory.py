@@ -204,7 +204,7 @@ async def test_a_folded_item_can_still_be_forgotten():
             assert f"fact-1 is {value_of('fact-1')}" in again.memory
 
 
-async def test_who_deletes_the_memory_is_obeyed():
+async def test_a_deleted_memory_item_does_not_come_back():
     """A deleted memory item does not come back with the next fold."""
     async with conversation() as (server, agent, caller):
         await caller.script(range(6))
@@ -215,7 +215,7 @@ async def test_who_deletes_the_memory_is_obeyed():
         assert f"fact-0 is {value_of('fact-0')}" not in agent.memory
 
 
-async def test_what_a_barge_in_cut_off_is_nowhere():
+async def test_words_that_a_barge_in_cut_off_are_nowhere():
     """Words that were not heard are in neither transcript nor memory."""
     async with conversation() as (server, agent, caller):
         item_id = await caller.interrupt("Tell me a story", after_ms=600)

@@ -69,7 +69,7 @@ class TodoList:
         return Section(TITLES["plan"], lines, 0.1, noun="items of the plan")
 
     def see(self, one: AnsweredCall) -> None:
-        """Take in one call of a todo tool, and what its result adds: an id, or the list itself."""
+        """Take in one call of a todo tool, and its result."""
         given, kind, self.at = named_arguments(one.call), TOOLS[key_of(one.call.name)], one.at
         listed = next((given[key] for key in _LISTS if given.get(key)), None)
         listed = (loaded(listed) or listed) if isinstance(listed, str) else listed
@@ -98,7 +98,7 @@ class TodoList:
             self._put(_item(entry, str(n), at))
 
     def _put(self, item: Todo | None) -> None:
-        """Set an item; a member that was not given again stays as it was given."""
+        """Set an item; keep the members that were not given again."""
         if item is not None:
             known = self.items.get(item.key, item)
             if not item.title:

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 
 from ..messages import Message, ToolCall, calls, is_result, result_text, text_of
-from . import passages, user, work
-from .plan import TOOLS, TodoList
+from . import speakers, user, work
 from .rendering import Count, Renderer
+from .todos import TOOLS, TodoList
 from .user import Said
 from .work import Newest
 
+LEAST_REPEATED = 24  # shorter texts are quoted although they stand in the view anyway
 MOST_CHARS = 6
 """Characters of a token at most, in prose of any language."""
 _TAGS = re.compile(r"<[^>]*>")
@@ -51,14 +52,16 @@ class Quotes:
         beside_prose: bool = False,
         outline: Sequence[str] = (),
     ) -> str:
-        """Return the quotations of at most `budget_tokens`, in sections of a fixed order.
+        """Return quotations of at most `budget_tokens`, in a fixed order.
 
         `references` are those of the messages; `visible` is text that stands in the view anyway.
         """
-        known = {*visible.split()}
+        words = {*visible.split()}
 
         def is_new(text: str) -> bool:
-            return not user.is_visible(text, visible, known)
+            # A look for some words takes a tenth of a search; a cut text may end in its last word.
+            own, some = text.strip(), text.split(None, 9)[1:-1]
+            return len(own) < LEAST_REPEATED or not words.issuperset(some) or own not in visible
 
         said = [one for one in self.said if is_new(one.text)]
         wanted = sum(len(one.text) for one in said) // MOST_CHARS
@@ -94,14 +97,16 @@ class Quotes:
             self._last = (at, text) if text.strip() and not called else None
             self.texts += [at] if text.strip() else []
         elif role == "user":
-            for one in passages.spoken(message):
+            for one in speakers.spoken(message):
                 self._heard(at, one)
 
-    def _heard(self, at: int, one: passages.Spoken) -> None:
+    def _heard(self, at: int, one: speakers.Spoken) -> None:
         if one.block is not None:
             key = str(one.block.get("tool_use_id") or "")
             self._answered(key, one.text, at, one.block.get("is_error") is True)
-        elif self._last and (one.source == "result" or passages.ends_in_prompt(one.text)):
+        elif self._last and (
+            one.source == "result" or speakers.SHELL_PROMPT.search(one.text[-60:])
+        ):
             # An agent without native calls: its text is the call.
             call = ToolCall("", work.AGENT, self._last[1])
             self.pairs.made.append(calls.AnsweredCall(self._last[0], call, one.text, at))
@@ -120,13 +125,13 @@ class Quotes:
         if one is None:
             return
         words, most, how = text, 160, "answering"
-        if calls.key_of(one.call.name) not in passages.ASKING_TOOLS:
+        if calls.key_of(one.call.name) not in speakers.ASKING_TOOLS:
+            words, most, how = speakers.words_in_result(text), 80, "in the result of"
             # What a fetched page or a file opens with is nobody's decision about a call.
-            can_refuse = is_error or calls.kind_of(one.call) == calls.ACTS
-            words = passages.words_in_result(text) if can_refuse else ""
-            most, how = 80, "in the result of"
+            if words and not is_error and calls.kind_of(one.call) != calls.ACTS:
+                return
         if words.strip():
-            self.said.append(Said(at, words, f"{how} {passages.call_line(one.call, most)}"))
+            self.said.append(Said(at, words, f"{how} {speakers.call_line(one.call, most)}"))
 
     def _end_turn(self) -> None:
         self.reports += [self._last] if self._last else []
@@ -146,13 +151,13 @@ class Quotes:
             return
         source = work.source_of(one.call, rule_sources)
         if source and one.is_answered:
-            self.instructions[source] = (one.answered_at, passages.without_notes(one.text))
+            self.instructions[source] = (one.answered_at, speakers.without_notes(one.text))
             return
         paths = calls.changed_by(one.call)
         for path in paths:
             work.note(self.files, path, one)
         line = calls.command_of(one.call).strip()
-        if line or not (paths or calls.key_of(one.call.name) in passages.ASKING_TOOLS):
+        if line or not (paths or calls.key_of(one.call.name) in speakers.ASKING_TOOLS):
             work.note(self.runs, line or calls.call_text(one.call), one)
 
 
@@ -175,7 +180,7 @@ def read_calls(messages: Sequence[Message]) -> list[calls.AnsweredCall]:
 
 
 def fill(messages: Sequence[Message], budget_tokens: int) -> bool:
-    """Return whether the user's words alone exceed a budget, without reading the rest."""
+    """Return whether the user's words alone exceed a budget."""
     own = (message for message in messages if message.get("role") == "user")
-    said = (len(x.text) for m in own for x in passages.spoken(m) if x.source == "user")
+    said = (len(x.text) for m in own for x in speakers.spoken(m) if x.source == "user")
     return any(sofar > budget_tokens * MOST_CHARS for sofar in accumulate(said))

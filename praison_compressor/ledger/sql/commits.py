@@ -18,9 +18,9 @@ from ...errors import LedgerConflict
 from ...messages import Message, digest, read
 from ...messages.secrets import Redactor, masks_in
 from ..segments import Entry, Outline, Segment, Session, archive_digest, seal
-from .archive import MessageArchive, dump, sealed
-from .reading import find, head_at, note_of, record, transcript_at
-from .schema import entries, leases, notes, sessions, tails
+from .archive import MessageArchive, dump, merged, sealed
+from .queries import find, head_at, note_of, record, transcript_at
+from .schema import entries, leases, notes, sessions, spans, tails
 
 # ---------------------------------------------------------------- masking
 Recorded = tuple[Segment, list[Message]]
@@ -87,10 +87,12 @@ def append(
         raise LedgerConflict(f"session {session.id}: a part was forgotten; read it again")
     epoch = f"{row.id}.c{row.commits + 1}-{secrets.token_hex(4)}"
     head = row.head
+    keys = archive.add(row.namespace, [message for _, run in segments for message in run])
+    _widen(archive, row.key, keys)
     for segment, originals in segments:
         entry = seal(segment, head, epoch, archive=archive_digest(originals))
-        _insert(archive, row, entry, originals)
-        head = entry.hash
+        archive.link(_insert(archive, row, entry), keys[: len(originals)])
+        head, keys = entry.hash, keys[len(originals) :]
     if segments:
         moved = {"head": head, "commits": row.commits + 1, "updated": _now(archive)}
         archive.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
@@ -134,16 +136,26 @@ def _used(archive: MessageArchive, row: Row[Any]) -> None:
     archive.execute(update(sessions).where(sessions.c.key == row.key).values(now))
 
 
-def _insert(
-    archive: MessageArchive, session: Row[Any], entry: Entry, originals: Sequence[Message]
-) -> None:
-    """Write an entry with its originals."""
+def _insert(archive: MessageArchive, session: Row[Any], entry: Entry) -> int:
+    """Write an entry; return its key."""
     values = {name: getattr(entry, name) for name in ("epoch", "parent", "commitment", "hash")}
     values |= {"namespace": session.namespace, "session_key": session.key}
     values |= {"kind": entry.segment.kind, "sealed": sealed(archive.packer, entry)}
     insertion = insert(entries).values(values).returning(entries.c.key)
-    key = archive.execute(insertion).scalar_one()
-    archive.link(key, archive.add(session.namespace, originals))
+    return int(archive.execute(insertion).scalar_one())
+
+
+def _widen(archive: MessageArchive, session_key: int, keys: Iterable[int]) -> None:
+    """Add messages to the ranges of keys that a search of the session reads."""
+    own = spans.c.session_key == session_key
+    query = select(spans.c.first, spans.c.last).where(own)
+    before = {(first, last) for first, last in archive.execute(query)}
+    after = set(merged([*before, *((key, key) for key in keys)]))
+    if gone := [first for first, _ in before - after]:
+        archive.execute(delete(spans).where(own, spans.c.first.in_(gone)))
+    if new := after - before:
+        rows = [{"session_key": session_key, "first": a, "last": b} for a, b in new]
+        archive.execute(insert(spans), rows)
 
 
 def _locked(archive: MessageArchive, session: Session) -> Row[Any] | None:

@@ -1,17 +1,17 @@
-"""Sessions read from rows: epochs, chains, recorded transcripts, the list of sessions, search."""
+"""Sessions read from rows: epochs, chains, recorded transcripts, the list of sessions."""
 
 from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Row, Select, case, delete, exists, func, select, update
 
 from ...errors import LedgerCorrupt, SessionNotFound
-from ...messages import Message, content_digest, is_system
+from ...messages import Message, is_system
 from ..segments import (
     ARCHIVE_ONLY,
     EVERY,
@@ -24,7 +24,6 @@ from ..segments import (
     Session,
     laid_out,
 )
-from ..words import ASKED, Hit, HitPlace, hits, names, words
 from .archive import MessageArchive, dump, load, unsealed
 from .schema import entries, links, notes, sessions, tails
 
@@ -352,91 +351,3 @@ def _whole(
         return unsealed(archive.packer, entry).segment, held[entry.key] or gone
 
     return laid_out(recorded, of_entry, length)
-
-
-# ---------------------------------------------------------------- searching
-def search(
-    archive: MessageArchive,
-    namespace: str,
-    query: str,
-    session_id: str | None = None,
-    limit: int = 10,
-    *,
-    archived_only: bool = False,
-) -> list[Hit]:
-    """Return messages with words of the query, best first.
-
-    Raises:
-        SessionNotFound: no such session in this namespace.
-    """
-    wanted = words(" ".join(names(query)))[:ASKED]
-    if not wanted:
-        return []
-    row, linked, known = None, None, dict[int, HitPlace]()
-    if session_id is not None:
-        row = require(archive, namespace, session_id)
-        scope = chain(archive, namespace, row.head)
-        linked = archive.linked(entry.key for entry in scope)
-        known = _places_in(archive, scope, linked)
-    standing = {} if archived_only else _standing(archive, namespace, row)
-    pool = {digest: message for digest, (_, message) in standing.items()}
-    keys: dict[str, int] = {}
-
-    def place_of(digest: str) -> HitPlace:
-        if digest not in keys:
-            return standing[digest][0], "", 0
-        return known[keys[digest]] if known else _place_of(archive, keys[digest])
-
-    found: list[Hit] = []
-    for some in archive.candidates(namespace, wanted, linked):  # any word only where none has all
-        named = {}
-        for key, message in sorted(some.items()):
-            named[key] = content_digest(message)
-            pool[named[key]], keys[named[key]] = message, key
-        runs = [[named[key] for key in run if key in named] for run in (linked or {}).values()]
-        found = hits(query, pool, limit, place_of, runs)
-        if found and found[0].is_whole:
-            break
-    return found
-
-
-def _standing(
-    archive: MessageArchive, namespace: str, row: Row[Any] | None
-) -> dict[str, tuple[str, Message]]:
-    """Return messages of recorded transcripts that no segment holds, with their session."""
-    found = {}
-    for session, recorded in outlines(archive, namespace=namespace, session_key=row and row.key):
-        for message in literals(recorded):
-            found[content_digest(message)] = session.id, message
-    return found
-
-
-def _places_in(
-    archive: MessageArchive, scope: Sequence[Row[Any]], linked: Mapping[int, Sequence[int]]
-) -> dict[int, HitPlace]:
-    """Return session, hash and ordinal of each message's newest entry in a chain.
-
-    A query for each of hundreds of hits would take most of a search's time.
-    """
-    committers = {entry.session_key for entry in scope}
-    query = select(sessions.c.key, sessions.c.id).where(sessions.c.key.in_(committers))
-    ids = {row.key: row.id for row in archive.execute(query)}
-    found: dict[int, HitPlace] = {}
-    for entry in scope:
-        places = reversed([*enumerate(linked[entry.key])])
-        found |= {key: (ids[entry.session_key], entry.hash, at) for at, key in places}
-    return found
-
-
-def _place_of(archive: MessageArchive, key: int) -> HitPlace:
-    """Return session, hash and ordinal of a message's newest entry."""
-    query = (
-        select(sessions.c.id, entries.c.hash, links.c.ordinal)
-        .join(entries, entries.c.key == links.c.entry_key)
-        .join(sessions, sessions.c.key == entries.c.session_key)
-        .where(links.c.message_key == key)
-        .order_by(entries.c.key.desc(), links.c.ordinal)
-        .limit(1)
-    )
-    session_id, entry_hash, ordinal = archive.execute(query).one()
-    return session_id, entry_hash, ordinal

@@ -9,6 +9,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections import OrderedDict
+from collections.abc import Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 
@@ -18,13 +19,15 @@ from ..ledger.segments import Segment, Session, Store, Usage
 from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
 from ..messages.thinking import signatures
+from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
+from ..view.budget import Costs
 from ..view.view import Tile, View, lay, lay_masks, shown
 from .bills import Account, Bill, RequestUsage, uncompressed
-from .choices import Draft
+from .decision import Decision, costs_of
 from .projection import renderings
-from .request import Key, Mode, Pace, Request
-from .result import CompressResult
+from .request import Key, Mode, Request
+from .result import CompressResult, grown, usage_of
 
 REMEMBERED_SESSIONS = 64
 
@@ -36,23 +39,21 @@ NEWEST_SHARE = 0.25
 
 
 @dataclass
-class Memory:
+class SessionState:
     """The state of one session between turns."""
 
     account: Account
     last_turn: LastTurn | None = None
     """The newest view that needed no compression."""
     placeholder: View | None = None
-    """The view with uncommitted texts that is sent while a model writes a summary.
-
-    The texts stay the same from turn to turn, so that the provider's cache stays warm. A commit to
-    the session discards them.
-    """
-    draft: Draft | None = None
-    """The newest preview's compression."""
+    """The view with uncommitted texts that is sent while a model writes a summary: always the same,
+    so that the provider's cache stays warm."""
+    shown: Decision | None = None
+    """The newest preview's decision."""
     said: dict[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
     owed: Usage = field(default_factory=Usage)
+    """Cost of texts that no result has reported yet."""
     requests: int = 0
     cold_requests: int = 0
     """Requests that found the provider's cache cold."""
@@ -67,20 +68,19 @@ class Memory:
     is_cold: bool = False
     """Whether the last request found the provider's cache cold."""
 
-    @property
-    def pace(self) -> Pace | None:
-        """Return the pace of the session, or None before it shows."""
+    def costs(self, request: Request, writer: str | None) -> Costs | None:
+        """Return a request's prices, with the session's pace once that shows."""
         if self.requests < LEAST_REQUESTS or not self.growth:
-            return None
-        bill = self.account.bill
+            return costs_of(request, writer, None, 0.0, cached=True)
+        bill, cold = self.account.bill, self.cold_requests / self.requests
         is_cached = bill.requests < LEAST_REQUESTS or bill.usage.cached > 0
-        return Pace(self.growth, self.cold_requests / self.requests, is_cached)
+        return costs_of(request, writer, self.growth, cold, cached=is_cached)
 
     def quiet(
         self, request: Request, session: Session, trigger: int, tokens: TokenCounter
     ) -> CompressResult | None:
-        """Return the result if the turn only adds to the last one and fits, else None."""
-        last, is_asked = self.last_turn, self.draft and not self.draft.request.force
+        """Return the result if the turn only adds and fits."""
+        last, is_asked = self.last_turn, self.shown and not self.shown.request.force
         if last is None or request.is_asked or is_asked or not session.is_as(last.session):
             return None
         found = added_to(last, request, trigger, tokens)
@@ -95,14 +95,14 @@ class Memory:
         self.cold_requests += is_cold
         self.is_cold = is_cold
 
-    def answered(self, result: CompressResult) -> None:
-        """Record the size and the cost of a result."""
-        before, self.tokens = self.tokens, result.tokens_before
-        self.added, self.saved = self.tokens - before, result.tokens_saved
+    def answered(self, tokens: int, saved: int, usage: Usage) -> None:
+        """Record the size, the saving and the cost of a result."""
+        before, self.tokens = self.tokens, tokens
+        self.added, self.saved = tokens - before, saved
         if before and self.added > 0:  # neither the first request nor a shorter transcript
             weight = NEWEST_SHARE if self.growth else 1
             self.growth += (self.added - self.growth) * weight
-        self.account.add(Bill(summaries=result.usage))
+        self.account.add(Bill(summaries=usage))
 
     def paid(self, usage: RequestUsage, model: str | None) -> None:
         """Add what the provider reports for the last request to the bill."""
@@ -116,7 +116,7 @@ class Sessions:
 
     def __init__(self) -> None:
         self._lock = renewed(threading.RLock())
-        self._known: OrderedDict[Key, Memory] = OrderedDict()
+        self._known: OrderedDict[Key, SessionState] = OrderedDict()
         self._flying: dict[Key, Future[None]] = {}
         self._evicted: list[Account] = []
         renewed(self)
@@ -124,10 +124,10 @@ class Sessions:
     def _at_fork_reinit(self) -> None:
         self._flying = {}  # their threads are not in the child
 
-    def of(self, key: Key) -> Memory:
+    def of(self, key: Key) -> SessionState:
         """Return the memory of a session, and mark it the newest."""
         with self._lock:
-            found = self._known.setdefault(key, Memory(Account(key)))
+            found = self._known.setdefault(key, SessionState(Account(key)))
             self._known.move_to_end(key)
             while len(self._known) > REMEMBERED_SESSIONS:
                 _, gone = self._known.popitem(last=False)
@@ -140,7 +140,7 @@ class Sessions:
             return [each.last_turn for each in self._known.values() if each.last_turn]
 
     def settle(self, store: Store, key: Key | None = None) -> None:
-        """Write a session's bill at its pace, or all bills, and those of evicted sessions."""
+        """Write a session's bill, or all; the evicted sessions' too."""
         with self._lock:
             accounts, self._evicted = self._evicted, []
             if key is None:
@@ -158,16 +158,28 @@ class Sessions:
             said[subject] = epoch
             return is_first
 
-    def seconds_since(self, key: Key, session: Session, now: float) -> float | None:
-        """Return the seconds since the session's last known request, or None.
+    def last_request(self, key: Key, session: Session, store: Store, now: float) -> float:
+        """Return the time of the session's last request; 0: unknown."""
+        account = self.of(key).account
+        account.look(store, lambda: session, now)
+        return max(account.requested, session.updated)
 
-        The store has the newest write and the last request of other processes.
-        """
-        last = max(self.of(key).account.requested, session.updated)
-        return now - last if last else None
+    def show(self, key: Key, decision: Decision | None, used: Sequence[Written] = ()) -> None:
+        """Remember a preview's decision; owe the last one's unused texts."""
+        with self._lock:
+            known = self.of(key)
+            before, known.shown = known.shown, decision
+        if before is not None:
+            lost = [text for text in before.texts if not any(text is u for u in used)]
+            self.owe(key, usage_of(lost))
+
+    def committed(self, key: Key, texts: Sequence[Written]) -> None:
+        """Forget preview and placeholder after a commit with these texts."""
+        self.show(key, None, texts)
+        self.of(key).placeholder = None
 
     def owe(self, key: Key, usage: Usage) -> None:
-        """Add the usage to the bill of the session's next result."""
+        """Charge the session's next result with texts that no result reports."""
         with self._lock:
             self.of(key).owed += usage
 
@@ -212,16 +224,14 @@ class LastTurn:
     session: Session
     known: list[Message]
     """Private copies of the view's original messages."""
-    counted: tuple[TokenCounter, float]
-    """The counter, and the counter's ratio at that turn."""
-    head_tokens: int
-    pinned: Segment | None
+    basis: tuple[TokenCounter, float, int, Segment | None]
+    """Counter, its ratio, tokens of the head, pinned texts: the next turn needs the same."""
     sent: tuple[Tile, ...]
     """Runs of the transcript with their segments."""
     watched: frozenset[str]
     """Digests that would change the view: a new message may have none of them."""
     result: CompressResult
-    """The result; the next one has other messages and tokens."""
+    """The result, without its messages."""
 
 
 def last_turn_of(
@@ -243,30 +253,21 @@ def last_turn_of(
     return LastTurn(
         session=replace(view.session, id=request.key[1]),
         known=list(view.transcript.messages),
-        counted=(tokens, tokens.ratio),
-        head_tokens=request.budget.head,
-        pinned=view.pinned,
+        basis=_basis(request, tokens),
         sent=view.sent,
         watched=watched,
-        result=replace(
-            result, messages=[], summary_method="reused" if result.segments else None, written=()
-        ),
+        result=replace(result, messages=[]),
     )
 
 
 def added_to(
     last: LastTurn, request: Request, trigger: int, tokens: TokenCounter
 ) -> tuple[LastTurn, CompressResult] | None:
-    """Return turn and result if the messages extend the last turn's.
-
-    Every old message is compared.
-    """
-    messages, budget, old = request.messages, request.budget, len(last.known)
+    """Return turn and result if the messages extend the last turn's."""
+    messages, large, old = request.messages, request.budget.large, len(last.known)
     if type(messages) is not list or len(messages) < old:
         return None
-    if last.counted != (tokens, tokens.ratio) or last.head_tokens != budget.head:
-        return None
-    if last.pinned != request.pinned:
+    if last.basis != _basis(request, tokens):
         return None
     try:
         # One comparison in C is the whole cost of a quiet turn.
@@ -281,25 +282,21 @@ def added_to(
     if any(signatures(entry.plain) for entry in seen):
         return None  # the marks are others, and thinking may have to be left out
     added = sum(tokens.each(seen))
-    if budget.large is not None and added > budget.large:
+    if large is not None and added > large:
         return None
-    result = replace(
-        last.result,
-        tokens_before=last.result.tokens_before + added,
-        tokens_after=last.result.tokens_after + added,
-    )
-    if result.tokens_after - _beside(last, tokens) > trigger:
+    result = grown(last.result, added, shown(messages, last.sent))
+    pinned = request.pinned.tokens if request.pinned is not None and last.sent else 0
+    if result.tokens_after - tokens.messages([]) - pinned > trigger:
         return None
     known = [*last.known, *(entry.plain for entry in seen)]
     # The view has the caller's own messages: the caller may edit it.
-    view = shown(messages, last.sent)
-    return replace(last, known=known, result=result), replace(result, messages=view)
+    return replace(last, known=known, result=replace(result, messages=[])), result
 
 
-def _beside(last: LastTurn, tokens: TokenCounter) -> int:
-    """Return the view's tokens outside the trigger."""
-    pinned = last.pinned if last.pinned is not None and last.sent else None
-    return tokens.messages([]) + (pinned.tokens if pinned else 0)
+def _basis(
+    request: Request, tokens: TokenCounter
+) -> tuple[TokenCounter, float, int, Segment | None]:
+    return tokens, tokens.ratio, request.budget.head, request.pinned
 
 
 def _watched(view: View, cache: MessageCache) -> frozenset[str] | None:

@@ -65,7 +65,7 @@ _SILENT = ("<local-command-caveat", "<command-message", "Caveat: The messages be
 
 
 def spoken(message: Message) -> Iterator[Spoken]:
-    """Yield the texts of a message in the user's role, each with who wrote it."""
+    """Yield the texts of a message in the user's role, by writer."""
     content, text = message.get("content"), text_of(message)
     if message.get("name"):
         yield Spoken("host", text, f"{message['name']}, {ROLE}")
@@ -85,7 +85,7 @@ def spoken(message: Message) -> Iterator[Spoken]:
 
 
 def speakers(text: str) -> Iterator[Spoken]:
-    """Yield the user's words, a tool's output and the host's notes of one text.
+    """Yield the parts of a text by user, tool and host.
 
     >>> [one.text for one in speakers("<system-reminder>be brief</system-reminder>\\nFix it.")]
     ['Fix it.', '<system-reminder>be brief</system-reminder>']
@@ -138,7 +138,7 @@ _MACHINE_OPENS = re.compile(
 
 
 def is_machine_text(text: str) -> bool:
-    """Return whether a text in the user's role has a machine's form, by its lines.
+    """Return whether the lines of a text have a machine's form.
 
     >>> is_machine_text("Why?\\n" + "2026-01-01 10:00:00 GET /\\n" * 20)
     False
@@ -149,11 +149,8 @@ def is_machine_text(text: str) -> bool:
     return len(lines) >= MACHINE_LINES and all(map(MACHINE_LINE.match, (*lines[:40], lines[-1])))
 
 
-def ends_in_prompt(text: str) -> bool:
-    """Return whether a text ends in a shell's prompt, as an environment's output does."""
-    return re.search(r"\n\S{0,40}[$#]\s*\Z", text[-60:]) is not None
-
-
+SHELL_PROMPT = re.compile(r"\n\S{0,40}[$#]\s*\Z")
+"""How an environment's output ends."""
 ASKING_TOOLS = frozenset(
     "ask askclarification askfollowupquestion askhuman askquestion askquestions asktheuser askuser "
     "askuserquestion askuserquestions clarify getuserinput humanassistance humaninput question "
@@ -187,7 +184,7 @@ _ENVELOPE = frozenset("error message ok permissiondenied success tool toolname".
 
 
 def words_in_result(text: str) -> str:
-    """Return the user's words that a host passes on in a result, or "".
+    """Return the user's words inside a tool's result, or "".
 
     The host's own paragraph has to open the result and to introduce the words: further down stands
     a tool's output, or the plan that was approved.
@@ -198,7 +195,9 @@ def words_in_result(text: str) -> str:
     head = text[:400].lstrip()
     if head.startswith("{"):
         return _words_in_json(text) if len(text) < 20_000 else ""
-    found = _SAID.search(text) if _DECIDED.match(head) else None
+    # A look for the word takes a tenth of the pattern's time.
+    opens = "user" in head.lower() and _DECIDED.match(head)
+    found = _SAID.search(text) if opens else None
     if found is None or "\n\n" in text.lstrip()[: found.start()]:
         return ""
     words = _BEHIND.sub("", found["words"])
@@ -206,7 +205,7 @@ def words_in_result(text: str) -> str:
 
 
 def _words_in_json(text: str) -> str:
-    """Return the user's words in a decision that a host writes as JSON."""
+    """Return the user's words in a host's JSON decision, or ""."""
     value = loaded(text)
     given = {key_of(str(k)): v for k, v in value.items()} if isinstance(value, Mapping) else {}
     if not given.keys() <= _ENVELOPE:
@@ -221,13 +220,13 @@ def _words_in_json(text: str) -> str:
 
 
 def said_by(block: Mapping[str, Any]) -> str:
-    """Return a result block's text, with its `is_error` flag where that is set."""
+    """Return a result block's text, with its `is_error` flag if set."""
     text = text_of(block)
     return f"is_error: {text}" if block.get("is_error") is True else text
 
 
 def without_notes(result: str) -> str:
-    """Return a tool's own output, without paragraphs that the host has added below."""
+    """Return a tool's output without the host's paragraphs below it."""
     own, _, last = result.rstrip().rpartition("\n\n")
     while own and last.lstrip().startswith(HOST_PREFIXES):
         result = own
@@ -236,5 +235,5 @@ def without_notes(result: str) -> str:
 
 
 def call_line(call: ToolCall, most: int = 160) -> str:
-    """Return a call on one line: the tool and its arguments within `most` characters."""
+    """Return tool and arguments on one line of `most` characters."""
     return cut(call_text(call), most)

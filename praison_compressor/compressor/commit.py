@@ -1,0 +1,226 @@
+"""`Committer`: ask the hook, write a decision's texts, commit its segments, return the result.
+
+One compression of a session at a time, in all processes. After a lost race the request looks and
+decides again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from ..concurrency import begin
+from ..errors import LedgerConflict
+from ..events import Event, Hook
+from ..ledger.segments import Store, Usage
+from ..tokens.counter import TokenCounter
+from ..view.view import View
+from .background import leased
+from .decision import Decision, decide
+from .plan_texts import PlanTexts
+from .projection import Projector, outline_of
+from .request import Key, Request
+from .result import CompressResult, charged_with, result_of, usage_of
+from .session_state import Sessions, last_turn_of
+
+logger = logging.getLogger(__name__)
+
+MOST_CONFLICTS = 8
+"""Most commit conflicts in one call; with a damaged tip every commit conflicts."""
+
+VETO = "veto"
+"""Reason of a compression that a hook refused."""
+
+
+@dataclass(frozen=True)
+class Committer:
+    """Carries out decisions of one compressor; thread-safe."""
+
+    store: Store
+    tokens: TokenCounter
+    sessions: Sessions
+    projector: Projector
+    texts: PlanTexts
+    emit: Callable[[Event], None]
+    hook: Hook | None
+
+    async def carry_out(self, decision: Decision) -> CompressResult:
+        """Write and commit a compression, or take a faster writer's segments."""
+        request, due, lost = decision.request, decision, 0
+        key = key_of(decision.view)
+        while due.compresses:
+            others = self.sessions.enter(key)
+            if others is not None:
+                await asyncio.wrap_future(others)
+                due = await asyncio.to_thread(self.decided_again, request, due.view)
+                continue
+            try:
+                async with leased(self.store, due.view.session):
+                    # Another writer may have committed between our look and our lease.
+                    session = await asyncio.to_thread(self.projector.open, request)
+                    if not session.is_as(due.view.session):
+                        due = await asyncio.to_thread(self.decided_again, request, due.view)
+                    if not due.compresses:
+                        break
+                    return await self.commit(due)
+            except LedgerConflict:
+                lost += 1
+                if lost >= MOST_CONFLICTS:
+                    why = f"session {due.view.session.id}: its tip moved {lost} times"
+                    raise LedgerConflict(why) from None
+            finally:
+                self.sessions.leave(key)
+            due = await asyncio.to_thread(self.decided_again, request, due.view)
+        return self.sent(request, due.view)
+
+    def decided_again(self, request: Request, view: View) -> Decision:
+        """Return the decision about the view by the newest ledger."""
+        view = self.projector.again(view, self.projector.open(request))
+        return decide(request, view, self.projector.texts, self.sessions.of(request.key).shown)
+
+    async def commit(self, decision: Decision) -> CompressResult:
+        """Ask the hook, write, commit; return the result, or raise LedgerConflict."""
+        view, event = decision.view, begun(decision)
+        said = await asked(self.hook, event, key_of(view))
+        if said is False:
+            return await asyncio.to_thread(self.vetoed, decision)
+        if said:
+            decision = replace(decision, request=decision.request.instructed(said))
+        key, started = key_of(view), time.monotonic()
+        texts, owed = decision.texts, Usage()
+        self.emit(event)
+        try:
+            unarchived = await asyncio.to_thread(self.projector.with_room, view, decision.plan)
+            texts = texts or await self.texts.write(decision, unarchived)
+            owed = self.sessions.take_owed(key) if texts else owed
+            charged = charged_with(owed, texts)  # the ledger has the whole cost
+            entries = await asyncio.to_thread(self.texts.segments, decision, charged, unarchived)
+            after = view.adding(segment for segment, _ in entries)
+            session = await asyncio.to_thread(
+                self.store.commit, view.session, entries, outline_of(after)
+            )
+        except BaseException as error:
+            self.emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
+            # The texts of a preview stay with it.
+            self.sessions.owe(key, owed if decision.texts else owed + usage_of(texts))
+            raise
+        self.sessions.committed(key, texts)
+        self.projector.trim()
+        after = self.projector.again(view, session)
+        result = result_of(decision.request, after, self.tokens, before=view.session, texts=charged)
+        self.emit(committed(view, result, time.monotonic() - started))
+        return result
+
+    # -------------------------------------------------------------- without a commit
+
+    def sent(
+        self, request: Request, view: View, *, vetoed: bool = False, is_cut: bool = False
+    ) -> CompressResult:
+        """Return a view's result; remember the view for the next turn."""
+        result = result_of(request, view, self.tokens, vetoed=vetoed, is_cut=is_cut)
+        turn = last_turn_of(request, view, result, self.tokens)
+        if turn is not None:
+            self.sessions.of(request.key).last_turn = turn
+        return result
+
+    def vetoed(self, decision: Decision) -> CompressResult:
+        """Return the view without the refused compression.
+
+        A view above the window is made to fit by texts without a model.
+        """
+        request, view = decision.request, decision.view
+        self.skip(request, view, VETO, view.session.tip)
+        if view.size() > request.budget.limit:
+            view = self.texts.without_model(decision)
+        return self.sent(request, view, vetoed=True)
+
+    def skip(self, request: Request, view: View, reason: str, epoch: str) -> bool:
+        """Emit "skipped" once per reason and epoch; return whether it was emitted."""
+        if not self.sessions.is_first(request.key, reason, epoch):
+            return False
+        numbers = {"tokens": view.size(), "trigger": request.budget.trigger}
+        self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
+        return True
+
+
+def key_of(view: View) -> Key:
+    """Return namespace and stable id, the key of a session."""
+    return view.session.namespace, view.session.id
+
+
+# -------------------------------------------------------------- its events
+
+
+def begun(decision: Decision) -> Event:
+    """Return the event "started" of a planned compression."""
+    request, view, plan = decision.request, decision.view, decision.plan
+    numbers = {
+        "tokens": view.size(),
+        "messages": len(view.tokens),
+        "trigger": request.budget.trigger,
+        "target": request.budget.target,
+        "limit": request.budget.limit,
+        "to_summarize": len(plan.summarized),
+        "to_mask": len(plan.masks + plan.excerpts),
+        "forced": request.force,
+    }
+    return Event("started", view.session.id, numbers)
+
+
+def committed(before: View, result: CompressResult, seconds: float) -> Event:
+    """Return the event of a compression that was recorded."""
+    return Event(
+        "committed",
+        before.session.id,
+        {
+            "tokens_before": before.size(),
+            "tokens_after": result.tokens_after,
+            "method": result.summary_method,
+            "status": result.context_status,
+            "model": next((text.model for text in result.written if text.model), None),
+            "masked": result.masked,
+            "secrets": result.masked_secrets,
+            "epoch": result.session_id,
+            "parent": result.parent_session_id,
+            **vars(result.usage),
+            "cost_saved": result.cost_saved,
+            "seconds": seconds,
+        },
+    )
+
+
+# -------------------------------------------------------------- the hook
+
+
+_asking: ContextVar[Key | None] = ContextVar("praison_compressor_hook", default=None)
+
+
+def is_asked_about(key: Key) -> bool:
+    """Return whether the caller runs inside the hook for that session."""
+    return _asking.get() == key
+
+
+async def asked(hook: Hook | None, event: Event, key: Key) -> str | Literal[False] | None:
+    """Return the hook's answer; None without a hook or after its failure."""
+    if hook is None:
+        return None
+    token = _asking.set(key)
+    try:
+        # A hook may block: call it in a thread. An async hook only makes its coroutine there.
+        said = await asyncio.wrap_future(begin(lambda: hook(event)))
+        said = await said if inspect.isawaitable(said) else said
+    except (Exception, SystemExit):
+        logger.exception("session %s: the hook before a compression failed", event.session_id)
+        return None
+    finally:
+        _asking.reset(token)
+    if said is None or said is False or isinstance(said, str):
+        return said
+    logger.warning("the hook before a compression gave %r: expected None, False or text", said)
+    return None

@@ -1,0 +1,222 @@
+"""Decide whether a view is compressed now, by what plan, and why: for turn, preview, background.
+
+Pure: a request carries its budget, with prices and pace of its session, and the state of the
+provider's cache. No timer runs: the time since the session's last request decides, when the next
+request comes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..config import CompressorConfig
+from ..ledger.segments import Session
+from ..summaries.protocol import Written
+from ..tokens.models import Prices, bare_names, prices_of
+from ..view.budget import Balance, Budget, Costs
+from ..view.jobs import Measures, Plan
+from ..view.plan import is_due, plan, plan_range
+from ..view.view import View
+from .choices import new_keeps, resolved
+from .request import Mode, Request
+
+SOFT_RATIO = 0.85
+"""Share of the trigger; the background prepares a summary above it."""
+
+FITS, DUE, ASKED, COLD = "fits", "due", "asked", "cold cache"
+"""Reasons for no compression, and for one."""
+
+FIXED, NO_GAIN, PRICE = "fixed part", "no gain", "price"
+"""Reasons against a compression that is due."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether a view is compressed now, and why.
+
+    A preview remembers its decision. The next compression of the same request commits it.
+    """
+
+    request: Request
+    """Of a preview: with the user's choices as indices in the caller's list."""
+    view: View
+    compresses: bool
+    """False: the view is sent as it is, and the plan is empty."""
+    plan: Plan
+    reason: str
+    """FITS, DUE, ASKED, COLD, FIXED, NO_GAIN or PRICE."""
+    texts: tuple[Written, ...] = ()
+    """The plan's summaries; () if they are not written yet."""
+    references: Mapping[str, int] = field(default_factory=dict)
+    """Of a preview: reference that a message would get -> its index in the transcript."""
+
+    def holds_for(self, view: View) -> bool:
+        """Return whether the transcript only grew on an unchanged ledger."""
+        before = self.view
+        is_same = view.session.is_as(before.session) and view.session.id == before.session.id
+        return is_same and view.digests[: len(before.digests)] == before.digests
+
+    def names_in(self, view: View) -> Mapping[str, int]:
+        """Return the references that this decision showed for the view."""
+        return self.references if self.holds_for(view) else {}
+
+    def is_taken_by(self, request: Request, view: View) -> bool:
+        """Return whether the request commits what this decision showed."""
+        if request.mode is not Mode.COMMIT or not self.holds_for(view):
+            return False
+        asked, given = (
+            (replace(r.budget, costs=None), r.force, r.wishes, r.pinned)
+            for r in (self.request, request)
+        )
+        if asked != given or not request.chooses:
+            return asked == given
+        return resolved(request, view, self.references).places == self.request.places
+
+    def adopted_by(self, request: Request) -> Request:
+        """Return the request with the choices of this decision."""
+        found = self.request
+        return replace(request, keep=found.keep, since=found.since, until=found.until)
+
+
+def decide(
+    request: Request, view: View, measures: Measures, shown: Decision | None = None
+) -> Decision:
+    """Return the decision about a view; `shown` if the request commits that."""
+    if shown is not None and shown.is_taken_by(request, view):
+        return replace(shown, request=request, view=view)
+    budget = request.budget
+    if request.is_asked:
+        budget = replace(budget, costs=None)
+    if view.session.was_undone:
+        budget = replace(budget, trigger=budget.limit)
+    found, reason = _planned(request, view, budget, measures)
+    keeps = found is None and any(new_keeps(view))
+    reason = ASKED if keeps else reason
+    if view.fixed() > budget.trigger and not (found and found.excerpts):
+        reason = FIXED
+    empty = Plan(len(view.tokens), view.size())
+    return Decision(request, view, keeps or found is not None, found or empty, reason)
+
+
+def _planned(
+    request: Request, view: View, budget: Budget, measures: Measures
+) -> tuple[Plan | None, str]:
+    by_model, size = request.has_model, view.size()
+    is_early = budget.trigger >= size > mark(request, view.session)
+    if request.has_range:
+        found = plan_range(view, budget, measures, by_model=by_model)
+    else:
+        force = request.force or is_early
+        found = plan(view, budget, measures, force=force, by_model=by_model)
+    if found is None:
+        return None, NO_GAIN if is_due(view, budget) else FITS
+    # Halfway to the limit a compression is due whatever it costs: counts may be too low.
+    can_wait = size <= (budget.trigger + budget.limit) // 2 and not found.excerpts
+    if can_wait and budget.costs is not None and not balance_of(view, found, budget.costs).pays:
+        return None, PRICE
+    return found, ASKED if request.is_asked else COLD if is_early else DUE
+
+
+def mark(request: Request, session: Session, share: float = 1.0) -> int:
+    """Return the tokens above which a view is compressed.
+
+    `share` of the trigger, or less if the provider's cache is cold. After an undo, the limit: the
+    next turn would otherwise take the undo back.
+    """
+    budget, config = request.budget, request.config
+    if session.was_undone:
+        return budget.limit
+    trigger = int(budget.trigger * share)
+    cold = max(int(budget.trigger * config.idle_trigger_ratio), config.token_floor)
+    return min(trigger, cold) if request.is_cold else trigger
+
+
+def quiet_mark(request: Request, session: Session, *, is_busy: bool) -> int:
+    """Return the tokens up to which a turn that only adds messages changes nothing."""
+    if is_busy:  # while a summary is written, send the whole as long as it fits
+        return request.budget.limit
+    return mark(request, session, SOFT_RATIO if request.mode is Mode.BACKGROUND else 1.0)
+
+
+# -------------------------------------------------------------- prices
+
+
+def costs_of(
+    request: Request, writer: str | None, growth: float | None, cold_share: float, *, cached: bool
+) -> Costs | None:
+    """Return a request's prices and pace; None without a known price.
+
+    Args:
+        writer: the model that writes summaries; None: unknown.
+        growth: tokens that a request of the session adds; None: unknown.
+        cold_share: share of the session's requests that found the cache cold.
+        cached: False once the provider's reports show that no cache serves the session.
+    """
+    main, config = prices_of(request.config.model), request.config
+    summary = prices_of(writer) if request.has_model else Prices(0.0, None, None, None, 0.0)
+    if main.input is None or summary.input is None or summary.output is None:
+        return None
+    read = main.input if main.cached is None or not cached else main.cached
+    written = main.written_1h if config.cache_ttl == "1h" else main.written
+    written = main.input if written is None or not cached else written
+    is_cold = request.is_cold
+    return Costs(read, written, summary.input, summary.output, growth, is_cold, cold_share)
+
+
+def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
+    """Return what a plan costs now, and saves in each later request."""
+    changed = [*(job.start for job in plan.jobs), *plan.masks, *plan.excerpted]
+    again = plan.expected - view.shown(0, min(changed, default=0))
+    prose = sum(job.prose for job in plan.jobs)
+    # Of a fold the model reads the texts that it replaces, not their originals.
+    read = sum(view.shown(job.start, job.end) for job in plan.jobs if job.by_model)
+    return costs.balance(view.size() - plan.expected, max(0, again), read, prose)
+
+
+# -------------------------------------------------------------- the cache
+
+DEFAULT_SECONDS = 300.0
+"""Anthropic's default, and the least of OpenAI's."""
+
+HOUR_SECONDS = 3_600.0
+
+_PROVIDERS = (
+    # "Active for 5 to 10 minutes of inactivity."
+    (re.compile(r"(chatgpt|gpt|o\d)\b"), 600.0),
+    # "A few hours to a few days."
+    (re.compile(r"deepseek"), 2 * HOUR_SECONDS),
+)
+"""Documented seconds of a prompt cache without a request, by the model's name."""
+
+
+def is_cold(request: Request, last: float, now: float) -> bool:
+    """Return whether the cache is cold `now`; `last` 0: unknown."""
+    seconds = now - last
+    if not last or seconds <= cache_seconds(request.config):
+        return False
+    is_kept = request.config.cache_ttl_seconds is None and seconds <= HOUR_SECONDS
+    return not (is_kept and any(mark.get("ttl") == "1h" for mark in _marks(request.messages)))
+
+
+def cache_seconds(config: CompressorConfig) -> float:
+    """Return the seconds that the provider's cache lives without a request."""
+    if config.cache_ttl_seconds is not None:
+        return config.cache_ttl_seconds
+    if config.cache_ttl is not None:
+        return HOUR_SECONDS if config.cache_ttl == "1h" else DEFAULT_SECONDS
+    names = bare_names(config.model)
+    known = (s for pattern, s in _PROVIDERS if any(pattern.match(name) for name in names))
+    return next(known, DEFAULT_SECONDS)
+
+
+def _marks(messages: Sequence[Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the cache marks of messages and their content parts."""
+    for message in messages:
+        content = message.get("content") if isinstance(message, Mapping) else None
+        for part in (message, *(content if isinstance(content, list) else ())):
+            mark = part.get("cache_control") if isinstance(part, Mapping) else None
+            if isinstance(mark, Mapping):
+                yield mark

@@ -1,0 +1,216 @@
+"""`PlanTexts`: write the texts of a plan, by a model or without one, and make their segments."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ..ledger.segments import Segment, Session, undone
+from ..messages import Message
+from ..summaries.prompts import rendering
+from ..summaries.protocol import Brief, Written
+from ..summaries.writer import SummaryWriter
+from ..tokens.counter import TokenCounter
+from ..view.frame import prose_of
+from ..view.jobs import Job
+from ..view.texts import Texts
+from ..view.view import View
+from .choices import new_keeps
+from .decision import Decision
+
+Recorded = tuple[Segment, Sequence[Message]]
+"""A segment and the original messages that it replaces."""
+
+Unarchived = frozenset[int] | None
+"""Indices, in the caller's list, of messages that the archive has no room for; None: nothing is
+recorded, and no text may name a reference."""
+
+
+@dataclass(frozen=True)
+class PlanTexts:
+    """Writes the texts of plans and makes their segments; thread-safe."""
+
+    writer: SummaryWriter
+    texts: Texts
+    tokens: TokenCounter
+
+    async def write(
+        self, decision: Decision, unarchived: Unarchived, shown: Decision | None = None
+    ) -> tuple[Written, ...]:
+        """Return the texts of the jobs; those with prose ask a model.
+
+        A text that a preview `shown` paid for, or that an undo took back, is not paid for again.
+        """
+        briefs = await asyncio.to_thread(briefs_for, decision, unarchived)
+        request, name = decision.request, decision.view.session.id
+
+        async def written(job: Job, brief: Brief) -> Written:
+            return self.paid(decision, job, shown) or await self.writer.write(
+                brief, model=request.model, session_id=name, force=request.force
+            )
+
+        return tuple(await asyncio.gather(*map(written, decision.plan.jobs, briefs)))
+
+    def paid(self, decision: Decision, job: Job, shown: Decision | None) -> Written | None:
+        """Return a paid text of the same run and wishes, or None."""
+        run, most = decision.view.digests[job.start : job.end], job.room + job.spare
+        drafts: Iterable[Paid] = () if shown is None else _shown(shown)
+        for replaced, wishes, text in (*drafts, *_undone(decision.view.session)):
+            is_same = replaced == run and wishes == decision.request.wishes
+            if is_same and self.tokens.message(text.message) <= most:
+                return text
+        return None
+
+    def without_model(self, decision: Decision) -> View:
+        """Return the view after the plan, with texts without model and references."""
+        texts = list(map(self.writer.static, briefs_for(decision, None)))
+        made = self.segments(decision, texts, None)
+        return decision.view.adding(segment for segment, _ in made)
+
+    def segments(
+        self, decision: Decision, texts: Sequence[Written], unarchived: Unarchived
+    ) -> list[Recorded]:
+        """Return the segments of the plan and of new choices to keep.
+
+        Each has the messages that it covers. Without `texts` the summaries are blank.
+        """
+        jobs = decision.plan.jobs
+        texts = texts or [Written({}, "unwritten")] * len(jobs)
+        made = [
+            self._segment(decision, "summary", (job.start, job.end), text)
+            for job, text in zip(jobs, texts, strict=True)
+        ]
+        for kind, index, line in self._shorter(decision, unarchived):
+            run = index, index + 1
+            made.append(self._segment(decision, kind, run, Written(line, "static")))
+        for step in new_keeps(decision.view):
+            text = Written({"role": "user", "content": "[kept by the user]"}, "keep")
+            made.append(self._segment(decision, "keep", (step.start, step.stop), text))
+        return made
+
+    def _shorter(
+        self, decision: Decision, unarchived: Unarchived
+    ) -> Iterator[tuple[str, int, Message]]:
+        """Yield kind, index and text of each mask and excerpt."""
+        view, plan = decision.view, decision.plan
+        excerpts, first = plan.excerpted, len(view.segments) + len(plan.jobs) + 1
+        origins, names = view.transcript.origins, dict[int, str]()
+        for number, index in enumerate(sorted([*plan.masks, *excerpts]), first):
+            is_readable = unarchived is not None and origins[index] not in unarchived
+            names[index] = f"s{number}.1" if is_readable else ""
+        if not names:
+            return
+        masks = {index: names[index] for index in plan.masks}
+        cuts = {index: names[index] for index in excerpts}
+        lines = self.texts.shortened(view, decision.request.budget.large, cuts)
+        lines |= self.texts.masked(view, masks)
+        for index in names:  # in the order of their references
+            if index in lines:
+                yield ("mask" if index in masks else "excerpt"), index, lines[index]
+
+    def _segment(
+        self, decision: Decision, kind: str, run: tuple[int, int], text: Written
+    ) -> Recorded:
+        view, request = decision.view, decision.request
+        segment = Segment(
+            kind=kind,
+            run=view.digests[slice(*run)],
+            rendered=text.message,
+            tokens=self.tokens.message(text.message),
+            source_tokens=view.source(*run),
+            method=text.method,
+            model=text.model,
+            usage=text.usage,
+            created=time.time(),
+            transcript_length=len(view.given),
+            limit=0 if kind == "keep" else request.budget.window_limit,
+            wishes=request.wishes if text.method == "model" else "",
+        )
+        return segment, view.originals(*run)
+
+
+# -------------------------------------------------------------- texts that were paid for
+
+Paid = tuple[tuple[str, ...], str, Written]
+"""Digests of the replaced messages, the wishes, and the text."""
+
+
+def _shown(shown: Decision) -> Iterator[Paid]:
+    """Yield the texts by a model that a preview wrote."""
+    for job, text in zip(shown.plan.jobs, shown.texts, strict=False):
+        if text.method == "model":
+            yield shown.view.digests[job.start : job.end], shown.request.wishes, text
+
+
+def _undone(session: Session) -> Iterator[Paid]:
+    """Yield the texts by a model that undos took back, newest first."""
+    taken = undone(session.entries)
+    for entry in reversed(session.entries):
+        segment = entry.segment
+        if entry.hash in taken and (segment.kind, segment.method) == ("summary", "model"):
+            yield segment.run, segment.wishes, Written(segment.rendered, "model", segment.model)
+
+
+# -------------------------------------------------------------- briefs
+
+
+def briefs_for(decision: Decision, unarchived: Unarchived) -> list[Brief]:
+    """Return the brief of each of the plan's jobs, in order."""
+    view, plan = decision.view, decision.plan
+    if not plan.jobs:
+        return []
+    messages = view.transcript.messages
+    outside = (*messages[: view.head_end], *messages[plan.tail_start :])
+    pinned = () if view.pinned is None else (view.pinned.rendered,)
+    visible = "\n".join(rendering((*pinned, *outside)))
+    # The segment's number in the ledger after the commit.
+    first = len(view.segments) + 1
+    return [
+        _brief(decision, job, "" if unarchived is None else f"s{number}", visible, unarchived)
+        for number, job in enumerate(plan.jobs, first)
+    ]
+
+
+def _brief(
+    decision: Decision, job: Job, reference: str, visible: str, unarchived: Unarchived
+) -> Brief:
+    view, config = decision.view, decision.request.config
+    messages = view.transcript.messages
+    # Only a model's prose is carried on; quotes are made again from the originals.
+    carried = [segment for segment in job.folds if segment.method == "model"]
+    covered = {i for t in view.tiles if t.segment in carried for i in range(t.start, t.end)}
+    stays = [segment for segment in view.summaries() if segment not in job.folds]
+    follows = bool(reference and config.recall)
+    return Brief(
+        messages=messages[job.start : job.end],
+        shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
+        room=job.room,
+        spare=job.spare,
+        prose=job.prose,
+        quotes=job.quotes,
+        reference=reference,
+        # Without recall tools, omit references; they cost a third.
+        references=_references(view, job, reference, unarchived) if follows else (),
+        folded=tuple(filter(None, map(prose_of, job.folds))),
+        earlier=tuple(filter(None, map(prose_of, stays))),
+        visible=visible,
+        instructions=config.summary_instructions,
+    )
+
+
+def _references(view: View, job: Job, name: str, unarchived: Unarchived) -> tuple[str, ...]:
+    """Return the reference of each message of a run.
+
+    An inserted message has the reference of the message before it. A message without room in the
+    archive has "".
+    """
+    origins = view.transcript.origins[job.start : job.end]
+    places = {o: n for n, o in enumerate(sorted(o for o in origins if o is not None), 1)}
+    found, last, place = [], -1, 1
+    for origin in origins:
+        if origin is not None:
+            last, place = origin, places[origin]
+        found.append("" if last in (unarchived or ()) else f"{name}.{place}")
+    return tuple(found)

@@ -1,0 +1,76 @@
+"""The messages around one, with the calls and results among them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..messages import Message
+from ..messages.calls import AnsweredCall
+from ..messages.display import call_in_words, in_words
+from ..quotes import read_calls
+from .layout import lines_of, without_ending
+from .references import Reference
+
+__all__ = ["Around", "Near"]
+
+
+class Around:
+    """A run of a segment's messages, with the calls and results among them."""
+
+    def __init__(
+        self,
+        segment: int,
+        start: int,
+        messages: Sequence[Message],
+        shared: frozenset[str] = frozenset(),
+    ) -> None:
+        """Take the messages from ordinal `start` on, and lines that end several of the session."""
+        self.segment, self.start, self.messages, self.shared = segment, start, messages, shared
+        self._calls = read_calls(messages)
+
+    def lines(self, at: int) -> list[str]:
+        """Return a message's lines without those that other messages end with too."""
+        lines = lines_of(in_words(self.messages[at]))
+        return lines[: without_ending(lines, self.shared)]
+
+    def where(self, at: int) -> Reference:
+        """Return the reference of a message by its place in the run."""
+        return Reference(self.segment, self.start + at + 1)
+
+    def calls_of(self, ordinal: int) -> list[AnsweredCall]:
+        """Return the calls, of other messages, that this message answers."""
+        at = ordinal - self.start
+        return [one for one in self._calls if one.answered_at == at != one.at]
+
+    def made_by(self, ordinal: int) -> list[AnsweredCall]:
+        """Return this message's calls that another message answers."""
+        at = ordinal - self.start
+        return [one for one in self._calls if one.at == at != one.answered_at >= 0]
+
+    def answers_of(self, ordinal: int) -> list[int]:
+        """Return the ordinals of the results of a message's calls in other messages."""
+        found = dict.fromkeys(one.answered_at for one in self.made_by(ordinal))
+        return [self.start + at for at in found]
+
+    def calls_above(self, places: range) -> list[str]:
+        """Return the calls, of other messages, that results at these ordinals answer."""
+        calls: dict[int, list[str]] = {}
+        for ordinal in places:
+            for one in self.calls_of(ordinal):
+                if self.start + one.at not in places:
+                    text = call_in_words(one.call) if one.call.id else one.call.arguments
+                    calls.setdefault(one.at, []).append(text)
+        return [
+            "\n".join([f"[{self.where(at)}] {self.messages[at].get('role')}", *texts])
+            for at, texts in calls.items()
+        ]
+
+    def results_below(self, places: range) -> list[str]:
+        """Return the results, in other messages, of calls at these ordinals."""
+        found = dict.fromkeys(at for ordinal in places for at in self.answers_of(ordinal))
+        outside = [ordinal - self.start for ordinal in found if ordinal not in places]
+        return [f"=> [{self.where(at)}] " + "\n".join(self.lines(at)) for at in outside]
+
+
+Near = Callable[[int, int], Around]
+"""Returns the messages around an ordinal of a segment."""

@@ -1,0 +1,383 @@
+"""Search a store's archive by words, within a session or a namespace.
+
+The index names the newest messages that have the words; texts and phrases are compared on these
+messages alone.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby, islice
+from typing import Any
+
+from sqlalchemy import ColumnElement, Row, or_, select, text
+
+from ...messages import Message, content_digest
+from ..words import ASKED, EVERYWHERE, Hit, HitPlace, goes_on, hits, names, words
+from .archive import MessageArchive, batches, digest_named, merged
+from .queries import SESSIONS, literals, outlines, require
+from .schema import entries, links, messages, sessions, spans
+
+NEAR = 8
+"""Messages before and after a message among which its call or its results are looked for."""
+_NEAR_BANDS = 32  # newest bands among whose messages these are looked for
+_RANKED = 400  # candidates of a search that are read and ranked
+_IN_PART = 100  # ... where none has all words
+_FEW = 400  # messages in reach that are all read, without the index
+_UNINDEXED = 2_000  # ... where no word is indexed
+_LISTED = 2_000  # newest keys of a word
+_FIRST_SPAN = 4 * _LISTED  # keys
+_WIDER = 8  # times as many keys in each further statement
+
+
+def search(
+    archive: MessageArchive,
+    namespace: str,
+    query: str,
+    session_id: str | None = None,
+    limit: int = 10,
+    *,
+    archived_only: bool = False,
+) -> list[Hit]:
+    """Return messages with words of the query, best first.
+
+    Raises:
+        SessionNotFound: no such session in this namespace.
+    """
+    asked = words(" ".join(names(query)))[:ASKED]
+    if not asked:
+        return []
+    row = None if session_id is None else require(archive, namespace, session_id)
+    standing = {} if archived_only else _standing(archive, namespace, row)
+    pool = {digest: message for digest, (_, message) in standing.items()}
+    places: dict[str, HitPlace] = {name: (id, "", 0) for name, (id, _) in standing.items()}
+    found: list[Hit] = []
+    for placed in _candidates(archive, _reach(archive, namespace, row), asked):
+        named = _read(archive, placed)
+        for key, (name, message) in named.items():
+            newest = placed[key][0]
+            pool[name], places[name] = message, (newest.id, newest.hash, newest.ordinal)
+        found = hits(query, pool, limit, places.__getitem__, _runs(placed, named))
+        if found and found[0].is_whole:  # messages with some of the words only where none has all
+            return found
+    return found[:_IN_PART]
+
+
+def _standing(
+    archive: MessageArchive, namespace: str, row: Row[Any] | None
+) -> dict[str, tuple[str, Message]]:
+    """Return messages of recorded transcripts that no segment holds, with their session."""
+    found = {}
+    for session, recorded in outlines(archive, namespace=namespace, session_key=row and row.key):
+        for message in literals(recorded):
+            found[content_digest(message)] = session.id, message
+    return found
+
+
+Placed = dict[int, list[Row[Any]]]
+"""Message key -> its places in reach: entry, ordinal, hash and session; the newest entry first."""
+
+
+def _read(archive: MessageArchive, placed: Placed) -> dict[int, tuple[str, Message]]:
+    """Return digest and message of each key, in order."""
+    found: dict[int, tuple[str, Message]] = {}
+    query = select(messages.c.key, messages.c.digest, messages.c.body)
+    for some in batches(sorted(placed)):
+        for row in archive.execute(query.where(messages.c.key.in_(some)).order_by(messages.c.key)):
+            message = archive.read(row)
+            # The archive's names of an encrypted store are no digests.
+            is_digest = not archive.packer.encrypts
+            name = digest_named(row.digest) if is_digest else content_digest(message)
+            found[row.key] = name, message
+    return found
+
+
+def _runs(placed: Placed, named: Mapping[int, tuple[str, Message]]) -> list[list[str]]:
+    """Return the messages of each entry, in order."""
+    return [[named[key][0] for *_, key in run if key in named] for run in _by_entry(placed)]
+
+
+def _by_entry(placed: Placed) -> list[list[tuple[int, int, int]]]:
+    """Return the places of each entry in order: entry, ordinal, message key."""
+    each = sorted((p.entry_key, p.ordinal, key) for key, found in placed.items() for p in found)
+    return [list(run) for _, run in groupby(each, key=lambda place: place[0])]
+
+
+# ---------------------------------------------------------------- what a search reaches
+_ABOVE = 1 << 62  # each key
+
+
+@dataclass(frozen=True)
+class _Reach:
+    """The entries of a search, and ranges of keys among which their messages are."""
+
+    entries: ColumnElement[bool]
+    ranges: list[tuple[int, int]]
+    """The newest first."""
+
+
+def _reach(archive: MessageArchive, namespace: str, row: Row[Any] | None) -> _Reach:
+    """Return the reach of a session with what it inherits, or of a namespace."""
+    # Sums: SQLite would begin with all entries in reach, not with the messages.
+    if row is None:
+        held = select(sessions.c.key).where(sessions.c.namespace == namespace)
+        within = (sessions.c.namespace + "") == namespace
+    else:
+        newest = dict(_lineage(archive, row))
+        held = select(sessions.c.key).where(sessions.c.key.in_(newest))
+        within = or_(
+            *(
+                (entries.c.session_key + 0 == key) & (entries.c.key <= n)
+                for key, n in newest.items()
+            )
+        )
+    query = select(spans.c.first, spans.c.last).where(spans.c.session_key.in_(held))
+    ranges = ((first, last) for first, last in archive.execute(query))
+    return _Reach(within, merged(ranges)[::-1])
+
+
+def _lineage(archive: MessageArchive, row: Row[Any]) -> Iterator[tuple[int, int]]:
+    """Yield a session and its ancestors, each with its newest entry in reach."""
+    yield row.key, _ABOVE
+    while row.base_key is not None:
+        head = select(entries.c.key).where(
+            entries.c.namespace == row.namespace, entries.c.hash == row.base_head
+        )
+        yield row.base_key, archive.execute(head).scalar() or 0
+        row = archive.execute(SESSIONS.where(sessions.c.key == row.base_key)).one()
+
+
+def _placed(
+    archive: MessageArchive, reach: _Reach, keys: Iterable[int], most: int | None = None
+) -> Placed:
+    """Return the places of the first `most` messages that are in reach."""
+    query = (
+        select(links, entries.c.hash, sessions.c.id)
+        .join(entries, entries.c.key == links.c.entry_key)
+        .join(sessions, sessions.c.key == entries.c.session_key)
+        .where(reach.entries)
+        .order_by(links.c.entry_key.desc(), links.c.ordinal)
+    )
+    found: Placed = {}
+    for some in batches(keys):
+        here: Placed = {}
+        for place in archive.execute(query.where(links.c.message_key.in_(some))):
+            here.setdefault(place.message_key, []).append(place)
+        found |= {key: here[key] for key in some if key in here}
+        if most is not None and len(found) >= most:
+            return dict(islice(found.items(), most))
+    return found
+
+
+# ---------------------------------------------------------------- candidates
+def _candidates(archive: MessageArchive, reach: _Reach, asked: Sequence[str]) -> Iterator[Placed]:
+    """Yield messages that may have all words, with their call or results; then those with any."""
+    indexed = [word for word in asked if word not in EVERYWHERE]
+    most = _FEW + 1 if indexed else _UNINDEXED
+    newest = _newest(archive, reach, _ABOVE if archive.packer.encrypts else most)
+    if archive.packer.encrypts or not indexed or len(newest) < most:
+        yield _placed(archive, reach, newest)
+        return
+    lists = [_List(archive, word, reach) for word in indexed]
+    yield _whole(archive, reach, sorted(lists, key=_List.rarity))
+    weights: Counter[int] = Counter()
+    for each in lists:
+        weight = math.log(1 + _LISTED / max(1, len(each.newest)))
+        weights.update(dict.fromkeys(each.newest, weight))
+    in_part = sorted(weights, key=lambda key: (-weights[key], -key))
+    yield _placed(archive, reach, in_part, _IN_PART)
+
+
+class _List:
+    """The messages that have a word; the newest are known, others are looked up."""
+
+    def __init__(self, archive: MessageArchive, word: str, reach: _Reach) -> None:
+        self._archive, self._word, self._ranges = archive, word, reach.ranges
+        self.newest = dict.fromkeys(islice(_with_word(archive, word, reach.ranges), _LISTED))
+        self.is_whole = len(self.newest) < _LISTED
+        self._floor = 0 if self.is_whole else min(self.newest)
+
+    def rarity(self) -> tuple[int, int]:
+        """Return what sorts rare words first."""
+        return len(self.newest), self._floor
+
+    def __iter__(self) -> Iterator[int]:
+        """Yield the messages, the newest first."""
+        yield from self.newest
+        if not self.is_whole:
+            yield from _with_word(self._archive, self._word, _below(self._ranges, self._floor))
+
+    def among(self, keys: Iterable[int]) -> set[int]:
+        """Return those of the messages that have the word."""
+        asked = set(keys)
+        found = asked & self.newest.keys()
+        if not self.is_whole and (older := {key for key in asked if key < self._floor}):
+            found |= _among(self._archive, self._word, older)
+        return found
+
+
+def _whole(archive: MessageArchive, reach: _Reach, lists: Sequence[_List]) -> Placed:
+    """Return the newest messages that have all words, alone or with neighbours."""
+    rarest, *others = lists
+    is_few = len(rarest.newest) <= _RANKED
+    found: Placed = {}
+    for some in _chunks(rarest):
+        own = set(some)
+        for each in () if is_few else others:  # a few are compared themselves
+            own = each.among(own)
+        found |= _placed(archive, reach, sorted(own, reverse=True), _RANKED - len(found))
+        if len(found) == _RANKED:
+            return found
+    # A call and its result are one document: one has the rarest word, the other stands beside it.
+    lacking = (key for key in rarest if is_few or key not in found)
+    is_known = all(each.is_whole for each in lists)
+    beside = _beside(archive, islice(lacking, None if is_known else _RANKED))
+    room = _RANKED - len(found)
+    if len(beside) > room:
+        beside = _near(archive, reach, lists, beside)
+    return found | _placed(archive, reach, sorted(beside - found.keys(), reverse=True), room)
+
+
+def _chunks(keys: Iterable[int]) -> Iterator[list[int]]:
+    """Yield keys in lists, in order."""
+    each = iter(keys)
+    while some := list(islice(each, _RANKED)):
+        yield some
+
+
+def _beside(archive: MessageArchive, keys: Iterable[int]) -> set[int]:
+    """Return the messages and their neighbours in each entry."""
+    other = links.alias("other")
+    is_near = other.c.ordinal.between(links.c.ordinal - NEAR, links.c.ordinal + NEAR)
+    query = select(other.c.message_key).join(
+        links, (other.c.entry_key == links.c.entry_key) & is_near
+    )
+    found: set[int] = set()
+    for some in batches(keys):
+        found.update(archive.execute(query.where(links.c.message_key.in_(some))).scalars())
+    return found
+
+
+def _near(
+    archive: MessageArchive, reach: _Reach, lists: Sequence[_List], keys: Collection[int]
+) -> set[int]:
+    """Return those of the messages that have all words together with their neighbours."""
+    held: Counter[int] = Counter()
+    bands = sorted({key // archive.band for key in keys})[-_NEAR_BANDS:]
+    keys = [key for key in keys if key // archive.band >= bands[0]]
+    for place, each in enumerate(lists):
+        held.update(dict.fromkeys(each.among(keys), 1 << place))
+    found = set()
+    for run in _by_entry(_placed(archive, reach, held)):
+        first = last = 0
+        for _, ordinal, key in run:
+            while run[first][1] < ordinal - NEAR:
+                first += 1
+            while last < len(run) and run[last][1] <= ordinal + NEAR:
+                last += 1
+            bits = reduce(int.__or__, (held[other] for *_, other in run[first:last]))
+            if bits == 2 ** len(lists) - 1:
+                found.add(key)
+    return found
+
+
+# ---------------------------------------------------------------- the index
+_AT_ONCE = 64  # ranges of one statement
+Range = tuple[int, int]
+"""First and last key."""
+
+# By whether the database is SQLite.
+_WITH_WORD = {
+    True: "SELECT rowid FROM compressor_search WHERE compressor_search MATCH :query "
+    "AND rowid BETWEEN :first AND :last AND ({within}) ORDER BY rowid DESC LIMIT :most",
+    # The planner knows nothing of words: a few rows are compared one by one, many are looked up.
+    False: "WITH found AS {kept} (SELECT message_key AS key FROM compressor_search "
+    "WHERE words @@ CAST(:query AS tsquery)) SELECT key FROM found "
+    "WHERE key BETWEEN :first AND :last AND ({within}) ORDER BY key DESC LIMIT :most",
+}
+_AMONG = {
+    True: "SELECT rowid FROM compressor_search WHERE compressor_search MATCH :query "
+    "AND +rowid IN (SELECT value FROM json_each(:keys))",
+    False: "SELECT message_key FROM compressor_search "
+    "WHERE message_key = ANY(:keys) AND words @@ CAST(:query AS tsquery)",
+}
+
+
+def _with_word(archive: MessageArchive, word: str, ranges: Sequence[Range]) -> Iterator[int]:
+    """Yield the messages that have a word, of ranges in order, the newest first."""
+    key = "+rowid" if archive.is_sqlite else "key"
+    for part in _in_parts(ranges, archive.band):
+        is_few = sum(last - first for first, last in part) < _FIRST_SPAN
+        kept = "NOT MATERIALIZED" if is_few else "MATERIALIZED"
+        size = archive.band
+        bands = [b for first, last in part for b in range(first // size, last // size + 1)]
+        while part:
+            within = " OR ".join(f"{key} BETWEEN {first} AND {last}" for first, last in part)
+            statement = text(_WITH_WORD[archive.is_sqlite].format(within=within, kept=kept))
+            values = {
+                "query": _query(archive, word, bands),
+                "first": part[-1][0],
+                "last": part[0][1],
+                "most": _LISTED,
+            }
+            found = archive.execute(statement, values).scalars().all()
+            yield from found
+            part = _below(part, found[-1]) if len(found) == _LISTED else []
+
+
+def _below(ranges: Iterable[Range], key: int) -> list[Range]:
+    """Return the parts of ranges below a key."""
+    return [(first, min(last, key - 1)) for first, last in ranges if first < key]
+
+
+def _among(archive: MessageArchive, word: str, keys: set[int]) -> set[int]:
+    """Return those of the messages that have a word."""
+    query = _query(archive, word, {key // archive.band for key in keys})
+    asked: Any = json.dumps([*keys]) if archive.is_sqlite else [*keys]
+    statement = text(_AMONG[archive.is_sqlite])
+    return set(archive.execute(statement, {"query": query, "keys": asked}).scalars())
+
+
+def _in_parts(ranges: Iterable[Range], band: int) -> Iterator[list[Range]]:
+    """Yield the ranges of each statement, in wider and wider parts."""
+    room = width = _FIRST_SPAN
+    part: list[Range] = []
+    for first, last in ranges:
+        while first <= last:
+            start = max(first, last - room + 1)
+            if width == _FIRST_SPAN:  # a word that stands everywhere is read in one band
+                start = max(start, last // band * band)
+            part.append((start, last))
+            room -= last - start + 1
+            last = start - 1
+            if not room or len(part) == _AT_ONCE:
+                yield part
+                width *= _WIDER
+                part, room = [], width
+    if part:
+        yield part
+
+
+def _query(archive: MessageArchive, word: str, bands: Iterable[int]) -> str:
+    """Return the query for a word in bands."""
+    # Words are letters and digits only, so a quote cannot end early.
+    quote, more, either = ('"', "*", " OR ") if archive.is_sqlite else ("'", ":*", " | ")
+    end = quote + (more if goes_on(word) else "")
+    return either.join(sorted({f"{quote}{archive.marked(word, band)}{end}" for band in bands}))
+
+
+def _newest(archive: MessageArchive, reach: _Reach, most: int) -> list[int]:
+    """Return the newest keys in reach."""
+    found: list[int] = []
+    for first, last in reach.ranges:
+        query = select(messages.c.key).where(messages.c.key.between(first, last))
+        query = query.order_by(messages.c.key.desc()).limit(most - len(found))
+        found += archive.execute(query).scalars()
+        if len(found) >= most:
+            break
+    return found

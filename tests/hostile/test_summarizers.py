@@ -1,0 +1,250 @@
+"""Summarizers that misbehave: a valid view, the right fallback, nothing bad stored, one bill."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from praison_compressor import (
+    CompressorConfig,
+    ContextCompressor,
+    Event,
+    SummaryRejected,
+    SummaryReply,
+)
+from praison_compressor.messages import Message, check, text_of
+from praison_compressor.summaries.litellm_client import LiteLLMSummarizer
+from praison_compressor.summaries.validation import accept
+from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
+from tests.helpers.compressing import compressor
+from tests.helpers.misbehaving import BEHAVIOURS, Misbehaving
+from tests.helpers.transcripts import session
+from tests.hostile.invariants import refusals
+
+POISON = "POISONED-TEXT"
+"""In every bad answer that has words at all: it must turn up nowhere."""
+GOOD = "## Done\nThe modules so far are in order, V-0003 among them."
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One way to misbehave: what is answered, and what should come of it."""
+
+    name: str
+    answer: Any
+    """The text of a bad reply, a reply, or the name of a behaviour."""
+    reason: str
+    """Words in the event; empty where no event is due."""
+    method: str = "static"
+    """What stands in the view when there is no other model to ask."""
+    calls: int = 2
+    """Requests that the faulty model gets before it is left alone."""
+    retries: int = 0
+    seconds: float = 60.0
+    """For one call: short only where nothing comes, for a busy machine is slow to answer too."""
+
+    def answerer(self) -> Callable[[Asked], Any]:
+        """Answers so, from the beginning."""
+        if self.method == "model":  # the failure the first time, a good answer ever after
+            answers = [self.answer]
+            return lambda asked: answers.pop() if answers else Reply(GOOD)
+        if isinstance(self.answer, str) and self.answer in BEHAVIOURS:
+            return Misbehaving(self.answer, text=f"{POISON} the earlier work went on.")
+        reply = Reply(self.answer) if isinstance(self.answer, str) else self.answer
+        return lambda asked: reply
+
+
+LATE = Reply(f"{POISON} too late", delay_seconds=4)
+LIMITED = Failure(429, "Rate limit reached.", "tokens", retry_after_seconds=0.02)
+FAULTS = (
+    Fault("timeout", LATE, "timeout_seconds", calls=1, seconds=2),
+    Fault("connection reset", "reset", "aux:", calls=1),
+    Fault("429 with retry-after, then well", LIMITED, "", "model", 2, 1),
+    Fault("429 with retry-after, for ever", "rate_limited", "Rate limit", "static", 2, 1),
+    # Refused whole, and then the first part, alone, at each of two smaller sizes.
+    Fault("400 context length", "context", "maximum context length", calls=3),
+    Fault("a refusal in a field of its own", "refusal_field", "refusal"),
+    Fault("cut off by length", "cut_off", "cut off"),
+)
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def test_a_summarizer_that_misbehaves(fault: Fault, provider: LocalProvider) -> None:
+    """A misbehaving model gives a static text, or the next model's; no bad text is stored."""
+    provider.set_window(128_000)
+    provider.route("aux", fault.answerer())
+    provider.route("backup", lambda asked: Reply(GOOD))
+    aux = LiteLLMSummarizer("aux", api_base=provider.base_url, context_window=128_000)
+    # litellm's first call loads modules for seconds, which are not the model's.
+    hello = [{"role": "user", "content": "hello"}]
+    asyncio.run(aux.summarize(hello, max_tokens=100, model="backup"))
+    events: list[Event] = []
+
+    def ours(**options: Any) -> ContextCompressor:
+        limits = {"summary_max_retries": fault.retries, "timeout_seconds": fault.seconds}
+        return compressor(aux, events.append, auxiliary_model="aux", **limits, **options)
+
+    alone = ours()
+    first = alone.compress_sync(session(20), session_id="s")
+    calls = len(provider.for_model("aux"))
+    # Not by force: who asks for it himself asks the model again, whatever it did before.
+    later = alone.compress_sync(session(24), session_id="s")
+    reasons = [str(event.data["reason"]) for event in events if event.name == "fell_back"]
+    assert (first.summary_method, calls) == (fault.method, fault.calls)
+    assert len(provider.for_model("aux")) - calls == (fault.method == "model")
+    assert fault.reason.lower() in " ".join(reasons[:1]).lower()
+    assert bool(reasons) == bool(fault.reason)
+    assert later.written
+
+    provider.route("aux", fault.answerer())
+    helped = ours(fallback_models=("backup",))
+    second = helped.compress_sync(session(20), session_id="s")
+    by = "aux" if fault.method == "model" else "backup"
+    assert (second.summary_method, second.segments[0].model) == ("model", by)
+
+    kept = [entry.segment for each in (alone, helped) for entry in
+            each.store.open("default", "s").entries]  # fmt: skip
+    assert [text for segment in kept if POISON in (text := text_of(segment.rendered))] == []
+    for view in (first.messages, later.messages, second.messages):
+        assert check(view) == []
+        assert refusals(view) == []
+
+
+# ---------------------------------------------------------------- odd answers and exceptions
+
+CONFIG = CompressorConfig(
+    model="gpt-4o",
+    context_window=3_000,
+    protect_last_n_tokens=300,
+    head_tokens=100,
+    summary_max_retries=0,
+    timeout_seconds=0.2,
+)
+MARK = "ODD-4471"
+
+
+class Careless:
+    """Of the protocol, but for what it gives: it would be billed for nothing at every turn."""
+
+    async def summarize(self, messages: list[Message], **given: Any) -> str:
+        return f"## Done\n{MARK}"
+
+
+class Fatal(BaseException):
+    """What is no Exception, as PyO3's panics are none."""
+
+
+def giving(value: Any) -> Any:
+    """A summarizer that gives the value, or raises it."""
+
+    async def model(messages: list[Message]) -> Any:
+        if isinstance(value, BaseException):
+            raise value
+        return value
+
+    return model
+
+
+def raising(error: BaseException, how: str) -> Any:
+    """A summarizer that ends with the error: a coroutine, or a plain function."""
+
+    async def later(messages: list[Message]) -> str:
+        await asyncio.sleep(0)
+        raise error
+
+    def plain(messages: list[Message]) -> str:
+        raise error
+
+    return {"later": later, "plain": plain}[how]
+
+
+async def compressed(summarizer: Any) -> tuple[Any, list[Event]]:
+    """Return the result with that summarizer, and the events."""
+    events: list[Event] = []
+    ours = ContextCompressor(CONFIG, summarizer=summarizer, on_event=events.append)
+    result = await ours.compress(session(9), session_id="s")
+    assert check(result.messages) == []
+    stored = [entry.segment for entry in ours.store.open("default", "s").entries]
+    assert MARK not in "".join(text_of(segment.rendered) for segment in stored)
+    return result, events
+
+
+async def assert_static(summarizer: Any, reason: str) -> None:
+    """The fallback stands in, and one event says why."""
+    result, events = await compressed(summarizer)
+    reasons = [str(e.data["reason"]) for e in events if e.name == "fell_back"]
+    assert result.summary_method == "static"
+    assert [reason in said for said in reasons] == [True]
+
+
+@pytest.mark.parametrize(
+    ("summarizer", "reason"),
+    [
+        *(
+            (giving(value), "the summarizer gave")
+            for value in (5, MARK.encode(), {"content": MARK}, SummaryReply([MARK]))  # type: ignore[arg-type]
+        ),
+        (Careless(), "it gave str, not a SummaryReply"),
+        # A time limit inside a user's function can leak as a cancellation.
+        (giving(asyncio.CancelledError()), "not by us"),
+    ],
+)
+async def test_an_answer_that_is_no_text_is_no_summary(summarizer: Any, reason: str) -> None:
+    """An answer that is no text is replaced by the static text, with the reason."""
+    await assert_static(summarizer, reason)
+
+
+WAYS = pytest.mark.parametrize("how", ["later", "plain"])
+
+
+@WAYS
+@pytest.mark.parametrize("error", [SystemExit(3), GeneratorExit(), Fatal("core")], ids=repr)
+async def test_a_summarizer_that_ends_more_than_itself_ends_no_turn(
+    error: BaseException, how: str
+) -> None:
+    """SystemExit and its like from a summarizer give the static text."""
+    await assert_static(raising(error, how), type(error).__name__)
+
+
+@WAYS
+def test_ctrl_c_while_a_summary_is_written_ends_the_program(how: str) -> None:
+    """Ctrl+C while a summary is written ends the program."""
+    ours = ContextCompressor(CONFIG, summarizer=raising(KeyboardInterrupt(), how))
+    with pytest.raises(KeyboardInterrupt):
+        ours.compress_sync(session(9))
+
+
+@pytest.mark.parametrize(("is_hidden", "kind"), [(True, "provider"), (False, "network")])
+async def test_a_hidden_context_is_not_the_kind_of_a_failure(is_hidden: bool, kind: str) -> None:
+    """`raise ... from None` hides the context from the kind of a failure."""
+    error = ValueError("the prompt has no template")
+    error.__context__ = ConnectionError("the cache is gone")
+    error.__suppress_context__ = is_hidden  # as `from None` sets it
+    _, events = await compressed(giving(error))
+    assert [e.data["error"] for e in events if e.name == "model_answered"] == [kind]
+
+
+@pytest.mark.parametrize(
+    ("answer", "reason"),
+    [("<think>" * 140_000, "empty"), ("<think></reasoning>" * 50_000, "empty"),
+     ("## Done\n" + "word " * 250_000, "too long")],
+    ids=["opened", "crossed", "endless"],
+)  # fmt: skip
+def test_an_answer_without_end_is_read_once(answer: str, reason: str) -> None:
+    """A megabyte of tags is refused in linear time."""
+    with pytest.raises(SummaryRejected, match=reason):
+        accept(SummaryReply(answer), [])
+
+
+async def test_half_a_character_in_a_summary_ends_no_session() -> None:
+    """Surrogates in a summary are paired or replaced."""
+    given = "## Done\nAll modules \ud83d\ude00 are in order \udc80."
+    result, _ = await compressed(giving(given))
+    assert result.summary_method == "model"
+    sent = "".join(map(text_of, result.messages))
+    assert "modules \U0001f600 are in order \ufffd" in sent
+    assert sent.encode("utf-8")
