@@ -25,7 +25,8 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.memory_store import MemoryStore
 from ..ledger.outlines import in_order
-from ..ledger.segments import Entry, Epoch, Segment, Store, Usage
+from ..ledger.segments import Entry, Epoch, Segment, Usage
+from ..ledger.stores import Store
 from ..messages import Message, content_digest, read, text_of
 from ..messages.display import clean, counted, when
 from ..summaries.prompts import rendering

@@ -30,8 +30,8 @@ from .terminal import FOUND_FAULT, Line, Piece, Table, Unusable, answer, complai
 from .transcripts import read_one, write
 
 if TYPE_CHECKING:
-    from ..ledger.sql.queries import SessionInfo
     from ..ledger.sql.store import SqlStore
+    from ..ledger.stores import SessionInfo
     from ..praisonai.agent_ledger import Forgotten
 
 

@@ -16,7 +16,8 @@ from typing import Any
 
 from ..concurrency import renewed
 from ..errors import LedgerCorrupt, LedgerError
-from ..ledger.segments import Noting, Session, Store, Usage, noting
+from ..ledger.segments import Session, Usage
+from ..ledger.stores import Noting, Store, noting
 from ..messages.display import counted
 from ..tokens.models import prices_of
 from .request import Key

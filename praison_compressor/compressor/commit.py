@@ -18,7 +18,8 @@ from typing import Literal
 from ..concurrency import begin
 from ..errors import LedgerConflict
 from ..events import Event, Hook
-from ..ledger.segments import Store, Usage
+from ..ledger.segments import Usage
+from ..ledger.stores import Store
 from ..tokens.counter import TokenCounter
 from ..view.view import View
 from .background import leased

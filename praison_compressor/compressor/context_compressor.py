@@ -17,7 +17,8 @@ from ..config import CompressorConfig, whole
 from ..errors import CompressorError, ConfigError, LedgerError
 from ..events import Hook, Listener
 from ..ledger.recall import Recall
-from ..ledger.segments import Segment, Session, Store, undoing
+from ..ledger.segments import Segment, Session, undoing
+from ..ledger.stores import Store
 from ..ledger.tools import recall_tools
 from ..messages import Message
 from ..summaries.protocol import as_summarizer

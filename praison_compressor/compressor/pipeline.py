@@ -17,7 +17,8 @@ from ..concurrency import run
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall, LedgerConflict
 from ..events import Event, Hook
-from ..ledger.segments import Session, Store
+from ..ledger.segments import Session
+from ..ledger.stores import Store
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
 from ..summaries.writer import SummaryWriter

@@ -10,17 +10,8 @@ from typing import Any
 
 from ..config import CompressorConfig
 from ..ledger.memory_store import MemoryStore
-from ..ledger.segments import (
-    DROPPED,
-    FORGOTTEN,
-    Entry,
-    Outline,
-    Segment,
-    Session,
-    Store,
-    bounded,
-    in_force,
-)
+from ..ledger.segments import DROPPED, FORGOTTEN, Entry, Outline, Segment, Session, in_force
+from ..ledger.stores import Store, bounded
 from ..messages import Message, as_list, digest, read, to_plain
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets

@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from ..concurrency import renewed
 from ..errors import InvalidMessages
-from ..ledger.segments import Segment, Session, Store, Usage
+from ..ledger.segments import Segment, Session, Usage
+from ..ledger.stores import Store
 from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
 from ..messages.thinking import signatures

@@ -24,7 +24,8 @@ from .matches import COUNTED, Found, answer_of, few_words
 from .outlines import in_order, in_pairs, outline
 from .passages import terms
 from .references import HOW, Reference, parse
-from .segments import DROPPED, Entry, Session, Store
+from .segments import DROPPED, Entry, Session
+from .stores import Store
 from .words import hits, missing, words
 
 __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]

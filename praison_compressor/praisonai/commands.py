@@ -15,7 +15,7 @@ from ..compressor.result import CompressResult
 from ..config import nearest
 from ..errors import CompressorError, ConfigError
 from ..ledger.segments import Segment
-from ..ledger.sql.queries import SessionInfo
+from ..ledger.stores import SessionInfo
 from ..messages import digest, text_of, tool_calls_of
 from ..messages.display import counted, one_line
 from .agent_compressor import AgentCompressor

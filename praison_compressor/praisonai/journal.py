@@ -16,7 +16,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..concurrency import renewed
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
-from ..ledger.sql.store import SqlStore
+from ..ledger.stores import lasting
 from ..messages import Message, digest, dropped_steps, leading_in
 from ..messages.digests import Seen
 from ..messages.display import counted
@@ -160,7 +160,8 @@ class Journal:
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:
         """Write the messages that the store lacks; log its failure."""
-        if session is None or self._carried is None or not isinstance(engine.store, SqlStore):
+        store = lasting(engine.store)
+        if session is None or self._carried is None or store is None:
             return
         record = self._carried.record
         names, messages = _names(record), [each.plain for each in record]
@@ -168,7 +169,7 @@ class Journal:
         if place == len(names) == len(self._recorded):
             return
         try:
-            done = bool(self._recorded) and engine.store.extend(session, place, messages[place:])
+            done = bool(self._recorded) and store.extend(session, place, messages[place:])
             done = done or engine.save([*self._system, *messages], session_id=self._session_id)
         except CompressorError as error:
             self._log_failure(error)

@@ -18,7 +18,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.session_state import Sessions
 from ..concurrency import renewed
 from ..config import CompressorConfig
-from ..ledger.segments import Store
+from ..ledger.stores import Store
 from ..messages import Message
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter

@@ -12,7 +12,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ..ledger.segments import EVERY, Entry, Session, Store
+from ..ledger.segments import Entry, Session
+from ..ledger.stores import EVERY, Store
 from ..ledger.tools import SCHEMAS, recall_tools, schemas_for
 from ..ledger.words import Hit
 from ..messages import Message

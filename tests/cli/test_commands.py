@@ -7,19 +7,17 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages import check
+from praison_compressor.messages import Message, check
 from praison_compressor.messages.display import clean
 from praison_compressor.testing import Failure, LocalProvider
 from tests.helpers.command import Run
 from tests.helpers.readme_tables import commands, example
 from tests.helpers.transcripts import step
 
-Message = dict[str, Any]
 Writer = Callable[..., tuple[str, ...]]
 
 SUMMARIZE = ("--set", 'tool_policies={"*": "summarize"}')
@@ -27,7 +25,7 @@ SUMMARIZE = ("--set", 'tool_policies={"*": "summarize"}')
 
 
 def transcript(turns: int = 30) -> list[Message]:
-    """A task and many turns with a fact in each."""
+    """Return a task and many turns with a fact in each."""
     messages: list[Message] = [
         {"role": "system", "content": "You keep the books."},
         {"role": "user", "content": "Audit the ledgers; never change LEDGER-7."},

@@ -15,7 +15,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.cli.report import Life, life_of_session, life_of_transcript, render
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.testing import LocalProvider
 from tests.cli.conftest import SESSION
 from tests.cli.test_commands import transcript
@@ -110,13 +110,13 @@ class Page(HTMLParser):
 
 
 def made(**options: Any) -> ContextCompressor:
-    """A compressor with a small window."""
+    """Return a compressor with a small window."""
     given = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000, **options}
     return ContextCompressor(CompressorConfig(**given))
 
 
 def lived(messages: list[dict[str, Any]], **options: Any) -> Life:
-    """A transcript lived again, its tool outputs summarized."""
+    """Return a transcript lived again, its tool outputs summarized."""
     compressor = made(tool_policies={"*": "summarize"}, **options)
     return life_of_transcript(messages, compressor, title="An audit")
 

@@ -17,7 +17,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import open_store
 from tests.cli.conftest import SESSION
 from tests.cli.test_commands import SUMMARIZE, transcript
 from tests.helpers.command import Run

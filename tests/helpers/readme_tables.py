@@ -28,7 +28,7 @@ HOST = DOCS / "host.md"
 
 
 def commands() -> dict[str, Any]:
-    """Every command of the program by its name, as the parser knows it."""
+    """Return every command of the program by its name, as the parser knows it."""
     program = build()
     return {name: program.get_command(None, name) for name in program.list_commands(None)}
 
@@ -54,7 +54,7 @@ def _default(value: Any) -> str:
 
 
 def commands_table() -> str:
-    """Each command and the first sentence of its help."""
+    """Return the table of commands with the first sentence of their help."""
     lines = ["| command | what it does |", "|---|---|"]
     for name, command in commands().items():
         usage = " ".join([name, *_arguments(command)])
@@ -63,7 +63,7 @@ def commands_table() -> str:
 
 
 def exit_codes() -> str:
-    """What each exit code means."""
+    """Return the table of exit codes."""
     rows = [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
     return "\n".join(["| exit code | meaning |", "|---|---|", *rows])
 
@@ -142,7 +142,7 @@ def _flat(text: str) -> str:
 
 
 def read_table() -> str:
-    """What is only read or set."""
+    """Return the table of host names that are only read or set."""
     lines = ["| of | names | without one |", "|---|---|---|"]
     for row in READ:
         left = f"left out: {row.without}" if row.without else "`HostMoved`"
@@ -154,7 +154,7 @@ TABLES = {"options": options_table, "read": read_table}
 
 
 def with_tables(text: str) -> str:
-    """The text of a page with its tables as the code has them."""
+    """Return the text of a page with its tables as the code has them."""
     for name in re.findall(r"<!-- (\w+) -->", text):
         start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
         before, _, rest = text.partition(start)

@@ -14,7 +14,7 @@ import pytest
 from praisonaiagents import Agent, MemoryConfig
 from praisonaiagents.session import get_default_session_store
 
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import content_digest, text_of
 from praison_compressor.praisonai import conversations
 from praison_compressor.testing import LocalProvider, Worker
@@ -193,7 +193,7 @@ SECRET = "sk-" + "Zq9" * 16
 
 
 def desk(host: LocalProvider, path: str = OPENAI, **options: Any) -> Agent:
-    """A program's agent, as each of its runs makes it."""
+    """Return a program's agent, as each of its runs makes it."""
     host.answer_with(Worker(2, parallel=2, arguments=numbered, answer=ANSWER))
     host.set_window(ROOMY)
     more = {"store_url": URL, "session_id": "desk", "context_window": ROOMY, **options}

@@ -25,12 +25,14 @@ from .schema import entries, links, messages, sessions, spans
 
 NEAR = 8
 """Messages before and after a message among which its call or its results are looked for."""
-_NEAR_BANDS = 32  # newest bands among whose messages these are looked for
+_NEAR_BANDS = 16  # newest bands among whose messages these are looked for
+_MOST_BANDS = 64  # bands of which the list of a second word is read
 _RANKED = 400  # candidates of a search that are read and ranked
 _IN_PART = 100  # ... where none has all words
 _FEW = 400  # messages in reach that are all read, without the index
-_UNINDEXED = 2_000  # ... where no word is indexed
-_LISTED = 2_000  # newest keys of a word
+_FEW_BESIDE = 100  # ... beside messages with the rarest word
+_UNINDEXED = 1_000  # ... where no word is indexed
+_LISTED = 1_000  # newest keys of a word
 _FIRST_SPAN = 4 * _LISTED  # keys
 _WIDER = 8  # times as many keys in each further statement
 
@@ -224,7 +226,8 @@ class _List:
 def _whole(archive: MessageArchive, reach: _Reach, lists: Sequence[_List]) -> Placed:
     """Return the newest messages that have all words, alone or with neighbours."""
     rarest, *others = lists
-    is_few = len(rarest.newest) <= _RANKED
+    bands = {key // archive.band for key in rarest.newest}
+    is_few = len(rarest.newest) <= _RANKED or (rarest.is_whole and len(bands) > _MOST_BANDS)
     found: Placed = {}
     for some in _chunks(rarest):
         own = set(some)
@@ -233,14 +236,15 @@ def _whole(archive: MessageArchive, reach: _Reach, lists: Sequence[_List]) -> Pl
         found |= _placed(archive, reach, sorted(own, reverse=True), _RANKED - len(found))
         if len(found) == _RANKED:
             return found
+    if not others:
+        return found
     # A call and its result are one document: one has the rarest word, the other stands beside it.
     lacking = (key for key in rarest if is_few or key not in found)
     is_known = all(each.is_whole for each in lists)
     beside = _beside(archive, islice(lacking, None if is_known else _RANKED))
-    room = _RANKED - len(found)
-    if len(beside) > room:
+    if len(beside) > _FEW_BESIDE:
         beside = _near(archive, reach, lists, beside)
-    return found | _placed(archive, reach, sorted(beside - found.keys(), reverse=True), room)
+    return found | _placed(archive, reach, sorted(beside - found.keys(), reverse=True), _RANKED)
 
 
 def _chunks(keys: Iterable[int]) -> Iterator[list[int]]:
@@ -311,7 +315,7 @@ _AMONG = {
 def _with_word(archive: MessageArchive, word: str, ranges: Sequence[Range]) -> Iterator[int]:
     """Yield the messages that have a word, of ranges in order, the newest first."""
     key = "+rowid" if archive.is_sqlite else "key"
-    for part in _in_parts(ranges, archive.band):
+    for part in _in_parts(ranges):
         is_few = sum(last - first for first, last in part) < _FIRST_SPAN
         kept = "NOT MATERIALIZED" if is_few else "MATERIALIZED"
         size = archive.band
@@ -343,15 +347,13 @@ def _among(archive: MessageArchive, word: str, keys: set[int]) -> set[int]:
     return set(archive.execute(statement, {"query": query, "keys": asked}).scalars())
 
 
-def _in_parts(ranges: Iterable[Range], band: int) -> Iterator[list[Range]]:
+def _in_parts(ranges: Iterable[Range]) -> Iterator[list[Range]]:
     """Yield the ranges of each statement, in wider and wider parts."""
     room = width = _FIRST_SPAN
     part: list[Range] = []
     for first, last in ranges:
         while first <= last:
             start = max(first, last - room + 1)
-            if width == _FIRST_SPAN:  # a word that stands everywhere is read in one band
-                start = max(start, last // band * band)
             part.append((start, last))
             room -= last - start + 1
             last = start - 1
@@ -368,7 +370,8 @@ def _query(archive: MessageArchive, word: str, bands: Iterable[int]) -> str:
     # Words are letters and digits only, so a quote cannot end early.
     quote, more, either = ('"', "*", " OR ") if archive.is_sqlite else ("'", ":*", " | ")
     end = quote + (more if goes_on(word) else "")
-    return either.join(sorted({f"{quote}{archive.marked(word, band)}{end}" for band in bands}))
+    marked = {each for band in bands for each in archive.marked([word], band)}
+    return either.join(f"{quote}{each}{end}" for each in sorted(marked))
 
 
 def _newest(archive: MessageArchive, reach: _Reach, most: int) -> list[int]:

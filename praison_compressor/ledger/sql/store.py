@@ -15,11 +15,11 @@ from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
 from ...messages.secrets import Redactor
 from ..segments import Outline, Segment, Session, plain_outline
+from ..stores import Erased
 from . import commits, queries
 from .archive import Codec, MessageArchive, codec_of
 from .database import Database
 from .maintenance import (
-    Erased,
     Fault,
     audit,
     erase_message,
@@ -89,11 +89,7 @@ class SqlStore:
         return self._database.is_made()
 
     def check(self) -> None:
-        """Reach the store; create the tables of a new one.
-
-        Raises:
-            StoreUnavailable: it cannot be reached, or another version wrote it.
-        """
+        """See `Lasting.check`."""
         self._database.read(lambda archive: None)
 
     def close(self) -> None:
@@ -142,12 +138,7 @@ class SqlStore:
         return self._database.write(lambda a: commits.keep(a, session, whole))
 
     def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
-        """Replace the recorded transcript's messages from `place` on; return whether it worked.
-
-        `place` counts messages after the leading system messages. False: a part of the session was
-        forgotten since it was read, or `place` is inside what the last commit or `keep` recorded.
-        Then `keep` must record the whole transcript.
-        """
+        """See `Lasting.extend`."""
         added = [to_plain(message) for message in messages]
         if self.mask_secrets:
             added = list(Redactor(session.namespace).masked(added)[0])
@@ -191,15 +182,7 @@ class SqlStore:
             return [Fault(self.place, str(error))]
 
     def forget(self, namespace: str, target: str) -> Erased:
-        """Remove a session (any id) or one message (content digest).
-
-        It removes originals, the summaries that cover them, all later summaries, index words and
-        bytes in freed pages. The chain keeps salted commitments without their salt, and still
-        verifies. A server's write-ahead log, replicas and backups remain for the operator to clear.
-
-        Raises:
-            SessionNotFound: no such session or message in this namespace.
-        """
+        """See `Lasting.forget`."""
         erase = erase_message if target.startswith("sha256:") else erase_session
         done = self._database.write(lambda a: erase(a, namespace, target))
         self._unread()

@@ -18,7 +18,8 @@ from ...compressor.context_compressor import ContextCompressor
 from ...config import CompressorConfig
 from ...errors import ConfigError
 from ...events import Listener
-from ...ledger.segments import Segment, Store
+from ...ledger.segments import Segment
+from ...ledger.stores import Store
 from .folding import Folding, Marks
 from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Event, Items
 from .voice_memory import VoiceMemory, memory_options
