@@ -289,9 +289,6 @@ class AgentCompressor:
         """Return the stored sessions of the conversation's user, the newest first.
 
         These have the host's id, or the user left them by `/new` or `/resume`.
-
-        Raises:
-            StoreUnavailable: the store cannot be reached.
         """
         store, key, own = lasting(self.ledger), self._finder.key, self._finder.leaving()
         found = [] if store is None else store.sessions(self.config.namespace)

@@ -27,18 +27,14 @@ def title_of(agent: Any) -> str:
 
 def session_id_of(agent: Any) -> str | None:
     """Return the session id from the host, else from `context=`, or None."""
-    found = hosts_session_id(agent)
-    given = getattr(agent._context_param, "session_for", None)
-    return found if found is not None or given is None else given(agent)
+    given = getattr(agent._context_param, "session_for", lambda agent: None)
+    return hosts_session_id(agent) or given(agent)
 
 
 def hosts_session_id(agent: Any) -> str | None:
     """Return the host's session id of the agent, or None."""
-    for name in ("_history_session_id", "_session_id"):
-        given = getattr(agent, name, None)
-        if isinstance(given, str) and given:
-            return given
-    return None
+    given = (getattr(agent, name, None) for name in ("_history_session_id", "_session_id"))
+    return next((each for each in given if isinstance(each, str) and each), None)
 
 
 def host_session(agent: Any) -> tuple[Any, str] | None:

@@ -119,10 +119,7 @@ def installation(
     in_code: bool = False,
     plugin: Callable[[], bool] | None = None,
 ) -> Installation:
-    """Return the installation of this process; make it once.
-
-    `plugin` returns whether the host's plugin is enabled. None changes nothing.
-    """
+    """Return the installation of this process, with what is given; make it once."""
     global _installation
     with _lock:
         done = _installation = _installation or Installation()

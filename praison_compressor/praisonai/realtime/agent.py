@@ -67,8 +67,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
         Args:
             url: the server's WebSocket address; None is OpenAI's, which alone gets OPENAI_API_KEY.
-            api_key: sent as a bearer token.
-            headers: more headers of the connection.
+            api_key, headers: sent to the server, the key as a bearer token.
             max_history_items, trigger_items: the marks described above; both None fold nothing.
             config: the compressor's options.
             summarizer: any object or async callable that `ContextCompressor` takes; None makes
