@@ -28,7 +28,8 @@ if TYPE_CHECKING:
     from .compressor.result import CompressResult
     from .compressor.telemetry import Telemetry
     from .ledger.memory_store import MemoryStore
-    from .ledger.segments import Segment, Store, Usage
+    from .ledger.segments import Segment, Usage
+    from .ledger.stores import Store
     from .praisonai.install import install, uninstall
     from .summaries.protocol import Summarizer, SummaryReply
     from .tokens.counter import TokenCounter
@@ -75,7 +76,8 @@ _ROOMS = {
     "compressor.result": ("CompressResult",),
     "compressor.telemetry": ("Telemetry",),
     "ledger.memory_store": ("MemoryStore",),
-    "ledger.segments": ("Segment", "Store", "Usage"),
+    "ledger.segments": ("Segment", "Usage"),
+    "ledger.stores": ("Store",),
     "praisonai.install": ("install", "uninstall"),
     "summaries.protocol": ("Summarizer", "SummaryReply"),
     "tokens.counter": ("TokenCounter",),

@@ -22,8 +22,7 @@ from praison_compressor.testing import LocalProvider, SummaryModel, Worker
 from tests.helpers import host_faults
 from tests.helpers.provider import strict_provider
 
-# pytest explains these helpers' assertions only if asked before their import.
-pytest.register_assert_rewrite("tests.helpers.stores")
+pytest_plugins = ["tests.helpers.stores"]
 
 # Time is no property of ours: a busy machine must not turn a promise red.
 settings.register_profile(
@@ -56,5 +55,5 @@ def host(
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """On an older host the faults of that host are expected, by name."""
+    """Expect the faults of an older host, by name."""
     host_faults.expect(items)

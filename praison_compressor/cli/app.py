@@ -8,12 +8,10 @@ import logging
 import sys
 from collections.abc import Iterator
 from importlib import import_module
-from inspect import cleandoc
 from logging.handlers import MemoryHandler
-from typing import Annotated, Any
+from typing import Any
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+import click
 
 from ..config import nearest
 from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, Unusable, complain, errors_in_a_line
@@ -48,77 +46,51 @@ def main() -> None:
         build()(prog_name=NAME)
 
 
-class _Group(TyperGroup):
+class _Group(click.Group):
     """The commands; an error becomes one line and an exit code."""
 
-    def list_commands(self, ctx: Any) -> list[str]:
+    def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
         return list(COMMANDS)
 
-    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
-        return _command(cmd_name) if cmd_name in COMMANDS else None
+        if cmd_name not in COMMANDS:
+            return None
+        found: click.Command = getattr(
+            import_module(f".{COMMANDS[cmd_name]}", __package__), cmd_name
+        )
+        return found
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the command that the arguments name; suggest the nearest for an unknown one."""
-        if args[0] in COMMANDS or args[0].startswith("-"):
-            return super().resolve_command(ctx, args)
-        meant = nearest(args[0], COMMANDS)
-        hint = f"did you mean {meant}?" if meant else f"{NAME} -h lists the commands"
-        raise Unusable(f"no command {args[0]}; {hint}")
+        if args[0] not in COMMANDS:
+            meant = nearest(args[0], COMMANDS)
+            hint = f"did you mean {meant}?" if meant else f"{NAME} -h lists the commands"
+            raise Unusable(f"no command {args[0]}; {hint}")
+        return super().resolve_command(ctx, args)
 
-    def invoke(self, ctx: Any) -> Any:
+    def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         with errors_in_a_line():
             return super().invoke(ctx)
 
 
-class _Command(TyperCommand):
-    """A command whose usage names FILE, not {FILE}."""
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Return the parts of the usage line."""
-        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
-
-
-def _command(name: str) -> Any:
-    """Return the command of that name, as the parser takes it."""
-    function = getattr(import_module(f".{COMMANDS[name]}", __package__), name)
-    text, _, example = cleandoc(function.__doc__ or "").rpartition("\n\n$ ")
-    app = typer.Typer(add_completion=False, rich_markup_mode=None)
-    app.command(name, cls=_Command, help=text, epilog=f"$ {example}")(function)
-    return typer.main.get_command(app)
-
-
-def build() -> Any:
+def build() -> click.Group:
     """Return the application."""
-    app = typer.Typer(
-        name=NAME,
-        cls=_Group,
-        no_args_is_help=True,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,  # in boxes a narrow terminal has room for half of the words
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    app.callback()(_common)
-    return typer.main.get_command(app)
+    from .. import __version__
+
+    version = click.version_option(__version__, message="%(prog)s %(version)s")
+    names = {"help_option_names": ["-h", "--help"]}
+    group = click.group(NAME, cls=_Group, no_args_is_help=True, context_settings=names)
+    return group(version(_common))
 
 
-def _version(asked: bool) -> None:
-    if asked:
-        from .. import __version__
-
-        print(f"{NAME} {__version__}")
-        raise typer.Exit
-
-
-_VERSION: Any = {"callback": _version, "is_eager": True, "help": "Print the version."}
-
-
-def _common(version: Annotated[bool, typer.Option("--version", **_VERSION)] = False) -> None:
+def _common() -> None:
     """Compress long agent conversations, and look into what was compressed.
 
-    A number of tokens is written 32000, 32_000, 32k or 1.5M.
+    A number of tokens is written 32000, 32_000, 32k or 1.5M. SESSION is a session's id, or the id
+    of any of its epochs.
     """
 
 

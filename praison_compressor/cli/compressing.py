@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
-from typing import Annotated, Any
+from typing import Any
 
 from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Part, Preview
@@ -24,57 +24,48 @@ from .terminal import Piece, Table, answer, in_flags, money, number, progress, t
 from .transcripts import read_one, writable, write
 
 
+@par.command
+@par.argument("file")
+@par.option("--out", "FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")
+@par.switch("--show", "Print the summaries too.")
+@par.call
+@par.CONVERSATION
+@par.configured
+@par.AS_JSON
 def compress(
-    file: par.File,
-    out: par.Out = None,
-    show: Annotated[bool, par.switch("--show", "Print the summaries too.")] = False,
-    target: par.Target = None,
-    force: par.Force = False,
-    keep: par.Keep = None,
-    since: par.Since = None,
-    until: par.Until = None,
-    model: par.Model = None,
-    window: par.Window = None,
-    keep_tokens: par.KeepTokens = None,
-    auxiliary_model: par.AuxiliaryModel = None,
-    pin: par.Pin = None,
-    settings: par.Setting = None,
-    conversation: par.Conversation = None,
-    session: par.InSession = None,
-    store: par.StoreUrl = None,
-    namespace: par.Namespace = par.DEFAULT,
-    as_json: par.AsJson = False,
+    file: str,
+    conversation: int | None,
+    out: str | None,
+    show: bool,
+    call: par.CallOptions,
+    config: CompressorConfig,
+    as_json: bool,
 ) -> None:
     """Compress a transcript.
 
     Head and tail stay verbatim, the middle becomes a summary. The file itself is never changed.
 
     FILE holds a JSON list of chat messages, {"messages": [...]}, or JSON Lines with one message a
-    line or one conversation a line. `--set tool_policies=keep_none` turns old tool outputs into
-    one line each; where that is enough, no summary is written.
+    line or one conversation a line; - is standard input. `--set tool_policies=keep_none` turns old
+    tool outputs into one line each; where that is enough, no summary is written.
 
     $ praison-compressor compress talk.jsonl --window 32k --out view.jsonl
     """
     messages = read_one(file, conversation)
     if out is not None:
         writable(out, source=file)
-    config = par.configured(
-        store, namespace, settings, model, window, auxiliary_model, keep_tokens, pin
-    )
-    options: Any = {"session_id": session, "target_tokens": target, "force": force}
     failures: list[str] = []
     with progress("Compressing", len(messages)) as step:
         tokens = Watched(config.model, step)
         compressor = ContextCompressor(
             par.with_window(config), tokens=tokens, on_event=lambda e: failures.extend(_failure(e))
         )
-        choices = par.choices(keep, since, until)
-        if choices:  # a preview gives references to messages
-            compressor.preview(messages, **options)
+        if call.choices:  # a preview gives references to messages
+            compressor.preview(messages, **call.options)
         with unlogged():  # `failures` has the reasons
-            result = compressor.compress_sync(messages, **options, **choices)
+            result = compressor.compress_sync(messages, **call.options, **call.choices)
         # Of an empty range: the view as it is now, and no compression to come.
-        seen = compressor.preview(messages, session_id=session, until=0)
+        seen = compressor.preview(messages, session_id=call.session, until=0)
     if out is not None:
         write(out, result.messages, source=file)
     parts = list(_as_written(seen.parts, result))
@@ -88,10 +79,10 @@ def compress(
 
     def shown() -> Iterator[Piece]:
         yield _parts_table(seen, parts, len(result.messages))
-        yield _method(result, config.auxiliary_model, asked=force or target is not None)
+        yield _method(result, config.auxiliary_model, asked=call.force or bool(call.target))
         yield from (f"  {failure}" for failure in failures)
         yield from _savings(result)
-        yield from _kept(session, result, config, messages)
+        yield from _kept(call.session, result, config, messages)
         for segment in result.segments if show else ():
             yield from titled("summary", unframe(segment.rendered))
         where = "stdout" if out == "-" else out or "nowhere; --out FILE writes it"
@@ -215,48 +206,38 @@ def summary_of(part: Part) -> str | None:
 # ---------------------------------------------------------------- inspect
 
 
+@par.command
+@par.argument("file")
+@par.switch("--messages", "Print a line for each message.")
+@par.call
+@par.CONVERSATION
+@par.configured
+@par.AS_JSON
 def inspect(
-    file: par.File,
-    messages: Annotated[bool, par.switch("--messages", "Print a line for each message.")] = False,
-    target: par.Target = None,
-    force: par.Force = False,
-    keep: par.Keep = None,
-    since: par.Since = None,
-    until: par.Until = None,
-    model: par.Model = None,
-    window: par.Window = None,
-    keep_tokens: par.KeepTokens = None,
-    auxiliary_model: par.AuxiliaryModel = None,
-    pin: par.Pin = None,
-    settings: par.Setting = None,
-    conversation: par.Conversation = None,
-    session: par.InSession = None,
-    store: par.StoreUrl = None,
-    namespace: par.Namespace = par.DEFAULT,
-    as_json: par.AsJson = False,
+    file: str,
+    conversation: int | None,
+    messages: bool,
+    call: par.CallOptions,
+    config: CompressorConfig,
+    as_json: bool,
 ) -> None:
     """Show what would be kept, masked and summarized, and why.
 
     Prints references, tokens and the text that would stand there. Asks no model, writes nothing.
-    Takes the options of `compress`, which then does what was shown.
+    Takes FILE and the options of `compress`, which then does what was shown.
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """
     transcript = read_one(file, conversation)
-    config = par.configured(
-        store, namespace, settings, model, window, auxiliary_model, keep_tokens, pin
-    )
     absent = _absent(config.store_url)
-    options: Any = {"session_id": session, "target_tokens": target, "force": force}
     with progress("Counting tokens", len(transcript)) as step:
         tokens = Watched(config.model, step)
         # `inspect` does not create a missing store.
-        store_there = MemoryStore() if absent else None
-        compressor = ContextCompressor(par.with_window(config), store=store_there, tokens=tokens)
-        choices = par.choices(keep, since, until)
-        if choices:
-            compressor.preview(transcript, **options)
-        seen = compressor.preview(transcript, **options, **choices)
+        store = MemoryStore() if absent else None
+        compressor = ContextCompressor(par.with_window(config), store=store, tokens=tokens)
+        if call.choices:
+            compressor.preview(transcript, **call.options)
+        seen = compressor.preview(transcript, **call.options, **call.choices)
     fates = list(_fates(seen)) if messages or as_json else []
     names = ("limits", "budget", "tokens", "tokens_after", "balance", "would_compress", "repaired")
     value = {
@@ -268,7 +249,8 @@ def inspect(
     }
 
     def shown() -> Iterator[Piece]:
-        yield f"Target {number(target)} tokens." if target else _budget_line(seen, config)
+        target = call.target and f"Target {number(call.target)} tokens."
+        yield target or _budget_line(seen, config)
         if absent:
             yield f"There is no {absent} yet: no segment is found again."
         yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
@@ -339,12 +321,19 @@ def _budget_line(seen: Preview, config: CompressorConfig) -> str:
     )
 
 
+REASONS = {
+    "fixed part": "what cannot be dropped takes more than the trigger",
+    "no gain": "a compression would not gain enough to be worth it",
+    "price": "a compression would cost more than it saves yet",
+}
+"""Why nothing is compressed, in words."""
+
+
 def _verdict(seen: Preview) -> str:
-    left = seen.budget.trigger - seen.tokens + seen.opening
-    if not seen.would_compress and left >= 0:
-        return f"Nothing would be done: it fits, {number(left)} tokens below the trigger."
     if not seen.would_compress:
-        return "Nothing would be done: a compression would not gain enough to be worth it."
+        left = number(seen.budget.trigger - seen.tokens + seen.opening)
+        why = REASONS.get(seen.reason, f"it fits, {left} tokens below the trigger")
+        return f"Nothing would be done: {why}."
     if seen.new_masks:
         masks = counted(seen.new_masks, "tool output")
         return f"Masking alone is enough: {masks}, no model call. --messages shows their lines."

@@ -32,7 +32,9 @@ SHOWN = 12
 STYLES = {"masked": "bold cyan", "summarized": "bold yellow"}
 
 
-def demo(as_json: par.AsJson = False) -> None:
+@par.command
+@par.AS_JSON
+def demo(as_json: bool) -> None:
     """Watch a real agent outgrow its window and go on.
 
     No key, no network.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points, version
 from typing import Any
 
-import typer
+import click
 
 from ..config import KEY_VARIABLE, STORE_VARIABLE, CompressorConfig
 from ..errors import CompressorError
@@ -44,15 +44,10 @@ class Check:
 CheckFunction = Callable[[CompressorConfig], Check]
 
 
-def doctor(
-    model: par.Model = None,
-    window: par.Window = None,
-    auxiliary_model: par.AuxiliaryModel = None,
-    settings: par.Setting = None,
-    store: par.StoreUrl = None,
-    namespace: par.Namespace = par.DEFAULT,
-    as_json: par.AsJson = False,
-) -> None:
+@par.command
+@par.configured
+@par.AS_JSON
+def doctor(config: CompressorConfig, as_json: bool) -> None:
     """Check host, configuration, window, store and models.
 
     Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does. Options given here count
@@ -62,10 +57,9 @@ def doctor(
 
     $ praison-compressor doctor --window 32k
     """
-    given = par.configured(store, namespace, settings, model, window, auxiliary_model)
     # Each check's line says what the log would.
     with unlogged(), progress("Checking", len(CHECKS)) as step:
-        config, sources = _in_force(given)
+        config, sources = _in_force(config)
         checks = {"options": sources}
         for name, check in CHECKS.items():
             checks[name] = check(config)
@@ -74,7 +68,7 @@ def doctor(
     found = [{"name": name, **vars(check)} for name, check in checks.items()]
     answer({"works": works, "checks": found}, _lines(checks), as_json)
     if not works:
-        raise typer.Exit(FOUND_FAULT)
+        raise click.exceptions.Exit(FOUND_FAULT)
 
 
 def _lines(checks: Mapping[str, Check]) -> Iterator[Line]:

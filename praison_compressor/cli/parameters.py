@@ -1,16 +1,19 @@
-"""Declare the parameters that commands share; open the store that they name."""
+"""Declare the options that commands share, each group read into one value; open a store."""
 
 from __future__ import annotations
 
 import contextlib
+import functools
+import inspect
 import json
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from inspect import cleandoc
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from ..config import MOST, CompressorConfig, nearest
 from ..errors import SessionNotFound, StoreUnavailable
@@ -22,23 +25,15 @@ from .terminal import Unusable
 if TYPE_CHECKING:
     from ..ledger.sql.store import SqlStore
 
+Function = Callable[..., Any]
+Decorator = Callable[[Any], Any]
+
 _NUMBER = re.compile(r"(\d[\d_,]*(?:\.\d+)?)([km]?)", re.IGNORECASE)
 _TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 
-def number_in(text: str | int) -> int:
-    """Parse a whole number such as 32000, 32_000, 32,000, 32k or 1.5M.
-
-    Raises:
-        BadParameter: the text is no such number, or the number is above `MOST`.
-    """
-    found = _number(str(text))
-    if found is None:
-        raise typer.BadParameter(f"{text!s:.60}: expected a whole number such as 32000 or 32k")
-    return found
-
-
 def _number(text: str) -> int | None:
+    """Parse a whole number such as 32000, 32_000, 32,000, 32k or 1.5M."""
     found = _NUMBER.fullmatch(text.strip())
     if found is None:
         return None
@@ -46,100 +41,106 @@ def _number(text: str) -> int | None:
     return int(value) if value <= MOST and value == int(value) else None
 
 
-def option(metavar: str, help: str, *names: str) -> Any:
+class _Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
+    """A whole number, as a person writes it."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Parse a number."""
+        found = _number(str(value))
+        if found is None:
+            wrong = f"{value!s:.60}: expected a whole number such as 32000 or 32k"
+            self.fail(wrong, param, ctx)
+        return found
+
+
+# ---------------------------------------------------------------- declaring
+
+
+def command(function: Function) -> click.Command:
+    """Make a command; its docstring is its help, the last line of it an example."""
+    text, _, example = cleandoc(function.__doc__ or "").rpartition("\n\n$ ")
+    return click.command(help=text, epilog=f"$ {example}")(function)
+
+
+def option(name: str, metavar: str, help: str, **more: Any) -> Decorator:
     """Declare an option with a value; TOKENS and N are numbers."""
-    parser = number_in if metavar in ("TOKENS", "N") else None
-    return typer.Option(*names, metavar=metavar, help=help, parser=parser, show_default=False)
+    kind = _Number() if metavar in ("TOKENS", "N") else None
+    own = re.sub("^--", "", name).replace("-", "_")
+    names = (name, more.pop("of", own))
+    return click.option(*names, metavar=metavar, help=help, type=kind, **more)
 
 
-def argument(metavar: str, help: str) -> Any:
-    """Declare a word that has no name."""
-    return typer.Argument(metavar=metavar, help=help)
-
-
-def switch(name: str, help: str) -> Any:
+def switch(name: str, help: str) -> Decorator:
     """Declare an option without a value."""
-    return typer.Option(name, help=help)
+    return click.option(name, is_flag=True, help=help)
 
 
-# ---------------------------------------------------------------- what a command is given
-
-Count: TypeAlias = int | None
-Name: TypeAlias = str | None
-Names: TypeAlias = list[str] | None
-
-File = Annotated[str, argument("FILE", "The transcript; - is standard input.")]
-SessionId = Annotated[str, argument("SESSION", "Its id, or the id of any of its epochs.")]
-Conversation = Annotated[Count, option("N", "The conversation to take, of several.")]
-InSession = Annotated[
-    Name, option("ID", "The session in the store that it belongs to.", "--session")
-]
-Out = Annotated[Name, option("FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")]
-Target = Annotated[Count, option("TOKENS", "Make a view of at most TOKENS.")]
-Force = Annotated[bool, switch("--force", "Compress although the transcript fits.")]
-Keep = Annotated[
-    Names,
-    option(
-        "MESSAGE",
-        "Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
-        "Repeatable.",
-    ),
-]
-Since = Annotated[Name, option("MESSAGE", "Compress nothing before this message.")]
-Until = Annotated[Name, option("MESSAGE", "Compress nothing from this message on.")]
-AsJson = Annotated[bool, switch("--json", "Print one JSON value, for a program.")]
-
-Model = Annotated[Name, option("MODEL", "The model that reads the view: its window and tokenizer.")]
-Window = Annotated[Count, option("TOKENS", "The model's window (context_window).")]
-KeepTokens = Annotated[
-    Count, option("TOKENS", "Newest tokens kept verbatim (protect_last_n_tokens).")
-]
-AuxiliaryModel = Annotated[
-    Name, option("MODEL", "The model that writes summaries. Default: static text.")
-]
-Pin = Annotated[Names, option("TEXT", "Keep TEXT in the view, word for word. Repeatable.")]
-Setting = Annotated[
-    Names,
-    option(
-        "OPTION=VALUE",
-        "Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
-        "VALUE is a number, a text or JSON. Repeatable.",
-        "--set",
-    ),
-]
-StoreUrl = Annotated[
-    Name,
-    option(
-        "URL",
-        "The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
-        "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted one.",
-        "--store",
-    ),
-]
-Namespace = Annotated[str, option("NAME", "The tenant. Default: default.")]
-DEFAULT = CompressorConfig.namespace
+def argument(name: str, *, required: bool = True, metavar: str | None = None) -> Decorator:
+    """Declare a word without a name; the docstring of its command describes it."""
+    shown = metavar or (name.upper() if required else f"[{name.upper()}]")
+    return click.argument(name, metavar=shown, required=required)
 
 
-def choices(keep: Sequence[str] | None, since: str | None, until: str | None) -> dict[str, Any]:
-    """Return the given options of a call that choose messages, by reference or index."""
-    kept = [_place(text) for text in keep or ()] or None
-    found = {"keep": kept, "since": _place(since), "until": _place(until)}
-    return {name: value for name, value in found.items() if value is not None}
+def _read_into(name: str, make: Function, *options: Decorator) -> Decorator:
+    """Return a decorator that declares options, and passes what `make` makes of them."""
+    taken = list(inspect.signature(make).parameters)
+
+    def decorate(function: Function) -> Function:
+        @functools.wraps(function)
+        def read(**given: Any) -> Any:
+            own = {each: given.pop(each) for each in taken}
+            return function(**given, **{name: make(**own)})
+
+        for each in reversed(options):
+            read = each(read)
+        return read
+
+    return decorate
+
+
+# ---------------------------------------------------------------- what commands share
+
+
+@dataclass(frozen=True)
+class CallOptions:
+    """The options of one call of the compressor."""
+
+    target: int | None
+    force: bool
+    keep: Sequence[str]
+    since: str | None
+    until: str | None
+    session: str | None
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Return session, target and force, as the compressor takes them."""
+        size = {"target_tokens": self.target, "force": self.force}
+        return {"session_id": self.session, **size}
+
+    @property
+    def choices(self) -> dict[str, Any]:
+        """Return the given options that choose messages, by reference or index."""
+        kept = list(map(_place, self.keep)) or None
+        found = {"keep": kept, "since": _place(self.since), "until": _place(self.until)}
+        return {name: value for name, value in found.items() if value is not None}
 
 
 def _place(text: str | None) -> str | int | None:
     return int(text) if text and text.isdecimal() else text or None
 
 
-def configured(
+def _configured(
+    model: str | None,
+    window: int | None,
+    keep_tokens: int | None,
+    auxiliary_model: str | None,
+    pin: Sequence[str],
+    settings: Sequence[str],
     store: str | None,
     namespace: str,
-    settings: Sequence[str] | None,
-    model: str | None = None,
-    window: int | None = None,
-    auxiliary_model: str | None = None,
-    keep_tokens: int | None = None,
-    pins: Sequence[str] | None = None,
 ) -> CompressorConfig:
     """Return the configuration of a command, completed from the environment."""
     given = {
@@ -147,19 +148,13 @@ def configured(
         "context_window": window,
         "auxiliary_model": auxiliary_model,
         "protect_last_n_tokens": keep_tokens,
-        "pinned": tuple(pins or ()) or None,
+        "pinned": tuple(pin) or None,
         "store_url": store,
         "namespace": namespace,
     }
-    options = dict(map(_setting, settings or ()))
+    options = dict(map(_setting, settings))
     options |= {name: value for name, value in given.items() if value is not None}
     return CompressorConfig.from_mapping(options).with_environment()
-
-
-def with_window(config: CompressorConfig) -> CompressorConfig:
-    """Return the configuration; guess its window if window and model are unknown."""
-    is_known = config.context_window is not None or config.model is not None
-    return config if is_known else replace(config, context_window=GUESSED_WINDOW)
 
 
 def _setting(text: str) -> tuple[str, Any]:
@@ -178,6 +173,74 @@ def _value(text: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError):
         return None if text.lower() == "none" else text
+
+
+def with_window(config: CompressorConfig) -> CompressorConfig:
+    """Return the configuration; guess its window if window and model are unknown."""
+    is_known = config.context_window is not None or config.model is not None
+    return config if is_known else replace(config, context_window=GUESSED_WINDOW)
+
+
+STORE = option(
+    "--store",
+    "URL",
+    "The ledger: sqlite:///ledger.db, a path, or a PostgreSQL URL. Default: "
+    "PRAISON_COMPRESSOR_STORE. PRAISONAI_SESSION_KEY opens an encrypted one.",
+)
+NAMESPACE = option(
+    "--namespace", "NAME", "The tenant. Default: default.", default=CompressorConfig.namespace
+)
+
+
+@dataclass(frozen=True)
+class Tenant:
+    """A store, and the tenant in it."""
+
+    store: str | None
+    namespace: str
+
+
+tenant = _read_into("tenant", Tenant, STORE, NAMESPACE)
+CONVERSATION = option("--conversation", "N", "The conversation to take, of several.")
+AS_JSON = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON value, for a program."
+)
+
+call = _read_into(
+    "call",
+    CallOptions,
+    option("--target", "TOKENS", "Make a view of at most TOKENS."),
+    switch("--force", "Compress although the transcript fits."),
+    option(
+        "--keep",
+        "MESSAGE",
+        "Keep a message verbatim: a reference that `inspect --messages` prints, or an index. "
+        "Repeatable.",
+        multiple=True,
+    ),
+    option("--since", "MESSAGE", "Compress nothing before this message."),
+    option("--until", "MESSAGE", "Compress nothing from this message on."),
+    option("--session", "ID", "The session in the store that it belongs to."),
+)
+configured = _read_into(
+    "config",
+    _configured,
+    option("--model", "MODEL", "The model that reads the view: its window and tokenizer."),
+    option("--window", "TOKENS", "The model's window (context_window)."),
+    option("--keep-tokens", "TOKENS", "Newest tokens kept verbatim (protect_last_n_tokens)."),
+    option("--auxiliary-model", "MODEL", "The model that writes summaries. Default: static text."),
+    option("--pin", "TEXT", "Keep TEXT in the view, word for word. Repeatable.", multiple=True),
+    option(
+        "--set",
+        "OPTION=VALUE",
+        "Set any option of CompressorConfig: trigger_ratio=0.7, tool_policies=keep_none. "
+        "VALUE is a number, a text or JSON. Repeatable.",
+        of="settings",
+        multiple=True,
+    ),
+    STORE,
+    NAMESPACE,
+)
 
 
 # ---------------------------------------------------------------- the store

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 from markupsafe import Markup
 
@@ -25,7 +25,8 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.memory_store import MemoryStore
 from ..ledger.outlines import in_order
-from ..ledger.segments import Entry, Epoch, Segment, Store, Usage
+from ..ledger.segments import Entry, Epoch, Segment, Usage
+from ..ledger.stores import Store
 from ..messages import Message, content_digest, read, text_of
 from ..messages.display import clean, counted, when
 from ..summaries.prompts import rendering
@@ -50,28 +51,23 @@ LONGEST_TEXT = 20_000
 """Characters of one original on the page."""
 
 
+@par.command
+@par.argument("what", metavar="SESSION|FILE")
+@par.option("--out", "FILE", "Write the page there; - is stdout.", default="report.html")
+@par.CONVERSATION
+@par.configured
+@par.AS_JSON
 def report(
-    what: Annotated[str, par.argument("SESSION|FILE", "A session of the store, or a transcript.")],
-    out: Annotated[str, par.option("FILE", "Write the page there; - is stdout.")] = "report.html",
-    model: par.Model = None,
-    window: par.Window = None,
-    keep_tokens: par.KeepTokens = None,
-    auxiliary_model: par.AuxiliaryModel = None,
-    settings: par.Setting = None,
-    conversation: par.Conversation = None,
-    store: par.StoreUrl = None,
-    namespace: par.Namespace = par.DEFAULT,
-    as_json: par.AsJson = False,
+    what: str, out: str, conversation: int | None, config: CompressorConfig, as_json: bool
 ) -> None:
     """Write one self-contained page that shows the life of a session.
 
     Context size over time with each compression, each summary beside its originals, masked outputs,
-    lineage, cost. A transcript is sent again as it grew, with these options, to the compressor
-    only: without --auxiliary-model no model is asked.
+    lineage, cost. FILE is a transcript as `compress` takes it. It is sent again as it grew, with
+    these options, to the compressor only: without --auxiliary-model no model is asked.
 
     $ praison-compressor report talk.jsonl --window 32k --out page.html
     """
-    config = par.configured(store, namespace, settings, model, window, auxiliary_model, keep_tokens)
     is_file = os.path.isfile(what)  # never raises, whatever a session is called
     with unlogged():
         if is_file:
@@ -81,10 +77,11 @@ def report(
             with progress("Sending it as it grew", len(requests_in(messages))) as step:
                 life = life_of_transcript(messages, compressor, title=Path(what).name, step=step)
         else:
-            life = _of_session(what, store, namespace, config)
+            life = _of_session(what, config)
     put(out, render(life), source=what if is_file else "-")
     value = {
         "out": out,
+        "requests": life.requests,
         "compressions": life.compressions,
         "summaries": len(life.cards),
         "masks": len(life.masks),
@@ -98,39 +95,38 @@ def report(
     answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
 
 
-def bill(
-    session: par.SessionId,
-    store: par.StoreUrl = None,
-    namespace: par.Namespace = par.DEFAULT,
-    as_json: par.AsJson = False,
-) -> None:
-    """Show what a session's requests and summaries have cost, and the same without us.
+@par.command
+@par.argument("session")
+@par.tenant
+@par.AS_JSON
+def bill(session: str, tenant: par.Tenant, as_json: bool) -> None:
+    """Show what a session has cost, and the same without us.
 
     As the provider reported it to an agent, or an application to `record_usage`.
 
     $ praison-compressor bill audit --store ledger.db
     """
-    with par.ledger(store) as opened:
-        found = stored_bill(opened, par.remembered(opened, namespace, session))
+    with par.ledger(tenant.store) as opened:
+        found = stored_bill(opened, par.remembered(opened, tenant.namespace, session))
     none = f"No request of {session} is known. An agent's requests are billed, and those that an "
     none += "application passes to `record_usage`; `compress` sends none."
     answer(asdict(found), found.lines() if found.requests else [none], as_json)
 
 
-def _of_session(what: str, store: str | None, namespace: str, config: CompressorConfig) -> Life:
+def _of_session(what: str, config: CompressorConfig) -> Life:
     """Return the life of a stored session.
 
     Raises:
         Unusable: the name looks like a file, and neither file nor session exists.
     """
     try:
-        with par.ledger(store) as opened:
-            par.remembered(opened, namespace, what)
-            found = life_of_session(opened, namespace, what, TokenCounter(config.model))
+        with par.ledger(config.store_url) as opened:
+            par.remembered(opened, config.namespace, what)
+            found = life_of_session(opened, config.namespace, what, TokenCounter(config.model))
             found = replace(found, lines=_lines(config))
             if not found.lines or not found.points:
                 return found
-            messages = opened.transcript(opened.open(namespace, what))
+            messages = opened.transcript(opened.open(config.namespace, what))
             return with_next(found, messages, ContextCompressor(config, store=opened), what)
     except (SessionNotFound, StoreUnavailable) as error:
         if os.sep not in what and not what.endswith((".json", ".jsonl")):

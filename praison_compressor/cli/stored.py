@@ -6,9 +6,9 @@ import itertools
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
@@ -18,7 +18,7 @@ from ..ledger.passages import terms
 from ..ledger.recall import Recall
 from ..ledger.references import HOW, Reference, parse
 from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, in_force
-from ..ledger.words import Hit
+from ..ledger.words import Hit, words
 from ..messages import Message, text_of
 from ..messages.display import counted, excerpt, in_words, one_line, when
 from ..messages.secrets import masks_in
@@ -30,25 +30,26 @@ from .terminal import FOUND_FAULT, Line, Piece, Table, Unusable, answer, complai
 from .transcripts import read_one, write
 
 if TYPE_CHECKING:
-    from ..ledger.sql.queries import SessionInfo
     from ..ledger.sql.store import SqlStore
+    from ..ledger.stores import SessionInfo
     from ..praisonai.agent_ledger import Forgotten
 
 
-def sessions(
-    store: par.StoreUrl = None, namespace: par.Namespace = par.DEFAULT, as_json: par.AsJson = False
-) -> None:
+@par.command
+@par.tenant
+@par.AS_JSON
+def sessions(tenant: par.Tenant, as_json: bool) -> None:
     """List the sessions of a store, the last used first.
 
     $ praison-compressor sessions --store ledger.db
     """
-    with par.ledger(store) as opened:
-        found = opened.sessions(namespace)
-        place, others = opened.place, [] if found else opened.namespaces()
+    with par.ledger(tenant.store) as opened:
+        found = opened.sessions(tenant.namespace)
+        where, others = opened.place, [] if found else opened.namespaces()
     rows = [(i.id, i.parent_id, _compressions(i), when(i.updated) or "-") for i in found]
     table = Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
     elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
-    none = [f"No sessions in namespace {namespace!r} of {place}."]
+    none = [f"No sessions in namespace {tenant.namespace!r} of {where}."]
     none.append(elsewhere if others else par.STORED_WHEN)
     answer(found, [table] if found else none, as_json)
 
@@ -58,22 +59,21 @@ def _compressions(info: SessionInfo) -> str:
     return number(info.compressions) + undone
 
 
-def lineage(
-    session: par.SessionId,
-    forks: Annotated[bool, par.switch("--forks", "Include its forks.")] = False,
-    store: par.StoreUrl = None,
-    namespace: par.Namespace = par.DEFAULT,
-    as_json: par.AsJson = False,
-) -> None:
+@par.command
+@par.argument("session")
+@par.switch("--forks", "Include its forks.")
+@par.tenant
+@par.AS_JSON
+def lineage(session: str, forks: bool, tenant: par.Tenant, as_json: bool) -> None:
     """Show a session's chain of epochs, root first.
 
     Each compression or undo opened one.
 
     $ praison-compressor lineage audit --forks --store ledger.db
     """
-    with par.ledger(store) as opened:
-        par.existing(opened, namespace, session)
-        epochs = (opened.tree if forks else opened.lineage)(namespace, session)
+    with par.ledger(tenant.store) as opened:
+        par.existing(opened, tenant.namespace, session)
+        epochs = (opened.tree if forks else opened.lineage)(tenant.namespace, session)
     drawn = (
         f"{'    ' * depth}{epoch.id}  ({how} {when(epoch.created) or '-'})"
         for depth, how, epoch in family(epochs)
@@ -101,27 +101,33 @@ def family(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 # ---------------------------------------------------------------- show
 
 
+@par.command
+@par.argument("session")
+@par.argument("reference", required=False)
+@par.switch("--full", "With s2: its text and all its originals.")
+@par.switch("--summaries", "List no masks.")
+@par.switch("--live", "List only what is in the view now.")
+@par.tenant
+@par.AS_JSON
 def show(
-    session: par.SessionId,
-    reference: Annotated[
-        str | None, par.argument("REFERENCE", "s2 (an outline), s2.14, or its lines s2.14:900-940.")
-    ] = None,
-    full: Annotated[bool, par.switch("--full", "With s2: its text and all its originals.")] = False,
-    summaries: Annotated[bool, par.switch("--summaries", "List no masks.")] = False,
-    live: Annotated[bool, par.switch("--live", "List only what is in the view now.")] = False,
-    store: par.StoreUrl = None,
-    namespace: par.Namespace = par.DEFAULT,
-    as_json: par.AsJson = False,
+    session: str,
+    reference: str | None,
+    full: bool,
+    summaries: bool,
+    live: bool,
+    tenant: par.Tenant,
+    as_json: bool,
 ) -> None:
     """List a session's segments, or show what a reference names.
 
-    Summaries, `search` and `report` print references. A long message comes in parts; each part
-    prints the command that reads on.
+    REFERENCE is s2 (an outline), s2.14 (a message) or s2.14:900-940 (its lines). Summaries,
+    `search` and `report` print references. A long message comes in parts; each part prints the
+    command that reads on.
 
     $ praison-compressor show audit s1.2 --store ledger.db
     """
-    with par.ledger(store) as opened:
-        found = par.existing(opened, namespace, session)
+    with par.ledger(tenant.store) as opened:
+        found = par.existing(opened, tenant.namespace, session)
         named = None if reference is None else _named(session, reference, found.entries)
         entry = found.entries[named.segment - 1] if named else None
         if full and (named is None or named.message is not None):
@@ -134,7 +140,7 @@ def show(
             answer(value, _whole_segment(named.segment, entry, originals), as_json)
         else:
             _check_line(opened, found, named)
-            text = _recall(opened, found, store).read(str(named), MOST_TOKENS)
+            text = _recall(opened, found, tenant.store).read(str(named), MOST_TOKENS)
             answer({"session": session, "reference": str(named), "text": text}, [text], as_json)
 
 
@@ -148,7 +154,8 @@ def _recall(opened: SqlStore, session: Session, store: str | None = None) -> Rec
     def reading(reference: str) -> str:
         words = ["praison-compressor", "show", session.id, reference]
         words += ["--store", store] if store and "@" not in store else []  # never a password
-        words += ["--namespace", session.namespace] if session.namespace != par.DEFAULT else []
+        is_default = session.namespace == CompressorConfig.namespace
+        words += [] if is_default else ["--namespace", session.namespace]
         return shlex.join(words)
 
     count = TokenCounter(None).text
@@ -171,7 +178,8 @@ def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
     entry = entries[named.segment - 1]
     count = len(entry.segment.run)
     if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
-        raise Unusable(f"{session}: no message {named}, s{named.segment} has {count:,} messages")
+        there = counted(count, "message")
+        raise Unusable(f"{session}: no message {named}, s{named.segment} has {there}")
     return named
 
 
@@ -209,7 +217,7 @@ def states(entries: Sequence[Entry]) -> list[str]:
 def _list_segments(
     session: str, entries: Sequence[Entry], *, summaries: bool, live: bool, as_json: bool
 ) -> None:
-    """List segments; neighbouring masks share a row."""
+    """List segments; neighbouring masks share a row, and so do forgotten segments."""
     numbered = zip(itertools.count(1), entries, states(entries))
     listed = [
         (n, entry, state)
@@ -229,11 +237,11 @@ def _list_segments(
 
 
 def _kind_of_row(listed: tuple[int, Entry, str]) -> tuple[str, int]:
-    """Return a segment's kind and number; masks have number 0 and share a row."""
+    """Return a segment's kind and number; number 0 shares a row with its neighbours."""
     n, entry, state = listed
     kind = entry.segment.kind
     if state == GONE:
-        return GONE, n
+        return GONE, 0
     shown = kind if state == IN_VIEW or kind == "undo" else f"{kind}, {state}"
     return shown, 0 if kind in ("mask", "excerpt") else n
 
@@ -274,33 +282,34 @@ def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iter
 # ---------------------------------------------------------------- search
 
 
-def search(
-    query: Annotated[str, par.argument("QUERY", "Words to find.")],
-    session: Annotated[str | None, par.option("ID", "Search only this session.")] = None,
-    limit: Annotated[int, par.option("N", "Show at most N passages.")] = 10,
-    store: par.StoreUrl = None,
-    namespace: par.Namespace = par.DEFAULT,
-    as_json: par.AsJson = False,
-) -> None:
+@par.command
+@par.argument("query")
+@par.option("--session", "ID", "Search only this session.")
+@par.option("--limit", "N", "Show at most N passages.", default=10)
+@par.tenant
+@par.AS_JSON
+def search(query: str, session: str | None, limit: int, tenant: par.Tenant, as_json: bool) -> None:
     """Find messages of stored sessions by their words, best first.
 
-    Each session's answer is that of the agent's search tool. `show SESSION REFERENCE` reads a
-    reference. A message that was never compressed has none; `restore` writes it. With --json each
-    message has the digest that `forget` takes.
+    QUERY is words to find. Each session's answer is that of the agent's search tool. `show SESSION
+    REFERENCE` reads a reference. A message that was never compressed has none; `restore` writes it.
+    With --json each message has the digest that `forget` takes.
 
     $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
-    with par.ledger(store) as opened:
+    if not words(query):
+        raise Unusable(f"{one_line(query)!r}: expected words to find")
+    with par.ledger(tenant.store) as opened:
         if session is not None:
-            par.remembered(opened, namespace, session)
-        hits = opened.search(namespace, query, session, limit)
-        found = {hit.session_id: opened.open(namespace, hit.session_id) for hit in hits}
+            par.remembered(opened, tenant.namespace, session)
+        hits = opened.search(tenant.namespace, query, session, limit)
+        found = {hit.session_id: opened.open(tenant.namespace, hit.session_id) for hit in hits}
         shown: list[Piece] = []
         for name, each in found.items():
             own = [hit for hit in hits if hit.session_id == name]
             shown.append(Line(name, "bold"))
             if any(hit.entry for hit in own):
-                shown.append(_recall(opened, each, store).search(query, limit, MOST_TOKENS))
+                shown.append(_recall(opened, each, tenant.store).search(query, limit, MOST_TOKENS))
             for message in (hit.message for hit in own if not hit.entry):
                 said = few_words(in_words(message), terms(query), SAID_CHARS)
                 shown.append(f"(not compressed) {message.get('role')}: {said}")
@@ -316,16 +325,13 @@ def _reference(hit: Hit, session: Session) -> str | None:
 # ---------------------------------------------------------------- restore, verify
 
 
-def restore(
-    session: par.SessionId,
-    view: Annotated[
-        str | None, par.option("FILE", "A view of it: originals replace its summaries.")
-    ] = None,
-    out: Annotated[str, par.option("FILE", "Write there; - is stdout.")] = "-",
-    store: par.StoreUrl = None,
-    namespace: par.Namespace = par.DEFAULT,
-    as_json: par.AsJson = False,
-) -> None:
+@par.command
+@par.argument("session")
+@par.option("--view", "FILE", "A view of it: originals replace its summaries.")
+@par.option("--out", "FILE", "Write there; - is stdout.", default="-")
+@par.tenant
+@par.AS_JSON
+def restore(session: str, view: str | None, out: str, tenant: par.Tenant, as_json: bool) -> None:
     """Write a session's transcript, as of its last compression.
 
     With --view the command writes the transcript that the view represents. Secrets that the
@@ -333,9 +339,9 @@ def restore(
 
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
-    with par.ledger(store) as opened:
-        par.remembered(opened, namespace, session)
-        compressor = ContextCompressor(CompressorConfig(namespace=namespace), store=opened)
+    with par.ledger(tenant.store) as opened:
+        par.remembered(opened, tenant.namespace, session)
+        compressor = ContextCompressor(CompressorConfig(namespace=tenant.namespace), store=opened)
         given = None if view is None else read_one(view)
         messages = compressor.verbatim(given, session_id=session)
     write(out, messages, source=view or "-")
@@ -359,12 +365,12 @@ def _lacking(messages: Sequence[Message]) -> Iterator[str]:
         yield f"{counted(masked, 'secret')} masked: the ledger never held more"
 
 
-def verify(
-    session: Annotated[str | None, par.argument("SESSION", "Only this session.")] = None,
-    store: par.StoreUrl = None,
-    namespace: Annotated[str | None, par.option("NAME", "Only this tenant.")] = None,
-    as_json: par.AsJson = False,
-) -> None:
+@par.command
+@par.argument("session", required=False)
+@par.STORE
+@par.option("--namespace", "NAME", "Only this tenant.")
+@par.AS_JSON
+def verify(session: str | None, store: str | None, namespace: str | None, as_json: bool) -> None:
     """Compute every hash of the ledger again, and compare.
 
     Exit code 1 when one differs.
@@ -373,7 +379,7 @@ def verify(
     """
     with par.ledger(store) as opened:
         if session is not None:
-            namespace = namespace or par.DEFAULT
+            namespace = namespace or CompressorConfig.namespace
             par.remembered(opened, namespace, session)
         faults = opened.verify(namespace, session)
         what = session or opened.place
@@ -381,31 +387,28 @@ def verify(
     shown: list[Piece] = [Line(str(fault), "red") for fault in faults]
     answer({"sound": not faults, "faults": faults}, shown or [sound], as_json)
     if faults:
-        raise typer.Exit(FOUND_FAULT)
+        raise click.exceptions.Exit(FOUND_FAULT)
 
 
 # ---------------------------------------------------------------- forget
 
 
-def forget(
-    target: Annotated[
-        str | None, par.argument("TARGET", "A session, or a message's digest sha256:...")
-    ] = None,
-    yes: Annotated[bool, par.switch("--yes", "Do not ask.")] = False,
-    store: par.StoreUrl = None,
-    namespace: par.Namespace = par.DEFAULT,
-    as_json: par.AsJson = False,
-) -> None:
+@par.command
+@par.argument("target", required=False)
+@par.switch("--yes", "Do not ask.")
+@par.tenant
+@par.AS_JSON
+def forget(target: str | None, yes: bool, tenant: par.Tenant, as_json: bool) -> None:
     """Erase a session or a message, and what was summarized of it.
 
-    There is no way back. Every summary that covered an erased message goes too, and so do later
-    summaries, whose writer was shown the erased ones. The chain keeps a tombstone and still
-    verifies. A fork loses what it inherited. Without TARGET the command clears freed pages that an
-    earlier run could not clear.
+    TARGET is a session, or a message's digest sha256:... There is no way back. Every summary that
+    covered an erased message goes too, and so do later summaries, whose writer was shown the erased
+    ones. The chain keeps a tombstone and still verifies. A fork loses what it inherited. Without
+    TARGET the command clears freed pages that an earlier run could not clear.
 
     $ praison-compressor forget audit --yes --store ledger.db
     """
-    with par.ledger(store) as opened:
+    with par.ledger(tenant.store) as opened:
         if target is None:
             cleared = opened.clear_pages()
             said = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
@@ -413,16 +416,16 @@ def forget(
             return
         # A target that does not exist is an error before any question.
         if target.startswith("sha256:"):
-            opened.check_message(namespace, target)
+            opened.check_message(tenant.namespace, target)
         else:
-            par.remembered(opened, namespace, target)
+            par.remembered(opened, tenant.namespace, target)
         question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
-        if not yes and not typer.confirm(question, err=True):
+        if not yes and not click.confirm(question, err=True):
             raise Unusable("nothing was erased")
         from ..praisonai.agent_ledger import default_host
         from ..praisonai.agent_ledger import forget as forget_in_host_too
 
-        found = forget_in_host_too(opened, namespace, target, default_host())
+        found = forget_in_host_too(opened, tenant.namespace, target, default_host())
     answer({**asdict(found.erased), "left": found.left}, _erased(found), as_json)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, is_dataclass
 from typing import IO, Any, NamedTuple
 
-import typer
+import click
 from rich.cells import cell_len, set_cell_size
 
 from ..config import CompressorConfig
@@ -67,26 +67,32 @@ def answer(
 
 def show(pieces: Iterable[Piece], file: IO[str]) -> None:
     """Print each piece as it comes, in colour in a terminal."""
-    put, width = _printer(file)
+    drawn, width = _drawing(file)
     for piece in pieces:
         if isinstance(piece, Table):
             for line in _laid_out(piece, width):
-                put(line, True)
+                file.write(drawn(line, True))
         else:
             text, style = piece if isinstance(piece, Line) else Line(piece)
-            put(Line(clean(text), style), False)
+            file.write(drawn(Line(clean(text), style), False))
 
 
-def _printer(file: IO[str]) -> tuple[Callable[[Line, bool], object], int | None]:
-    """Return a function that prints a line, and the width of a terminal or None."""
+def _drawing(file: IO[str]) -> tuple[Callable[[Line, bool], str], int | None]:
+    """Return a function that returns a line as it is printed, and a terminal's width or None."""
     if file.isatty() or "FORCE_COLOR" in os.environ:
         from rich.console import Console  # a pipe does not wait for it
         from rich.text import Text
 
         console = Console(file=file, markup=False, highlight=False, emoji=False)
         if console.is_terminal:
-            return lambda line, is_row: console.print(Text(*line), soft_wrap=is_row), console.width
-    return lambda line, is_row: file.write(f"{line.text}\n"), None
+
+            def drawn(line: Line, is_row: bool) -> str:
+                with console.capture() as captured:  # rich would end with code 1 at a closed pipe
+                    console.print(Text(*line), soft_wrap=is_row)
+                return captured.get()
+
+            return drawn, console.width
+    return lambda line, is_row: f"{line.text}\n", None
 
 
 def titled(title: str, text: str) -> Iterator[Line]:
@@ -257,22 +263,22 @@ def errors_in_a_line() -> Iterator[None]:
         sys.stdout.flush()
     except CompressorError as error:
         complain(in_flags(str(error)))
-        raise typer.Exit(_code(error)) from error
+        raise click.exceptions.Exit(_code(error)) from error
     except ModuleNotFoundError as error:
         if (error.name or "").startswith("praison_compressor"):
             raise
         complain(f"{error.name} is not installed; pip install {error.name}")
-        raise typer.Exit(FOUND_FAULT) from error
+        raise click.exceptions.Exit(FOUND_FAULT) from error
     except BrokenPipeError as error:
         # `| head` has read enough. Python would complain at exit when it flushes stdout.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(DONE) from error
+        raise click.exceptions.Exit(DONE) from error
     except OSError as error:
         complain(f"{error.filename or 'output'}: {error.strerror or error}")
-        raise typer.Exit(FOUND_FAULT) from error
+        raise click.exceptions.Exit(FOUND_FAULT) from error
     except KeyboardInterrupt as error:
         complain("interrupted")
-        raise typer.Exit(INTERRUPTED) from error
+        raise click.exceptions.Exit(INTERRUPTED) from error
 
 
 def _code(error: CompressorError) -> int:

@@ -8,10 +8,9 @@
 - `projection`: look: a transcript's view by its session's ledger; whole transcripts
 - `plan_texts`: write: the texts of a plan, those paid for before, and their segments
 - `result`: `CompressResult`; every result is made here
-- `hooks`: the events of a compression, and the hook before it
 - `session_state`: what is remembered of sessions between turns, bounded in one place
 - `background`: leases across processes, and the thread of work off the request path
-- `commit`: one compression of a session at a time; lost races
+- `commit`: the hook, then one compression of a session at a time; its events; lost races
 - `preview`: the compression to come, and the tokens of the window
 - `pipeline`: the steps in their order, by the request's mode
 - `telemetry`: spans and metrics where OpenTelemetry is installed

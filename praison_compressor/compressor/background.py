@@ -19,7 +19,8 @@ from typing import Any
 
 from ..concurrency import begin, renewed
 from ..errors import LedgerError
-from ..ledger.segments import Session, Store
+from ..ledger.segments import Session
+from ..ledger.stores import Store
 
 logger = logging.getLogger(__name__)
 

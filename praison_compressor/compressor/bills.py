@@ -16,7 +16,8 @@ from typing import Any
 
 from ..concurrency import renewed
 from ..errors import LedgerCorrupt, LedgerError
-from ..ledger.segments import Noting, Session, Store, Usage, noting
+from ..ledger.segments import Session, Usage
+from ..ledger.stores import Noting, Store, noting
 from ..messages.display import counted
 from ..tokens.models import prices_of
 from .request import Key
@@ -79,7 +80,7 @@ class Bill:
     @property
     def total(self) -> float | None:
         """Return US dollars with the summaries; None where a price is unknown."""
-        return _sum(self.cost, self.summaries.cost or 0.0)
+        return None if self.cost is None else self.cost + (self.summaries.cost or 0.0)
 
     @classmethod
     def of(
@@ -90,16 +91,7 @@ class Bill:
         return cls(int(is_new), usage, cost, without=without, without_cost=without_cost)
 
     def __add__(self, other: Bill) -> Bill:
-        return Bill(
-            requests=self.requests + other.requests,
-            usage=self.usage + other.usage,
-            cost=_sum(self.cost, other.cost),
-            summaries=self.summaries + other.summaries,
-            without=self.without + other.without,
-            without_cost=_sum(self.without_cost, other.without_cost),
-            kept_steps=self.kept_steps + other.kept_steps,
-            kept_tokens=self.kept_tokens + other.kept_tokens,
-        )
+        return Bill(*map(_sum, vars(self).values(), vars(other).values()))
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Bill:
@@ -148,7 +140,7 @@ def _words(usage: RequestUsage) -> str:
     return f"{short(usage.input)} input{inner}, {short(usage.output)} output"
 
 
-def _sum(one: float | None, other: float | None) -> float | None:
+def _sum(one: Any, other: Any) -> Any:
     return None if one is None or other is None else one + other
 
 

@@ -1,4 +1,4 @@
-"""`Committer`: write a decision's texts, commit its segments, return the result.
+"""`Committer`: ask the hook, write a decision's texts, commit its segments, return the result.
 
 One compression of a session at a time, in all processes. After a lost race the request looks and
 decides again.
@@ -7,23 +7,30 @@ decides again.
 from __future__ import annotations
 
 import asyncio
+import inspect
+import logging
 import time
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
+from typing import Literal
 
+from ..concurrency import begin
 from ..errors import LedgerConflict
 from ..events import Event, Hook
-from ..ledger.segments import Store, Usage
+from ..ledger.segments import Usage
+from ..ledger.stores import Store
 from ..tokens.counter import TokenCounter
 from ..view.view import View
 from .background import leased
 from .decision import Decision, decide
-from .hooks import asked, begun, committed
 from .plan_texts import PlanTexts
 from .projection import Projector, outline_of
 from .request import Key, Request
 from .result import CompressResult, charged_with, result_of, usage_of
 from .session_state import Sessions, last_turn_of
+
+logger = logging.getLogger(__name__)
 
 MOST_CONFLICTS = 8
 """Most commit conflicts in one call; with a damaged tip every commit conflicts."""
@@ -146,3 +153,75 @@ class Committer:
 def key_of(view: View) -> Key:
     """Return namespace and stable id, the key of a session."""
     return view.session.namespace, view.session.id
+
+
+# -------------------------------------------------------------- its events
+
+
+def begun(decision: Decision) -> Event:
+    """Return the event "started" of a planned compression."""
+    request, view, plan = decision.request, decision.view, decision.plan
+    numbers = {
+        "tokens": view.size(),
+        "messages": len(view.tokens),
+        "trigger": request.budget.trigger,
+        "target": request.budget.target,
+        "limit": request.budget.limit,
+        "to_summarize": len(plan.summarized),
+        "to_mask": len(plan.masks + plan.excerpts),
+        "forced": request.force,
+    }
+    return Event("started", view.session.id, numbers)
+
+
+def committed(before: View, result: CompressResult, seconds: float) -> Event:
+    """Return the event of a compression that was recorded."""
+    return Event(
+        "committed",
+        before.session.id,
+        {
+            "tokens_before": before.size(),
+            "tokens_after": result.tokens_after,
+            "method": result.summary_method,
+            "status": result.context_status,
+            "model": next((text.model for text in result.written if text.model), None),
+            "masked": result.masked,
+            "secrets": result.masked_secrets,
+            "epoch": result.session_id,
+            "parent": result.parent_session_id,
+            **vars(result.usage),
+            "cost_saved": result.cost_saved,
+            "seconds": seconds,
+        },
+    )
+
+
+# -------------------------------------------------------------- the hook
+
+
+_asking: ContextVar[Key | None] = ContextVar("praison_compressor_hook", default=None)
+
+
+def is_asked_about(key: Key) -> bool:
+    """Return whether the caller runs inside the hook for that session."""
+    return _asking.get() == key
+
+
+async def asked(hook: Hook | None, event: Event, key: Key) -> str | Literal[False] | None:
+    """Return the hook's answer; None without a hook or after its failure."""
+    if hook is None:
+        return None
+    token = _asking.set(key)
+    try:
+        # A hook may block: call it in a thread. An async hook only makes its coroutine there.
+        said = await asyncio.wrap_future(begin(lambda: hook(event)))
+        said = await said if inspect.isawaitable(said) else said
+    except (Exception, SystemExit):
+        logger.exception("session %s: the hook before a compression failed", event.session_id)
+        return None
+    finally:
+        _asking.reset(token)
+    if said is None or said is False or isinstance(said, str):
+        return said
+    logger.warning("the hook before a compression gave %r: expected None, False or text", said)
+    return None

@@ -17,14 +17,14 @@ from ..config import CompressorConfig, whole
 from ..errors import CompressorError, ConfigError, LedgerError
 from ..events import Hook, Listener
 from ..ledger.recall import Recall
-from ..ledger.segments import Segment, Session, Store, undoing
+from ..ledger.segments import Segment, Session, undoing
+from ..ledger.stores import Store
 from ..ledger.tools import recall_tools
 from ..messages import Message
 from ..summaries.protocol import as_summarizer
 from ..tokens.counter import TokenCounter
 from .bills import Account, Bill, reported
-from .decision import SOFT_RATIO, Decision, is_cold, mark
-from .hooks import emit
+from .decision import Decision, is_cold, quiet_mark
 from .pipeline import Pipeline
 from .preview import ContextUse, Preview, context_use_of
 from .projection import default_store
@@ -41,7 +41,7 @@ from .request import (
 )
 from .result import CompressResult, unread
 from .session_state import Sessions
-from .telemetry import Telemetry
+from .telemetry import Telemetry, emit
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -131,7 +131,7 @@ class ContextCompressor:
         started = await asyncio.to_thread(self._start, messages, options)
         if not isinstance(started, CompressResult):
             started = await self._pipeline.committer.carry_out(started)
-        return self._billed(started, options)
+        return self._finished(started, options)
 
     def compress_sync(self, messages: Sequence[Any], **options: Unpack[Options]) -> CompressResult:
         """Call `compress` from anywhere, also from inside a running event loop."""
@@ -139,7 +139,7 @@ class ContextCompressor:
         started = self._start(messages, options)
         if not isinstance(started, CompressResult):
             started = run(self._pipeline.committer.carry_out(started))
-        return self._billed(started, options)
+        return self._finished(started, options)
 
     def best_view(
         self,
@@ -416,11 +416,8 @@ class ContextCompressor:
 
     def _quiet(self, request: Request, session: Session) -> CompressResult | None:
         """Return the result if the turn only adds and fits."""
-        share = SOFT_RATIO if self.config.background else 1.0
-        # While a summary is written, send the whole as long as it fits.
-        is_busy = self.background.busy(request.key)
-        trigger = request.budget.limit if is_busy else mark(request, session, share)
-        return self.sessions.of(request.key).quiet(request, session, trigger, self.tokens)
+        most = quiet_mark(request, session, is_busy=self.background.busy(request.key))
+        return self.sessions.of(request.key).quiet(request, session, most, self.tokens)
 
     def _request(
         self, messages: Sequence[Any], options: Options, mode: Mode | None = None
@@ -435,16 +432,15 @@ class ContextCompressor:
             mode=mode,
         )
 
-    def _billed(self, result: CompressResult, options: Options) -> CompressResult:
-        """Return the result with the background's costs and the recall tools."""
+    def _finished(self, result: CompressResult, options: Options) -> CompressResult:
+        """Return the result with the recall tools, the costs that it has to report and the bill."""
         key = key_of(options, self.config, self.session_id)
-        if result.segments or result.masked or self.config.recall:
-            result = replace(result, recall_tools=tuple(self.recall_tools(key[1])))
+        has_tools = result.segments or result.masked or self.config.recall
+        tools = tuple(self.recall_tools(key[1])) if has_tools else ()
         if not options.get("extends", True):
-            return result
-        known = self.sessions.of(key)
-        result = replace(result, usage=result.usage + self.sessions.take_owed(key))
-        known.answered(result)
+            return replace(result, recall_tools=tools)
+        known, usage = self.sessions.of(key), result.usage + self.sessions.take_owed(key)
+        known.answered(result.tokens_before, result.tokens_saved, usage)
         if result.written or result.newly_masked:
             off_loop(functools.partial(known.account.settle, self.store, always=True))
-        return replace(result, bill=known.account.bill)
+        return replace(result, recall_tools=tools, usage=usage, bill=known.account.bill)

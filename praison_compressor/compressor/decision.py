@@ -134,6 +134,13 @@ def mark(request: Request, session: Session, share: float = 1.0) -> int:
     return min(trigger, cold) if request.is_cold else trigger
 
 
+def quiet_mark(request: Request, session: Session, *, is_busy: bool) -> int:
+    """Return the tokens up to which a turn that only adds messages changes nothing."""
+    if is_busy:  # while a summary is written, send the whole as long as it fits
+        return request.budget.limit
+    return mark(request, session, SOFT_RATIO if request.mode is Mode.BACKGROUND else 1.0)
+
+
 # -------------------------------------------------------------- prices
 
 

@@ -17,7 +17,8 @@ from ..concurrency import run
 from ..config import CompressorConfig
 from ..errors import BudgetTooSmall, LedgerConflict
 from ..events import Event, Hook
-from ..ledger.segments import Session, Store
+from ..ledger.segments import Session
+from ..ledger.stores import Store
 from ..messages.secrets import masks_secrets
 from ..summaries.protocol import Summarizer, Written
 from ..summaries.writer import SummaryWriter
@@ -26,9 +27,8 @@ from ..view.masks import shorten
 from ..view.view import View
 from .background import Background
 from .choices import names_of, new_references, resolved
-from .commit import Committer, key_of
-from .decision import FIXED, NO_GAIN, PRICE, SOFT_RATIO, Decision, decide, is_cold, mark
-from .hooks import is_asked_about
+from .commit import Committer, is_asked_about, key_of
+from .decision import FIXED, NO_GAIN, PRICE, SOFT_RATIO, Decision, decide, is_cold, mark, quiet_mark
 from .plan_texts import PlanTexts
 from .preview import Preview, preview_of
 from .projection import Projector
@@ -142,12 +142,12 @@ class Pipeline:
         sent, decision, size = self._filled(request, view), None, view.size()
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
-        fits = size <= request.budget.limit
-        if sent is None and not (fits and self.background.busy(key_of(view))):
+        fits, is_busy = size <= request.budget.limit, self.background.busy(key_of(view))
+        if sent is None and not (fits and is_busy):
             decision = self._decided(request, view)
             if decision.compresses and not decision.plan.jobs:
                 return self._shortened(decision)
-        if size > mark(request, view.session, SOFT_RATIO):
+        if size > quiet_mark(request, view.session, is_busy=is_busy):
             self.prepare(request, view)
         if decision is not None and decision.compresses and not fits:
             sent = self._held(decision)

@@ -134,7 +134,7 @@ class PlanTexts:
 # -------------------------------------------------------------- texts that were paid for
 
 Paid = tuple[tuple[str, ...], str, Written]
-"""Digests of the replaced messages, the wishes, and the text."""
+"""Run, wishes and text."""
 
 
 def _shown(shown: Decision) -> Iterator[Paid]:

@@ -254,21 +254,24 @@ def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
 
 
 def _why(part: Part, budget: Budget, view: View) -> str:
-    masked = f"; {counted(part.masked, 'tool output')} become one line each" if part.masked else ""
     if part.to_write:
         return "would be summarized" if part.text else "would be summarized, in at most that"
     if part.segment is not None:
         return f"found in the ledger ({part.segment.method}): not paid for again"
-    if part.name == "head":
-        step = "first exchange" if part.messages > view.transcript.leading + 1 else "task"
-        return f"kept: system prompt and {step} (head_tokens {budget.head:,}){masked}"
-    if part.name == "tail":
-        return f"kept: the newest (protect_last_n_tokens {budget.tail:,}){masked}"
+    inside = range(part.start, part.start + part.messages)
+    chosen = sum(index in view.chosen and index >= view.head_end for index in inside)
+    also = f"; {counted(chosen, 'message')} chosen by the user" if chosen else ""
+    if part.masked:
+        also += f"; {counted(part.masked, 'tool output')} as one line each"
     if part.name == "all":
-        return f"kept{masked}"
-    messages = view.transcript.messages[part.start : part.start + part.messages]
-    if all(i in view.chosen for i in range(part.start, part.start + part.messages)):
-        return f"kept: chosen by the user{masked}"
-    only_users = all(message.get("role") == "user" for message in messages)
+        return f"kept{also}"
+    if part.name == "head":
+        step = "first exchange" if view.head_end > view.transcript.leading + 1 else "task"
+        return f"kept: system prompt and {step} (head_tokens {budget.head:,}){also}"
+    if part.name == "tail":
+        return f"kept: the newest (protect_last_n_tokens {budget.tail:,}){also}"
+    if chosen == part.messages:
+        return f"kept{also}"
+    only_users = all(view.transcript.messages[index].get("role") == "user" for index in inside)
     kind = "the newest user message" if only_users else "kept by a policy, or too small to gain"
-    return f"kept: {kind}{masked}"
+    return f"kept: {kind}{also}"

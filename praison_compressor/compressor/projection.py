@@ -10,17 +10,8 @@ from typing import Any
 
 from ..config import CompressorConfig
 from ..ledger.memory_store import MemoryStore
-from ..ledger.segments import (
-    DROPPED,
-    FORGOTTEN,
-    Entry,
-    Outline,
-    Segment,
-    Session,
-    Store,
-    bounded,
-    in_force,
-)
+from ..ledger.segments import DROPPED, FORGOTTEN, Entry, Outline, Segment, Session, in_force
+from ..ledger.stores import Store, bounded
 from ..messages import Message, as_list, digest, read, to_plain
 from ..messages.digests import MessageCache, Originals, Seen
 from ..messages.secrets import masks_secrets
@@ -41,12 +32,7 @@ logger = logging.getLogger(__name__)
 class Projector:
     """Lays transcripts along a store's ledger, as one model counts them; thread-safe."""
 
-    def __init__(
-        self,
-        config: CompressorConfig,
-        store: Store,
-        tokens: TokenCounter,
-    ) -> None:
+    def __init__(self, config: CompressorConfig, store: Store, tokens: TokenCounter) -> None:
         self.texts = Texts(config, tokens, masks_secrets=masks_secrets(store))
         self._store = store
         self._tokens = tokens
@@ -95,7 +81,11 @@ class Projector:
             given_tokens=before,
             session=session,
             limit=request.budget.window_limit,
-            signed=self._signed(transcript.messages),
+            signed={
+                index: self._tokens.message(without_thinking(message))
+                for index, message in enumerate(transcript.messages)
+                if signatures(message)
+            },
             binds=binds_thinking(self._tokens.model),
         )
         if shown is None:
@@ -103,14 +93,6 @@ class Projector:
         taken = shown.is_taken_by(request, view)
         asked = shown.adopted_by(request) if taken else request
         return chosen(asked, view, shown.names_in(view))
-
-    def _signed(self, messages: Sequence[Message]) -> dict[int, int]:
-        """Return the messages with signed thinking, and their tokens without it."""
-        return {
-            index: self._tokens.message(without_thinking(message))
-            for index, message in enumerate(messages)
-            if signatures(message)
-        }
 
     def again(self, view: View, session: Session) -> View:
         """Return the view of the same transcript by a newer ledger."""

@@ -127,7 +127,10 @@ def request_of(
     mode: Mode | None = None,
 ) -> Request:
     """Return the request of a call; `session_id` is the default."""
-    found, model = config_of(options, config), options.get("auxiliary_model")
+    names = ("protect_last_n_tokens", "summary_target_tokens")
+    given: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
+    found = replace(config, **given) if given else config  # a copy checks all its options
+    model = options.get("auxiliary_model")
     pinned = pinned_segment(options, config, tokens)
     asked_now = options.get("force", False) or any(map(options.get, ASKED_NOW))
     has_model = bool(summarizer or model or config.auxiliary_model)
@@ -159,13 +162,6 @@ ASKED_NOW = ("target_tokens", "keep", "since", "until")
 def key_of(options: Options, config: CompressorConfig, session_id: str) -> Key:
     """Return namespace and session of a call."""
     return config.namespace, options.get("session_id") or session_id
-
-
-def config_of(options: Options, config: CompressorConfig) -> CompressorConfig:
-    """Return the configuration with the values that a call names."""
-    names = ("protect_last_n_tokens", "summary_target_tokens")
-    given: dict[str, Any] = {n: value for n in names if (value := options.get(n)) is not None}
-    return replace(config, **given) if given else config  # a copy checks all its options
 
 
 def pinned_segment(

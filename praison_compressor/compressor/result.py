@@ -9,7 +9,7 @@ from typing import Any
 
 from ..ledger.segments import Segment, Session, Usage
 from ..ledger.tools import api_of, schemas_for
-from ..messages import Message
+from ..messages import Message, to_plain
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..tokens.models import cached_input_price, input_price
@@ -125,7 +125,8 @@ def result_of(
         parent_session_id=view.session.parent,
         summary_method=_method(view, texts, before),
         usage=usage_of(texts),
-        segments=segments,
+        # Copies: an application may edit what it is given.
+        segments=tuple(replace(each, rendered=to_plain(each.rendered)) for each in segments),
         masked=masked,
         newly_masked=sum(segment.kind in ("mask", "excerpt") for segment in new),
         newly_summarized=sum(len(segment.run) for segment in summaries),

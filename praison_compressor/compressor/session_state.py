@@ -15,7 +15,8 @@ from dataclasses import dataclass, field, replace
 
 from ..concurrency import renewed
 from ..errors import InvalidMessages
-from ..ledger.segments import Segment, Session, Store, Usage
+from ..ledger.segments import Segment, Session, Usage
+from ..ledger.stores import Store
 from ..messages import Message, is_result, read
 from ..messages.digests import MessageCache
 from ..messages.thinking import signatures
@@ -95,14 +96,14 @@ class SessionState:
         self.cold_requests += is_cold
         self.is_cold = is_cold
 
-    def answered(self, result: CompressResult) -> None:
-        """Record the size and the cost of a result."""
-        before, self.tokens = self.tokens, result.tokens_before
-        self.added, self.saved = self.tokens - before, result.tokens_saved
+    def answered(self, tokens: int, saved: int, usage: Usage) -> None:
+        """Record the size, the saving and the cost of a result."""
+        before, self.tokens = self.tokens, tokens
+        self.added, self.saved = tokens - before, saved
         if before and self.added > 0:  # neither the first request nor a shorter transcript
             weight = NEWEST_SHARE if self.growth else 1
             self.growth += (self.added - self.growth) * weight
-        self.account.add(Bill(summaries=result.usage))
+        self.account.add(Bill(summaries=usage))
 
     def paid(self, usage: RequestUsage, model: str | None) -> None:
         """Add what the provider reports for the last request to the bill."""

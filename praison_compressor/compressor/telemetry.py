@@ -1,8 +1,7 @@
 """Spans and metrics by OpenTelemetry's GenAI conventions, where `opentelemetry-api` is installed.
 
-Attributes are numbers and names; no text of a conversation is exported. No failure here ends a
-turn. Without an SDK that exports (`opentelemetry-sdk`, set up by the application) the cost is next
-to nothing. The names are those of the conventions of 2026 (status "development").
+Numbers and names are exported, no text of a conversation. No failure here ends a turn. The names
+are those of the conventions of 2026 (status "development").
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from ..concurrency import renewed
-from ..events import Event
+from ..events import Event, Listener
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
@@ -29,7 +28,6 @@ OPERATION = "compress_context"
 """Operation name of a compression's span; the conventions allow custom names."""
 
 TOKEN_BUCKETS = tuple(float(4**power) for power in range(14))
-
 SECOND_BUCKETS = tuple(0.01 * 2**power for power in range(14))
 """Histogram buckets as the conventions recommend."""
 
@@ -60,6 +58,17 @@ class Telemetry:
                 with contextlib.suppress(ImportError):
                     self._exporter = _Exporter(*self._providers)
             return self._exporter
+
+
+def emit(telemetry: Listener, listener: Listener | None, event: Event) -> None:
+    """Pass the event to telemetry and the listener; log the listener's failure."""
+    telemetry(event)
+    if listener is None:
+        return
+    try:
+        listener(event)
+    except Exception:
+        logger.exception("a listener failed at %s", event.name)
 
 
 class _Exporter:

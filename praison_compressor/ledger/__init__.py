@@ -1,8 +1,9 @@
 """The ledger: which text replaces which run of messages, append-only and verifiable.
 
-- `segments`: segments, entries of the hash chain, epochs, sessions; the protocol of a store
+- `segments`: segments, entries of the hash chain, epochs, sessions, transcripts
 - `words`: search by words, the same in every store
-- `memory`: a store in this process's memory
+- `stores`: what a store does: the protocols
+- `memory_store`: a store in this process's memory
 - `sql`: a store in SQLite or PostgreSQL
 - `references`: names of archived text, as s2.14:900-940
 - `layout`: a text's lines, long JSON by its members; what says nothing goes first
@@ -20,7 +21,8 @@ from __future__ import annotations
 from .memory_store import MemoryStore
 from .recall import READ, SEARCH, TURN_TOKENS, Recall
 from .references import Reference, parse
-from .segments import DROPPED, FORGOTTEN, GENESIS, Entry, Epoch, Segment, Session, Store, Usage
+from .segments import DROPPED, FORGOTTEN, GENESIS, Entry, Epoch, Segment, Session, Usage
+from .stores import Store
 from .tools import SCHEMAS, recall_tools
 
 __all__ = [

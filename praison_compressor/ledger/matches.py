@@ -31,8 +31,8 @@ ALIKE_NAMED = 6
 """References of older, similar messages at most."""
 MOST_OF = 0.5
 """A short message is shown whole where a passage has that share of it."""
-PART_WORTH, PART_SHOWN = 0.5, 2
-"""Share of the best score that a match needs where none has the whole query, and matches shown."""
+PART_WORTH = 0.5
+"""Share of the best score that a match needs where none has the whole query."""
 LONE = 3
 """Factor for the lines around a match where only one document matches."""
 ALIKE, SAME_LINE = 0.8, 0.5
@@ -101,7 +101,7 @@ def answer_of(
     documents = _documents(found)
     count = _count(query, found, documents)
     is_whole, least = found[0].is_whole, WORTH * found[0].score
-    limit = limit if is_whole else min(limit, PART_SHOWN)
+    limit = limit if is_whole else max(1, limit - 1)
     ranked, weight = _ranked(found[:DETAILED], wanted, shared, whole, is_lone=documents == 1)
     matches, older = _apart(ranked)
     best: list[_Match] = []

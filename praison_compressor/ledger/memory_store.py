@@ -19,7 +19,6 @@ from ..messages.digests import MessageCache, Originals
 from .segments import (
     ARCHIVE_ONLY,
     DROPPED,
-    EVERY,
     GENESIS,
     Entry,
     Epoch,
@@ -32,6 +31,7 @@ from .segments import (
     plain_outline,
     seal,
 )
+from .stores import EVERY
 from .words import Hit, HitPlace, hits
 
 logger = logging.getLogger(__name__)

@@ -24,7 +24,8 @@ from .matches import COUNTED, Answer, Found, answer_of, few_words
 from .outlines import in_order, in_pairs, outline
 from .passages import terms
 from .references import HOW, Reference, parse
-from .segments import DROPPED, Entry, Session, Store
+from .segments import DROPPED, Entry, Session
+from .stores import Store
 from .words import hits, missing, words
 
 __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
@@ -37,7 +38,7 @@ TURN_TOKENS = 4_000
 """All answers of one turn together."""
 LEAST_TOKENS = 100
 """A smaller answer is of no use."""
-PASSAGES = 3
+PASSAGES = 4
 """Passages returned when `about` is given."""
 SHORT_TOKENS = 400
 """Messages up to this size are returned whole even when `about` is given."""

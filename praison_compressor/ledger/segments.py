@@ -1,4 +1,4 @@
-"""The append-only ledger as values: segments, their hash chain, sessions, the store's protocol."""
+"""The append-only ledger as values: segments, their hash chain, sessions, transcripts."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ import hashlib
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar
 
 from ..messages import Message, content_digest, to_plain
 from ..messages.digests import Originals
-from .words import Hit
 
 GENESIS = "sha256:" + "0" * 64
 """The parent hash of a chain's first entry."""
@@ -331,124 +330,3 @@ def laid_out(
             found.append(item)
             place += 1
     return found if length is None or 0 < length == place else None
-
-
-EVERY = slice(None)
-
-
-class Store(Protocol):
-    """Keeps ledgers, by namespace and session.
-
-    The methods may do I/O: the compressor calls them off the event loop.
-    """
-
-    def open(
-        self, namespace: str, session_id: str, parent_session_id: str | None = None
-    ) -> Session:
-        """Return the session of a stable or epoch's id, perhaps new."""
-
-    def commit(
-        self,
-        session: Session,
-        segments: Sequence[tuple[Segment, Sequence[Message]]],
-        outline: Outline | None = None,
-    ) -> Session:
-        """Archive the originals and append the segments, in one transaction.
-
-        Segments open a new epoch. `outline`, the whole transcript with these segments, replaces the
-        recorded one; None leaves the recorded one.
-
-        Raises:
-            LedgerConflict: the tip is no longer `session.tip`.
-            StoreUnavailable: nothing was written.
-        """
-
-    def keep(self, session: Session, outline: Outline) -> bool:
-        """Record the transcript, unless the session changed since it was read; return whether."""
-
-    def transcript(self, session: Session) -> list[Message]:
-        """Return the recorded transcript exactly, else the originals in order of compression.
-
-        A segment with dropped originals is returned as its rendered message.
-        """
-
-    def originals(
-        self, session: Session, entry: Entry, wanted: slice = EVERY
-    ) -> list[Message] | None:
-        """Return an entry's archived messages exactly; None once forgotten.
-
-        `DROPPED` replaces dropped ones, `{}` unwanted ones.
-        """
-
-    def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
-        """Return the epochs up to the named one, root first.
-
-        A stable id names the newest.
-
-        Raises:
-            SessionNotFound: no such session in this namespace.
-        """
-
-    def search(
-        self,
-        namespace: str,
-        query: str,
-        session_id: str | None = None,
-        limit: int = 10,
-        *,
-        archived_only: bool = False,
-    ) -> list[Hit]:
-        """Return messages with words of the query, best first.
-
-        With a `session_id` from that session and what it inherits, else from the namespace.
-        `archived_only` leaves out messages that stand in the view, as a session's first and newest.
-
-        Raises:
-            ConfigError: a limit below 1.
-            SessionNotFound: no such session in this namespace.
-        """
-
-    def claim(self, session: Session, holder: str, seconds: float) -> bool:
-        """Take the lease for writing a summary, unless another holder has it."""
-
-    def release(self, session: Session, holder: str) -> None:
-        """Give the lease back."""
-
-    def close(self) -> None:
-        """Release the store's resources; no call follows."""
-
-
-class Bounded(Protocol):
-    """The archive of a store with a limit: the memory store's."""
-
-    limit_mb: float
-    """Megabytes that the originals of a namespace may take."""
-
-    def trim(self, namespace: str, most_bytes: int) -> int:
-        """Drop originals of a namespace until the rest fits; return how many.
-
-        Entries and views do not change.
-        """
-
-    def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
-        """Return which of these content digests name dropped originals."""
-
-
-class Noting(Protocol):
-    """A store with a short text beside each session, outside its chain."""
-
-    def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
-        """Return the session's text, "" without one; first change it, in one transaction.
-
-        `change` may be called again, after a conflict.
-        """
-
-
-def noting(store: object) -> Noting | None:
-    """Return the store if it keeps notes, else None."""
-    return cast("Noting", store) if getattr(store, "note", None) else None
-
-
-def bounded(store: object) -> Bounded | None:
-    """Return the store if its archive has a limit, else None."""
-    return cast("Bounded", store) if hasattr(store, "limit_mb") else None

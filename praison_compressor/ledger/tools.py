@@ -12,7 +12,8 @@ from ..messages import Message, tool_calls_of
 from ..messages.responses import ITEM
 from ..messages.shapes import ITEMS
 from .recall import READ, READ_TOKENS, SEARCH, SEARCH_TOKENS, TURN_TOKENS, Recall
-from .segments import Session, Store
+from .segments import Session
+from .stores import Store
 
 __all__ = ["APIS", "SCHEMAS", "api_of", "recall_tools", "schemas_for"]
 

@@ -48,7 +48,6 @@ HitPlace = tuple[str, str, int]
 
 LEAST_PREFIX = 4
 """Letters from which on a word also finds longer ones."""
-_BEGINS = re.compile(f"[a-z]{{{LEAST_PREFIX}}}")
 EVERYWHERE = frozenset(
     "a about after all also an and any are as at be before both but by can did do does each for "
     "from had has have how i in into is it its just more most my no not of on only or other our "
@@ -114,12 +113,7 @@ def _open_ended(name: str) -> str:
 
 def goes_on(word: str) -> bool:
     """Return whether a word of a query also finds longer words."""
-    return begins(word) and word.isascii() and word.isalpha()
-
-
-def begins(word: str) -> bool:
-    """Return whether a shorter word of a query may find the word."""
-    return _BEGINS.match(word) is not None
+    return len(word) >= LEAST_PREFIX and word.isascii() and word.isalpha()
 
 
 def missing(query: str, texts: Sequence[str]) -> list[str]:

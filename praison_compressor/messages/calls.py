@@ -14,7 +14,6 @@ from .shapes import Message, ToolCall, tool_calls_of
 
 # -------------------------------------------------------------- arguments
 
-
 _UNSPOKEN = frozenset(
     "offset limit timeout headlimit viewrange startline endline line character linenumber "
     "securityrisk".split()
@@ -113,7 +112,6 @@ def verb_of(call: ToolCall) -> str:
 
 # -------------------------------------------------------------- results
 
-
 _EXIT = re.compile(
     r"(?:exit(?:ed)?(?: with)?(?: \w+)?[ _-]?(?:code|status)|return ?code)[^\w-]{0,4}(-?\d+)"
     r"|^\[exit (-?\d+)\]|\b(?:killed|terminated) by signal (\d+)|<returncode>(-?\d+)</returncode>",
@@ -139,12 +137,12 @@ _KNOWN = frozenset(
 )
 
 
-def opened(result: str) -> str:
+def unwrapped(result: str) -> str:
     r"""Return the output inside a tool's JSON wrapper, with its exit code.
 
     A result with an unknown key is no wrapper, and stays unchanged.
 
-    >>> opened('{"output": "a\\nb\\n", "metadata": {"exit_code": 2}}')
+    >>> unwrapped('{"output": "a\\nb\\n", "metadata": {"exit_code": 2}}')
     'a\nb\nexit code 2'
     """
     value = loaded(result) if result.startswith("{") and result.endswith("}") else None
@@ -161,7 +159,6 @@ def opened(result: str) -> str:
 
 
 # -------------------------------------------------------------- files
-
 
 PATH_KEYS = frozenset(
     "absolutepath file filename filepath filepaths files notebookpath oldpath path paths "
@@ -188,7 +185,7 @@ _WRITES = re.compile(
     r"(?<![-=\d&>])>{1,2}\|?\s*(?:([\w./~@+-][^\s;|&<>()'\"]*)|['\"]([^'\"\n]+)['\"])"
     r"|\btee (?:-a )?([\w./~@+-]+)|'[^']*'|\"[^\"]*\""
 )
-"""Redirections; quoted words are passed over."""
+"""Redirections; quoted words match, too, so that nothing in them does."""
 _ACTS = re.compile(
     r"(?:^|[;&|\n(])\s*(?:sudo )?(?:git )?(sed|perl|mv|cp|rm|touch|patch)\s([^;&|\n]*)"
 )
@@ -198,7 +195,7 @@ MAX_PATH_CHARS = 300
 
 
 def changed_by(call: ToolCall) -> list[str]:
-    """Return the paths that a call is to change, each once."""
+    """Return the paths of the files that a call changes, each once."""
     given, line = arguments_of(call), command_of(call)
     if isinstance(given, str):
         found = [*_patched(given), *_by_shell(line)]
@@ -311,7 +308,7 @@ class AnsweredCall:
     at: int
     call: ToolCall
     text: str = ""
-    """The result's text, with its `is_error` flag in words."""
+    """The result's text; an `is_error` flag is added in words."""
     answered_at: int = -1
 
     @property

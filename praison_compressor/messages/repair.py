@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, deque
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from ..errors import InvalidMessages
@@ -23,6 +23,7 @@ from .shapes import (
     calls_in,
     encodable,
     is_answer_block,
+    is_call_block,
     is_result,
     is_spoken,
     json_text,
@@ -39,7 +40,7 @@ from .shapes import (
 EMPTY = "(empty)"
 
 AGAIN = "--again"
-"""In the id of a call whose message has another call with the same id."""
+"""Makes the id of a second call with one id distinct."""
 
 CONVERTED = (
     "praison_compressor.messages.responses: to_messages(instructions, items), to_items(view)"
@@ -135,7 +136,7 @@ def _is_sound(call: Any) -> bool:
 def _mended(plain: Message) -> Message:
     """Return a plain message as a provider accepts it.
 
-    The older shape of a call (`function_call`, role `function`) becomes the newer one.
+    `function_call` and the role `function`, OpenAI's older shape, become the newer one.
     """
     mended = {key: value for key, value in plain.items() if not key.startswith("_")}
     calls, older = mended.pop("tool_calls", None), mended.pop("function_call", None)
@@ -144,14 +145,12 @@ def _mended(plain: Message) -> Message:
     else:
         mended.pop("tool_call_id", None)
     if mended["role"] == "assistant":
-        given = [*calls_in(calls), *([{"function": older}] if older else ())]
-        calls = list(map(_mended_call, given))
-        if calls:
-            mended["tool_calls"] = calls
-        for block in call_blocks(mended):
-            block.update(_mended_block(block))
-        _make_distinct(calls)
-        _make_distinct(call_blocks(mended))
+        if given := [*calls_in(calls), *([{"function": older}] if older else ())]:
+            mended["tool_calls"] = [*_distinct(map(_mended_call, given))]
+        if blocks := call_blocks(mended):
+            distinct = _distinct(map(_mended_block, blocks))
+            parts = mended["content"]
+            mended["content"] = [next(distinct) if is_call_block(p) else p for p in parts]
     content = mended.get("content")
     if content is not None and not isinstance(content, str):
         mended["content"] = _mended_content(content)
@@ -181,22 +180,21 @@ def _mended_call(call: Any) -> Message:
 
 
 def _mended_block(block: Message) -> Message:
-    """Return a `tool_use` block's id, name and input, repaired."""
+    """Return a `tool_use` block with a sound id, name and input."""
     found, given = read_call(block), block.get("input")
     if not isinstance(given, dict):
         given = json.loads(_arguments(found.arguments))
     name = found.name or "unnamed"
-    return {"id": found.id or _made_id(name, given), "name": name, "input": given}
+    return {**block, "id": found.id or _made_id(name, given), "name": name, "input": given}
 
 
-def _make_distinct(calls: Sequence[Message]) -> None:
-    """Make the ids of a message's calls distinct."""
+def _distinct(calls: Iterable[Message]) -> Iterator[Message]:
+    """Yield a message's calls with distinct ids."""
     seen: Counter[str] = Counter()
     for call in calls:
         id = call["id"]
         seen[id] += 1
-        if seen[id] > 1:
-            call["id"] = f"{id}{AGAIN}{seen[id]}"
+        yield call if seen[id] == 1 else {**call, "id": f"{id}{AGAIN}{seen[id]}"}
 
 
 def _made_id(name: str, arguments: Any) -> str:
@@ -244,7 +242,6 @@ def _is_empty(message: Message) -> bool:
 
 # -------------------------------------------------------------- calls and their results
 
-
 NO_RESULT = "[no result was recorded for this tool call]"
 
 WHOLE = -1
@@ -261,7 +258,9 @@ def paired(clean: Sequence[Message]) -> Iterator[Placed]:
     taken: set[int] = set()
     for index, message in enumerate(clean):
         if makes_calls(message):
-            yield from _step(clean, index, taken)
+            step = _step(clean, index)
+            taken.update(at for at, _ in step if at is not None)
+            yield from step
         elif index in taken:
             continue
         elif is_result(message):
@@ -270,31 +269,29 @@ def paired(clean: Sequence[Message]) -> Iterator[Placed]:
             yield index, _in_order(message, {}) if result_blocks(message) else message
 
 
-def _step(clean: Sequence[Message], index: int, taken: set[int]) -> Iterator[Placed]:
+def _step(clean: Sequence[Message], index: int) -> list[Placed]:
+    """Return a message with calls, their results, and stubs for missing results."""
     message = clean[index]
-    yield index, message
     calls = tool_calls_of(message)
     behind = clean[index + 1 : index + 1 + len(calls)]
     if [call.id for call in calls] == [m.get("tool_call_id") for m in behind if is_result(m)]:
-        taken.update(range(index + 1, index + 1 + len(calls)))
-        yield from enumerate(behind, index + 1)
-        return
+        return [*enumerate((message, *behind), index)]
     results = _Results(clean, index + 1)
     given: dict[int, dict[int, str]] = {}
     for call in calls:
         place = results.take(call)
         if place is not None:
             given.setdefault(place[0], {})[place[1]] = call.id
-    # In their own order: a provider only requires that results directly follow.
+    # Results keep their order: a provider only requires that they directly follow.
     whole = sorted(at for at in given if WHOLE in given[at])
     brought = _brought(clean, index + 1, {at: given[at] for at in sorted(given.keys() - {*whole})})
-    taken.update(whole, brought)
     answered = {id for at in (*whole, *brought) for id in given[at].values()}
-    for at in whole:
-        yield at, _with(clean[at], "tool_call_id", given[at][WHOLE])
-    yield from _stubs(message, [call for call in calls if call.id not in answered])
-    for at in brought:
-        yield at, _in_order(clean[at], given[at])
+    return [
+        (index, message),
+        *((at, _with(clean[at], "tool_call_id", given[at][WHOLE])) for at in whole),
+        *_stubs(message, [call for call in calls if call.id not in answered]),
+        *((at, _in_order(clean[at], given[at])) for at in brought),
+    ]
 
 
 class _Results:

@@ -44,13 +44,13 @@ _KEPT = frozenset(
     "mcp_call mcp_list_tools mcp_approval_request mcp_approval_response compaction "
     "compaction_summary item_reference tool_search_call tool_search_output".split()
 )
-"""Items that stay items beside an answer, since no chat message has their shape."""
+"""Items without a chat shape: they stay items beside an answer."""
 
 _FRAME = frozenset(
     "type id call_id status created_by name pending_safety_checks namespace "
     "max_output_length".split()
 )
-"""Keys of a call's item that are none of its arguments."""
+"""Keys of a call's item that are no arguments."""
 
 
 def to_messages(instructions: Any, items: Any) -> list[Message]:
@@ -66,23 +66,17 @@ def to_messages(instructions: Any, items: Any) -> list[Message]:
         messages.append({"role": "system", "content": instructions})
     if isinstance(items, str):
         return [*messages, {"role": "user", "content": items}]
-    answer: Message | None = None
     for index, given in enumerate(items or ()):
         item = _plain(index, given)
         kind = _kind(index, item)
         if _is_output(kind):
-            answer = None
             messages.append(_result(kind, item))
         elif kind == "message" and item.get("role") != "assistant":
-            answer = None
             messages.append(_spoken(item))
+        elif messages and _continues(messages[-1], kind):
+            messages[-1] = _with_item(messages[-1], kind, item)
         else:
-            # The order within an answer: reasoning, then text, then calls.
-            is_ended = answer is None or answer["content"] or answer.get("tool_calls")
-            if answer is None or (is_ended and kind not in _CALLED):
-                answer = {"role": "assistant", "content": None}
-                messages.append(answer)
-            _add(answer, kind, item)
+            messages.append(_with_item({"role": "assistant", "content": None}, kind, item))
     return messages
 
 
@@ -107,14 +101,19 @@ def _is_output(kind: Any) -> bool:
     return isinstance(kind, str) and kind.endswith("_call_output")
 
 
-def _add(answer: Message, kind: str, item: Mapping[str, Any]) -> None:
-    """Add an item to an answer."""
+def _continues(last: Message, kind: str) -> bool:
+    """Return whether an item belongs to an answer: reasoning, then text, then calls."""
+    is_open = kind in _CALLED or not (last["content"] or last.get("tool_calls"))
+    return is_open and last.get("role") == "assistant"
+
+
+def _with_item(answer: Message, kind: str, item: Mapping[str, Any]) -> Message:
+    """Return the answer with one more item."""
     if kind in _CALLED:
-        answer.setdefault("tool_calls", []).append(_call(kind, item))
-    elif kind == "message":
-        answer.update(_spoken(item))
-    else:
-        answer.setdefault(ITEMS, []).append(dict(item))
+        return {**answer, "tool_calls": [*answer.get("tool_calls", ()), _call(kind, item)]}
+    if kind == "message":
+        return {**answer, **_spoken(item)}
+    return {**answer, ITEMS: [*answer.get(ITEMS, ()), dict(item)]}
 
 
 def _spoken(item: Mapping[str, Any]) -> Message:
@@ -162,7 +161,7 @@ def _result(kind: str, item: Mapping[str, Any]) -> Message:
         "content": _output_text(kind, output),
     }
     if kind != "function_call_output":
-        # The whole item: the API takes back its own shape alone.
+        # The whole item, since the API accepts only its own shape.
         return {**message, ITEM: dict(item)}
     # No digest includes `id`. The status of an answered call says nothing.
     return {**message, "id": item["id"]} if "id" in item else message

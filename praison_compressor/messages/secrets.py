@@ -80,10 +80,10 @@ _FORMATS = (
     (r"\d-[A-Z0-9]+-\d+-[a-f0-9]{32,}", "xapp-"),
     (r"[a-f0-9]{64}-[A-Za-z0-9]{16}", "xkeysib-"),
 )
-"""(The rest of a key in its issuer's format, prefixes) of keys without a kind of their own."""
+"""(format of a key after its prefix, prefixes), for keys without a kind of their own."""
 
 _LIKE_A_KEY = r"(?=[\w=-]{0,40}\d)[\w+/=-]{24,}"
-"""The rest of a key in another format than its issuer's; a digit tells it from words."""
+"""A key after its prefix, in no format of its issuer; words have no digit."""
 
 _BY_ISSUER = (
     _begins("jwt", "eyJ", r"[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{5,}"),
@@ -115,7 +115,7 @@ _BY_ISSUER = (
 
 _PRIVATE_KEY = SecretShape(
     "private-key",
-    # With any headers, with or without its end.
+    # With or without headers, with or without its last line.
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:(?:\s|\\{1,3}[nr]){0,4}[A-Z][\w-]{0,40}: [^\n\\]{0,200}){0,9}"
     r"(?:[A-Za-z0-9+/=]|\\{1,3}[nr]|\s){16,20000}(?:-----END [A-Z0-9 ]{0,40}-----)?",
@@ -234,7 +234,7 @@ class Redactor:
 
 
 _STRUCTURE = frozenset("role id tool_call_id tool_use_id call_id type name signature".split())
-"""Keys whose values are no secrets."""
+"""Keys of a message whose values are no secrets."""
 
 
 def masks_secrets(store: object) -> bool:

@@ -22,7 +22,7 @@ TOO_DEEP = (f"nested deeper than {DEEPEST} levels", "content that a provider can
 ORPHAN_OPENS = "[tool result whose call is not in this conversation]"
 
 MASK_OPENS = "[masked]"
-"""Begins the line that replaces a tool's output."""
+"""The beginning of a line that replaces a tool's output."""
 
 
 class ToolCall(NamedTuple):
@@ -243,12 +243,12 @@ def media_in(message: Mapping[str, Any]) -> int:
     )
 
 
-LEAST_PAYLOAD = 256  # characters: shorter texts are not taken for base64
+LEAST_PAYLOAD = 256  # characters; a shorter text does not count as base64
 
 _BASE64 = re.compile(r"(?:[A-Za-z0-9+/_-]{60,}={0,2}\s*)+[A-Za-z0-9+/_=-]*\s*")
 
 ITEMS = "response_items"
-"""Key of Responses items that chat messages have no place for."""
+"""Key of Responses items that have no chat shape."""
 
 _BESIDE = frozenset({"refusal", "audio", "annotations", ITEMS})
 

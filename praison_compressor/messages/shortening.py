@@ -81,12 +81,11 @@ def thinned(text: str, keep: int = 2) -> str:
 
 # -------------------------------------------------------------- arguments
 
-
 LEAST_STRING_CHARS = 200  # characters of each string that always stay
 LEAST_CALL_CHARS = 1_000  # shorter arguments stay unchanged
 
 Cut = Callable[[str, int], str]
-"""Returns a text within about a number of characters."""
+"""Returns a text cut to about a number of characters."""
 
 
 def with_shorter_calls(

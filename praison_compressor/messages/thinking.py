@@ -1,6 +1,6 @@
 """Find and leave out signed thinking of Anthropic's models, in the content or beside it.
 
-Newer models bind a block to all that was sent before it: system prompt, tools and messages
+Newer models bind a block to everything before it: system prompt, tools and messages
 (*preserved thinking*). After a change there, the API refuses the block and all blocks behind it
 ("bound to a different conversation"). A request may leave out the first blocks of the history.
 Older models require the blocks of the running tool loop.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
@@ -15,9 +16,8 @@ from ..concurrency import run
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
-from ..ledger.segments import Segment, Session, Store
-from ..ledger.sql.queries import SessionInfo
-from ..ledger.sql.store import SqlStore
+from ..ledger.segments import Segment, Session
+from ..ledger.stores import SessionInfo, Store, lasting
 from ..ledger.tools import recall_tools
 from ..messages import Message, leading_in
 from ..messages.dropped_steps import Carried, Completed, carried_in
@@ -35,7 +35,10 @@ from .running_turn import Turn, named_by_bot
 
 
 class AgentCompressor:
-    """Compress the conversations of one agent."""
+    """Compress the conversations of one agent.
+
+    The methods raise a `CompressorError` where those of `ContextCompressor` do.
+    """
 
     def __init__(self, agent: Any, asked: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
@@ -116,24 +119,19 @@ class AgentCompressor:
 
     def status(self) -> Status:
         """Return the conversation's tokens, window and session as of its last request."""
-        found = self.conversation
-        engine = self.engine(found.model)
-        return found.status(engine, engine.bill(found.session_id))
+        conversation = self.conversation
+        engine = self.engine(conversation.model)
+        return conversation.status(engine, engine.bill(conversation.session_id))
 
     def kept(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""
         return kept_of(self._now().back, self.engine())
 
     def context_use(self) -> ContextUse:
-        """Return the tokens of the window's parts if sent now.
-
-        Raises:
-            CompressorError: as `ContextCompressor.context_use` does.
-        """
-        found = self.conversation
-        return self.engine().context_use(
-            self._now().messages, session_id=found.session_id, overhead_tokens=found.tool_tokens
-        )
+        """Return the window's parts, in tokens, for a request sent now."""
+        conversation = self.conversation
+        options = {**conversation.options, "overhead_tokens": conversation.tool_tokens}
+        return self.engine().context_use(self._now().messages, **options)
 
     def carried(self) -> list[Message]:
         """Return the messages that a request would carry now, before compression."""
@@ -143,9 +141,6 @@ class AgentCompressor:
         """Return what `compress` would keep, mask and summarize now; record nothing.
 
         With `write` a model writes the summaries, and the next `compress` commits them.
-
-        Raises:
-            CompressorError: as `ContextCompressor.preview` does.
         """
         return self._shown(self.conversation.choices, write=write)
 
@@ -160,17 +155,16 @@ class AgentCompressor:
         """Choose what the next `compress` keeps and summarizes; return its preview.
 
         Args:
-            keep: references of messages that no compression will summarize.
-            since: reference of the first message to compress; None: the first that may be.
-            until: reference of the first message after them.
+            keep: references, in the last preview, of messages that no compression will summarize.
+            since: reference of the first message to compress.
+            until: reference of the first message after those.
             focus: a subject that the summary must keep; "" for none.
-                References are those of the last preview.
 
         Raises:
             CompressorError: as `preview` does; the choices are then as before.
         """
-        found = self.conversation
-        shown, choices = found.shown or self.preview(), found.choices
+        conversation = self.conversation
+        shown, choices = conversation.shown or self.preview(), conversation.choices
         if keep:
             places = (place for each in keep if (place := _place(shown, each)) is not None)
             kept = dict.fromkeys((*choices.keep, *places))
@@ -182,34 +176,38 @@ class AgentCompressor:
 
     def _shown(self, choices: Choices, *, write: bool = False) -> Preview:
         """Return the preview with these choices; keep both."""
-        found, messages = self.conversation, self._now().messages
-        options = {**found.options, **choices.options(messages)}
+        conversation, messages = self.conversation, self._now().messages
+        options = {**conversation.options, **choices.options(messages)}
         engine = self._compressors.focused(choices.focus)
         shown = engine.preview(messages, write=write, force=True, **options)
-        found.choices, found.shown = choices, shown
+        conversation.choices, conversation.shown = choices, shown
         return shown
 
     def _now(self) -> Completed:
         """Return the conversation as a request would carry it now."""
-        found = self.conversation
+        conversation = self.conversation
         # The host keeps no system messages in its history.
-        system, said = found.transcript, self._finder.history or []
+        system, said = conversation.transcript, self._finder.history or []
         messages = [*system[: leading_in(system)], *said[leading_in(said) :]]
         if not self.config.keep_tool_steps:
             return Completed(messages, Carried(), [], [])
-        return found.journal.at_rest(messages, self.engine())
+        return conversation.journal.peek(messages, self.engine())
 
     # ------------------------------------------------------------ what it does
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
-        """Compress the conversation now; the summary keeps the subject `focus`.
-
-        Raises:
-            CompressorError: as `ContextCompressor.compress` does.
-        """
-        found = self.conversation
-        choices = replace(found.choices, focus=focus) if focus else found.choices
-        return await self.requests.compress_now(self._now(), found, choices)
+        """Compress the conversation now; the summary keeps the subject `focus`."""
+        conversation, now = self.conversation, self._now()
+        choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
+        request = HostRequest(now.messages, back=now.back)
+        async with self._notices.during(request):
+            engine = await asyncio.to_thread(self._compressors.focused, choices.focus)
+            options = {**conversation.options, **choices.options(now.messages), "force": True}
+            result = await engine.compress(now.messages, **options)
+        conversation.choices, conversation.shown = Choices(), None
+        beside = conversation.overhead_tokens
+        self.requests.remember(conversation, request, result, beside, is_sent=False)
+        return result
 
     def compress(self, focus: str | None = None) -> CompressResult:
         """Compress as `acompress` does, with or without a running event loop."""
@@ -220,36 +218,31 @@ class AgentCompressor:
 
         A conversation rests once its provider's cache is cold. Its summary begins, in another
         thread, if the view is above `idle_trigger_ratio` of the trigger.
-
-        Raises:
-            CompressorError: as `ContextCompressor.idle` does.
         """
         begun = 0
-        for found in self._conversations.newest():
-            if messages := found.journal.transcript or found.transcript:
-                engine, overhead = self.engine(found.model), found.tool_tokens
-                begun += engine.idle(messages, **found.options, overhead_tokens=overhead)
+        for conversation in self._conversations.newest():
+            if messages := conversation.journal.transcript or conversation.transcript:
+                engine, overhead = self.engine(conversation.model), conversation.tool_tokens
+                begun += engine.idle(messages, **conversation.options, overhead_tokens=overhead)
         return begun
 
     def pin(self, text: str) -> tuple[str, ...]:
         """Keep a text in every view word for word; return all pins."""
-        found = self.conversation
-        found.pinned = tuple(dict.fromkeys((*found.pinned, text)))
-        return found.pinned
+        conversation = self.conversation
+        conversation.pinned = tuple(dict.fromkeys((*conversation.pinned, text)))
+        return conversation.pinned
 
     def undo(self) -> tuple[Segment, ...]:
-        """Take the conversation's last compression back, as `ContextCompressor.undo` does.
-
-        Raises:
-            LedgerError: the store cannot be read or written.
-        """
-        found, engine = self.conversation, self.engine()
-        undone = engine.undo(found.session_id)
+        """Take the conversation's last compression back, as `ContextCompressor.undo` does."""
+        conversation, engine = self.conversation, self.engine()
+        undone = engine.undo(conversation.session_id)
         if undone:
             now = self._now()
-            result = engine.best(now.messages, **found.options)
-            request = HostRequest(now.messages, found.model, back=now.back)
-            found.remember(result, engine, request, found.overhead_tokens, is_sent=False)
+            result = engine.best(now.messages, **conversation.options)
+            request = HostRequest(now.messages, conversation.model, back=now.back)
+            conversation.remember(
+                result, engine, request, conversation.overhead_tokens, is_sent=False
+            )
         return undone
 
     def new_session(self) -> str:
@@ -259,20 +252,18 @@ class AgentCompressor:
             agent.clear_history()
         return self._finder.start(earlier).session_id
 
-    def resume(self, session_id: str, token_budget: int | None = None) -> str:
+    def resume(self, session_id: str) -> str:
         """Go on with a stored session, named by any epoch's id.
 
         Return the id of the session itself.
 
         The agent's history becomes the session's questions and answers; the next request has the
-        tool steps again. With `token_budget` (tokens), or without `keep_tool_steps`, the history
-        becomes the whole transcript if that fits, else its view. An agent that is already in that
-        session keeps its history.
+        tool steps again. Without `keep_tool_steps` the history becomes the whole transcript if that
+        fits, else its view. An agent that is already in that session keeps its history.
 
         Raises:
             SessionNotFound: the store has no such session in this namespace, or, in a bot's turn,
                 none under the bot's own key: the session is another person's.
-            BudgetTooSmall: what cannot be dropped exceeds `token_budget`.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
@@ -281,9 +272,9 @@ class AgentCompressor:
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
         engine = self.engine()
-        result = engine.resume(root, token_budget)
+        result = engine.resume(root)
         messages = result.messages
-        if self.config.keep_tool_steps and token_budget is None:
+        if self.config.keep_tool_steps:
             session = engine.store.open(self.config.namespace, root)
             carried = carried_in(engine.store.transcript(session), engine.tokens.cache)
             messages = carried.spoken
@@ -298,12 +289,9 @@ class AgentCompressor:
         """Return the stored sessions of the conversation's user, the newest first.
 
         These have the host's id, or the user left them by `/new` or `/resume`.
-
-        Raises:
-            StoreUnavailable: the store cannot be reached.
         """
-        store, key, own = self.ledger, self._finder.key, self._finder.leaving()
-        found = store.sessions(self.config.namespace) if isinstance(store, SqlStore) else []
+        store, key, own = lasting(self.ledger), self._finder.key, self._finder.leaving()
+        found = [] if store is None else store.sessions(self.config.namespace)
         mine = [e for e in found if e.id in own or (key is not None and is_under(e.id, key))]
         return sorted(mine, key=lambda each: each.updated, reverse=True)
 
@@ -314,19 +302,18 @@ class AgentCompressor:
         itself.
         """
         self.engine().sessions.settle(self.ledger)
-        if self.config.keep_tool_steps and isinstance(self.ledger, SqlStore):
+        if self.config.keep_tool_steps and lasting(self.ledger):
             known, engine = self._conversations.newest(), self.engine()
-            for found in known:
-                found.journal.settle(engine)
-            return sum(found.journal.is_recorded for found in known)
+            for conversation in known:
+                conversation.journal.settle(engine)
+            return sum(conversation.journal.is_recorded for conversation in known)
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
         """Remove a session or a message, by its digest, from the ledger.
 
-        None removes the conversation's session.
-
-        The agent's own history and the host's session store are not changed.
+        None removes the conversation's session. The agent's own history and the host's session
+        store are not changed.
 
         Raises:
             SessionNotFound: the store has none of that name in this namespace.

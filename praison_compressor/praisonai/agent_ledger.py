@@ -11,10 +11,10 @@ from ..compressor.projection import default_store
 from ..config import CompressorConfig
 from ..errors import ConfigError, LedgerError, StoreUnavailable
 from ..ledger.memory_store import MemoryStore
-from ..ledger.segments import Session, Store
+from ..ledger.segments import Session
 from ..ledger.sql.database import default_path
-from ..ledger.sql.maintenance import Erased
-from ..ledger.sql.store import SqlStore, open_store
+from ..ledger.sql.store import open_store
+from ..ledger.stores import Erased, Store, lasting
 from ..messages import digest
 
 log = logging.getLogger(__name__)
@@ -27,18 +27,14 @@ def title_of(agent: Any) -> str:
 
 def session_id_of(agent: Any) -> str | None:
     """Return the session id from the host, else from `context=`, or None."""
-    found = hosts_session_id(agent)
-    given = getattr(agent._context_param, "session_for", None)
-    return found if found is not None or given is None else given(agent)
+    given = getattr(agent._context_param, "session_for", lambda agent: None)
+    return hosts_session_id(agent) or given(agent)
 
 
 def hosts_session_id(agent: Any) -> str | None:
     """Return the host's session id of the agent, or None."""
-    for name in ("_history_session_id", "_session_id"):
-        given = getattr(agent, name, None)
-        if isinstance(given, str) and given:
-            return given
-    return None
+    given = (getattr(agent, name, None) for name in ("_history_session_id", "_session_id"))
+    return next((each for each in given if isinstance(each, str) and each), None)
 
 
 def host_session(agent: Any) -> tuple[Any, str] | None:
@@ -73,8 +69,8 @@ def ledger_of(config: CompressorConfig, agent: Any) -> Store:
     name = title_of(agent)
     try:
         store = _opened(config, agent)
-        if isinstance(store, SqlStore):
-            store.check()
+        if (kept := lasting(store)) is not None:
+            kept.check()
     except (ConfigError, LedgerError) as error:
         store = MemoryStore()
         said = "agent %s: its ledger stays in memory and ends with this process: %s"
@@ -130,11 +126,12 @@ def forget(ledger: Store, namespace: str, target: str, host: Any = None) -> Forg
         SessionNotFound: no such session or message in this namespace.
         StoreUnavailable: the ledger cannot be reached, or it is this process's memory.
     """
-    if not isinstance(ledger, SqlStore):
+    kept = lasting(ledger)
+    if kept is None:
         raise StoreUnavailable(
             "the ledger is in memory: nothing of it is kept, and it ends with this process"
         )
-    erased = ledger.forget(namespace, target)
+    erased = kept.forget(namespace, target)
     there = () if host is None else (name for name in erased.sessions if _is_there(host, name))
     said = "the host's own session {} has its transcript; delete it there"
     return Forgotten(erased, tuple(said.format(name) for name in there))
@@ -165,9 +162,9 @@ LOOKED_AT = 8
 
 def stored_under(store: Store, namespace: str, key: str) -> Iterator[Session]:
     """Yield a ledger's sessions under a host's id, the newest first."""
-    # Memory ends with the process: nothing to list.
-    below = store.names_below if isinstance(store, SqlStore) else lambda *_: ()
-    for name in (*below(namespace, f"{key}~", LOOKED_AT), key):
+    kept = lasting(store)
+    below = [] if kept is None else kept.names_below(namespace, f"{key}~", LOOKED_AT)
+    for name in (*below, key):
         session = store.open(namespace, name)
         if session.entries or store.transcript(session):
             yield session

@@ -18,7 +18,6 @@ from ..concurrency import renewed
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message, text_of
-from ..messages.dropped_steps import Completed
 from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
 from .agent_ledger import title_of
@@ -81,10 +80,10 @@ class AgentRequests:
             raise
         finally:
             self.finder.end(turn)
-            if (found := self.finder.of(turn)) is not None:
+            if (conversation := self.finder.of(turn)) is not None:
                 with self._harmless("the turn's answer is not remembered"):
                     engine, history = self._compressors.of(None), self.finder.history or ()
-                    found.journal.end(history, engine, has_failed=has_failed)
+                    conversation.journal.end(history, engine, has_failed=has_failed)
         if self.passed == before and self._is_new("unseen"):
             log.warning(
                 "agent %s: a turn ended and no request passed the compressor: something else "
@@ -94,14 +93,14 @@ class AgentRequests:
 
     def settle(self, turn: Turn) -> None:
         """Record a finished turn's bill and answer in the store; never raise."""
-        found = self.finder.of(turn)
-        if found is None:
+        conversation = self.finder.of(turn)
+        if conversation is None:
             return
         with self._harmless("the turn's answer is not recorded"):
             engine = self._compressors.of(None)
-            engine.account(found.session_id).settle(engine.store)
+            engine.account(conversation.session_id).settle(engine.store)
             if engine.config.keep_tool_steps:
-                found.journal.settle(engine)
+                conversation.journal.settle(engine)
                 self._conversations.bound_journals()
 
     @contextmanager
@@ -117,17 +116,20 @@ class AgentRequests:
     async def view(self, request: HostRequest) -> Sequence[Message]:
         """Return the messages to send; never block the event loop."""
         self.passed += 1
-        found: Conversation | None = None
+        conversation: Conversation | None = None
         try:
             # In a thread: the first request opens a store and reads a vocabulary.
-            found, request = await asyncio.to_thread(self._completed, request)
+            conversation, request = await asyncio.to_thread(self._completed, request)
             is_unsure = self._compressors.is_unsure
-            if found is not None and self._automatic and not is_unsure(request.model):
-                view = await self._compress(found, request)
+            if conversation is not None and self._automatic and not is_unsure(request.model):
+                view = await self._compress(conversation, request)
             else:
-                view = await asyncio.to_thread(self._projected, found, request)
+                room = await asyncio.to_thread(self._compressors.room, request)
+                view = await asyncio.to_thread(
+                    self._fitted, conversation, request, target_tokens=room
+                )
         except Exception as error:
-            view = await asyncio.to_thread(self._best, found, request, error)
+            view = await asyncio.to_thread(self._best, conversation, request, error)
         return self._adapted(request, view)
 
     def _completed(self, request: HostRequest) -> tuple[Conversation | None, HostRequest]:
@@ -146,13 +148,15 @@ class AgentRequests:
             return None, request
         here = running()
         turn = here if here is not None and here.owner is self else None
-        found = self.finder.carrying(request.messages, turn or self.finder.turn_of(self))
+        conversation = self.finder.carrying(request.messages, turn or self.finder.turn_of(self))
         if self._compressors.config.keep_tool_steps:
             with self._harmless("sent without the steps of earlier turns"):
-                done = found.journal.complete(request.messages, self._compressors.of(None), turn)
+                done = conversation.journal.complete(
+                    request.messages, self._compressors.of(None), turn
+                )
                 messages, back, foreign = done.messages, done.back, done.foreign
                 request = replace(request, messages=messages, back=back, foreign=foreign)
-        return found, request
+        return conversation, request
 
     def _adapted(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
         """Return the view without what the request's model has refused."""
@@ -164,37 +168,24 @@ class AgentRequests:
             ]
         return alternating(view) if ROLES in self.refused(request) else view
 
-    async def _compress(self, found: Conversation, request: HostRequest) -> Sequence[Message]:
+    async def _compress(
+        self, conversation: Conversation, request: HostRequest
+    ) -> Sequence[Message]:
         async with self._notices.during(request):
-            keep = Choices(keep=found.choices.keep)
-            options = {**found.options, **keep.options(request.messages)}
+            keep = Choices(keep=conversation.choices.keep)
+            options = {**conversation.options, **keep.options(request.messages)}
             overhead = await asyncio.to_thread(self._compressors.overhead, request)
             engine = self._compressors.of(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
-        found.choices = replace(found.choices, keep=found.choices.keep[len(keep.keep) :])
-        self._remember(found, request, result, self._compressors.measured(request))
+        conversation.choices = replace(
+            conversation.choices, keep=conversation.choices.keep[len(keep.keep) :]
+        )
+        self.remember(conversation, request, result, self._compressors.measured(request))
         return result.messages
 
-    async def compress_now(
-        self, done: Completed, found: Conversation, choices: Choices
-    ) -> CompressResult:
-        """Compress a conversation between two turns, as its user chooses.
-
-        Raises:
-            CompressorError: as `ContextCompressor.compress` does; this is no turn of the agent.
-        """
-        now = HostRequest(done.messages, back=done.back)
-        async with self._notices.during(now):
-            engine = await asyncio.to_thread(self._compressors.focused, choices.focus)
-            options = {**found.options, **choices.options(now.messages), "force": True}
-            result = await engine.compress(now.messages, **options)
-        found.choices, found.shown = Choices(), None
-        self._remember(found, now, result, found.overhead_tokens, is_sent=False)
-        return result
-
-    def _remember(
+    def remember(
         self,
-        found: Conversation,
+        conversation: Conversation,
         request: HostRequest,
         result: CompressResult,
         beside: int,
@@ -202,19 +193,15 @@ class AgentRequests:
     ) -> None:
         """Remember a result; offer recall, bill and report the compression."""
         engine = self._compressors.of(request.model)
-        found.remember(result, engine, request, beside, is_sent=is_sent)
+        conversation.remember(result, engine, request, beside, is_sent=is_sent)
         if self._compressors.config.recall and (result.segments or result.masked):
             self._recall.give(self._agent())
         _charge(self._agent(), result.usage)
         if result.written or result.newly_masked:
-            found.notice = self._notices.compressed(found.status(engine))
-
-    def _projected(self, found: Conversation | None, request: HostRequest) -> Sequence[Message]:
-        """Return the ledger's view, smaller only if the model would refuse it."""
-        return self._fitted(found, request, target_tokens=self._compressors.room(request))
+            conversation.notice = self._notices.compressed(conversation.status(engine))
 
     def _best(
-        self, found: Conversation | None, request: HostRequest, error: Exception
+        self, conversation: Conversation | None, request: HostRequest, error: Exception
     ) -> Sequence[Message]:
         """Return the best view after a failure; log the cause once.
 
@@ -223,23 +210,23 @@ class AgentRequests:
         cause = f"{type(error).__name__}: {error}"
         # A failure that differs only in its numbers is logged once.
         if self._is_new(re.sub(r"\d+", "#", cause)):
-            is_logged = found is not None and found.journal.failure == str(error)
+            is_logged = conversation is not None and conversation.journal.failure == str(error)
             said = "the store's failure, as logged" if is_logged else cause
             log.warning("agent %s: sent as well as it fits: %s", title_of(self._agent()), said)
         self._notices(Event("failed", self.finder.for_reading.session_id, {"reason": cause}))
         with self._harmless("sent as it is"):
             overhead = self._compressors.overhead(request)
-            return self._fitted(found, request, logged=error, overhead_tokens=overhead)
+            return self._fitted(conversation, request, logged=error, overhead_tokens=overhead)
         return request.messages
 
     def _fitted(
-        self, found: Conversation | None, request: HostRequest, **options: Any
+        self, conversation: Conversation | None, request: HostRequest, **options: Any
     ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
-        engine, of = self._compressors.of(request.model), found or self.finder.for_reading
+        engine, of = self._compressors.of(request.model), conversation or self.finder.for_reading
         result = engine.best(request.messages, **of.options, **options)
-        if found is not None:
-            found.remember(result, engine, request, self._compressors.measured(request))
+        if conversation is not None:
+            conversation.remember(result, engine, request, self._compressors.measured(request))
         return result.messages
 
     def _is_new(self, failure: str) -> bool:
@@ -259,13 +246,13 @@ class AgentRequests:
 
     async def called(self, request: HostRequest, made: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
-        found = self.finder.running
-        if found is None or not self._compressors.config.keep_tool_steps:
+        conversation = self.finder.running
+        if conversation is None or not self._compressors.config.keep_tool_steps:
             return
         with self._harmless("the calls of an answer are not recorded"):
             if carries_conversation(self._agent(), request.messages):
                 engine = self._compressors.of(request.model)
-                await asyncio.to_thread(found.journal.call, made, engine)
+                await asyncio.to_thread(conversation.journal.call, made, engine)
 
     def used(
         self,
@@ -281,33 +268,36 @@ class AgentRequests:
         with self._harmless("nothing learned from the usage"):
             if not before.input:
                 self._compressors.used(request, sent, usage.input)
-            found = self.finder.running
-            if found is not None and usage != before:
-                new = self._billed(request, found, usage, before)
-                self._compressors.of(request.model).account(found.session_id).add(new)
+            conversation = self.finder.running
+            if conversation is not None and usage != before:
+                new = self._billed(request, conversation, usage, before)
+                self._compressors.of(request.model).account(conversation.session_id).add(new)
 
     def _billed(
         self,
         request: HostRequest,
-        found: Conversation,
+        conversation: Conversation,
         usage: RequestUsage,
         before: RequestUsage,
     ) -> Bill:
         """Return what a request's newest report adds to the bill."""
         is_new = not before.input
-        hosts = self._as_the_host(request, found, usage) if is_new else RequestUsage()
+        hosts = self._as_the_host(request, conversation, usage) if is_new else RequestUsage()
         hosts = replace(hosts, output=usage.output - before.output)
         new = Bill.of(usage - before, hosts, request.model, is_new=is_new)
-        kept = found.kept
+        kept = conversation.kept
         return replace(new, kept_steps=kept.steps, kept_tokens=kept.tokens) if is_new else new
 
     def _as_the_host(
-        self, request: HostRequest, found: Conversation, usage: RequestUsage
+        self, request: HostRequest, conversation: Conversation, usage: RequestUsage
     ) -> RequestUsage:
         """Return what the host's own request would have used, by our count."""
         tokens = self._compressors.of(request.model).tokens
         seen = tokens.cache.all(request.messages)
-        sizes, common = list(tokens.each(seen)), found.in_common(tuple(e.digest for e in seen))
+        sizes, common = (
+            list(tokens.each(seen)),
+            conversation.in_common(tuple(e.digest for e in seen)),
+        )
         # A provider that caches only marked parts would cache nothing of the host's request.
         is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
         whole = sum(sizes) + self._compressors.measured(request)

@@ -197,7 +197,7 @@ def team_init(call: HostCall) -> None:
     """
     call.go_on()
     team = call.owner
-    if not call.agents.are_served or context_param.read(team._context_param) is None:
+    if not call.agents.are_served or context_param.asked_in(team._context_param) is None:
         return
     for member in team.agents:
         # The host turns a missing `context=` into True if the agent has tools.
@@ -224,7 +224,7 @@ def parse_workflow_data(call: HostCall) -> Any:
     workflow, data = call.go_on(), call.argument("data")
     given = data.get("context") if isinstance(data, Mapping) else None
     written = given if isinstance(given, Mapping) else {"strategy": given}
-    if call.agents.are_served and context_param.wants(written.get("strategy")):
+    if call.agents.are_served and context_param.is_summarize(written.get("strategy")):
         # The host passes it to each step's agent as `context=`.
         workflow.context = {_ALIASES.get(key, key): value for key, value in written.items()}
     return workflow

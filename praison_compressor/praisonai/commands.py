@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -14,7 +15,7 @@ from ..compressor.result import CompressResult
 from ..config import nearest
 from ..errors import CompressorError, ConfigError
 from ..ledger.segments import Segment
-from ..ledger.sql.queries import SessionInfo
+from ..ledger.stores import SessionInfo
 from ..messages import digest, text_of, tool_calls_of
 from ..messages.display import counted, one_line
 from .agent_compressor import AgentCompressor
@@ -64,10 +65,11 @@ AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
 CHOICES = ("preview", "keep", "from", "focus")
 """First words of `/compact` that compress nothing yet."""
 
-MEANT = {name: name for name in ("status", "context", "compact", "resume")} | {
-    "compress": "compact"
-}
-"""Commands that are suggested for a misspelled word; many words are near the shorter ones."""
+COMMANDS = (*(name for name in AT_ONCE if name not in (MISSPELLED, PREVIEW)), "compact")
+WORDLESS = ("status", "context", "undo", "new")
+"""Commands that words behind them would not change; `/help me` is for the model."""
+SHORT = 5
+"""Letters of a command to which many other words are near: those have no letter more than it."""
 
 
 def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
@@ -78,28 +80,61 @@ def read(agent: Any, prompt: Any) -> tuple[str, str] | None:
     skill = getattr(getattr(agent, "skill_manager", None), "get_skill", lambda name: None)
     if skill(name) is not None:
         return None
-    if name in (*AT_ONCE, "compact") and (name, bool(argument)) != ("help", True):
+    if name in WORDLESS and argument:
+        return MISSPELLED, f"/{name} takes no words. Nothing was done, or sent to the model."
+    if name in COMMANDS and (name, bool(argument)) != ("help", True):
         return name, argument.strip()
-    meant = nearest(name, MEANT) if name.isalpha() and not argument else None
+    meant = _meant(name) if name.isalpha() and not argument else None
     if meant is None:
         return None
-    answer = f"No command /{name}; did you mean /{MEANT[meant]}? Nothing was sent to the model."
-    return MISSPELLED, answer
+    return MISSPELLED, f"No command /{name}; did you mean /{meant}? Nothing was sent to the model."
+
+
+def _meant(name: str) -> str | None:
+    """Return the command that a word misspells, or None for another word."""
+    found = "compact" if nearest(name, ["compress"]) else nearest(name, COMMANDS)
+    is_other = found is not None and len(name) > len(found) < SHORT
+    return None if is_other else found
 
 
 async def answer(compressor: AgentCompressor, name: str, argument: str) -> str:
     """Return the agent's answer to a command."""
     try:
-        if name == "compact" and argument.partition(" ")[0] in CHOICES:
-            name = PREVIEW
+        if name == "compact" and argument:
+            choice = argument.partition(" ")[0]
+            meant = nearest(choice, CHOICES)
+            if meant not in (None, choice):
+                return (
+                    f"No /compact {choice}; did you mean /compact {meant}? Nothing was compressed."
+                )
+            name = PREVIEW if meant else name
         if name in AT_ONCE:  # it reads the store
             return await asyncio.to_thread(AT_ONCE[name], compressor, argument)
-        result = await compressor.acompress(argument or None)
+        return await _compact(compressor, argument)
     except CompressorError as error:
-        return str(error)
-    if result.written or result.newly_masked:
-        return f"{compressor.notice}\n{compacted(result)}"
-    return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
+        return _CHOICE.sub(lambda found: f"/compact {TYPED[found[1]]} {found[2]}:", str(error))
+
+
+TYPED = {"keep": "keep", "since": "from", "until": "from ... to"}
+"""Option of the library -> its words in the chat."""
+_CHOICE = re.compile(r"^(keep|since|until)='?([^':]*)'?:")
+
+
+async def _compact(compressor: AgentCompressor, focus: str) -> str:
+    """Return the answer to `/compact`; sizes are of the next request."""
+    focus = focus or compressor.conversation.choices.focus or ""
+    before, carried = await asyncio.to_thread(_sizes, compressor)
+    result = await compressor.acompress(focus or None)
+    if not result.written and not result.newly_masked:
+        return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
+    after, _ = await asyncio.to_thread(_sizes, compressor)
+    sizes = f"The next request has {short(after)} instead of {short(before)}."
+    return f"{compressor.notice}\n{compacted(result, carried, focus)}\n{sizes}"
+
+
+def _sizes(compressor: AgentCompressor) -> tuple[int, int]:
+    """Return the tokens of the next request, and the messages of the conversation."""
+    return compressor.context_use().used, len(compressor.carried())
 
 
 # ------------------------------------------------------------ answers in words
@@ -146,12 +181,9 @@ def previewed(preview: Preview, ours: AgentCompressor) -> str:
     """Return the answer to `/compact preview`: the parts, their messages and texts."""
     lines, earlier = ["Nothing to compress yet."], ours.kept()
     if preview.would_compress:
-        # As `/status` counts: with the tool schemas.
-        before, after = (
-            n + ours.conversation.tool_tokens for n in (preview.tokens, preview.tokens_after)
-        )
-        sizes = f"{short(before)} as {short(after)}"
-        lines = [f"/compact would send {sizes}, and commits what is shown here:"]
+        after = preview.tokens_after + ours.conversation.tool_tokens
+        sizes = f"{short(after)} instead of {short(ours.context_use().used)}"
+        lines = [f"With /compact the next request has {sizes}; it commits what is shown here:"]
     for part in preview.parts:
         lines += _part_of(preview, part)
     lines += [str(earlier)] if earlier.steps else []
@@ -179,19 +211,21 @@ def _part_of(preview: Preview, part: Part) -> list[str]:
     return [*lines, *(f"  | {line}" for line in part.text.splitlines())]
 
 
-def compacted(result: CompressResult) -> str:
-    """Return the answer to `/compact`: what became of the messages."""
+def compacted(result: CompressResult, carried: int, focus: str = "") -> str:
+    """Return what became of the conversation's messages, and of the focus."""
     by = [text.model or "a model" for text in result.written if text.method == "model"]
-    made = result.summarized_by_model
-    quoted, done = result.newly_summarized - made, []
+    made, done = result.summarized_by_model, []
     if made:
         done.append(f"{counted(made, 'message')} summarized by {by[0]}")
-    if quoted:
+    if quoted := result.newly_summarized - made:
         done.append(f"{counted(quoted, 'message')} summarized without a model")
     if result.newly_masked:
         done.append(f"{counted(result.newly_masked, 'output')} masked")
-    kept = len(result.messages) - len(result.segments) - result.masked
-    return f"{', '.join(done)}; {counted(kept, 'message')} kept verbatim. /undo takes it back."
+    kept = carried - sum(len(segment.run) for segment in result.segments) - result.masked
+    said = f"{', '.join(done)}; {counted(kept, 'message')} kept verbatim. /undo takes it back."
+    if focus and not made:
+        said += f" No model wrote a summary, so the focus ({one_line(focus)[:40]}) was not used."
+    return said
 
 
 def pinned(texts: Sequence[str]) -> str:

@@ -73,9 +73,9 @@ def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
     for our strategy if neither its `context=` nor the environment names one.
     """
     param, manager = agent._context_param, agent._context_manager
-    by_default = by_default and wants(os.environ.get(STRATEGY_VARIABLE) or SUMMARIZE)
+    by_default = by_default and is_summarize(os.environ.get(STRATEGY_VARIABLE) or SUMMARIZE)
     filled = _with_strategy(param) if by_default else None
-    asked = read(param if filled is None else filled)
+    asked = asked_in(param if filled is None else filled)
     if not agent._context_manager_initialized:
         return asked
     if manager is None:  # the host makes none for None, nor for a dictionary with a key of ours
@@ -84,7 +84,7 @@ def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
     is_default = type(manager) is ContextManager and manager.config.strategy is hosts_default
     if filled is not None and is_default:
         return asked
-    by_manager = read(manager)
+    by_manager = asked_in(manager)
     return (asked or by_manager) if by_manager is not None else None
 
 
@@ -97,12 +97,12 @@ def _with_strategy(param: Any) -> Any:
     return None
 
 
-def read(param: Any) -> RequestedContext | None:
+def asked_in(param: Any) -> RequestedContext | None:
     """Return the request in one `context=`, or None."""
     if param is True:
         return _asked(ContextConfig.from_env())
     if isinstance(param, str):
-        return _asked(ContextConfig(strategy=SUMMARIZE)) if wants(param) else None
+        return _asked(ContextConfig(strategy=SUMMARIZE)) if is_summarize(param) else None
     if isinstance(param, Mapping):
         return _from_mapping(param)
     if type(param) is ContextManager:  # not a subclass of the user's own
@@ -110,7 +110,7 @@ def read(param: Any) -> RequestedContext | None:
     return _asked(param) if isinstance(param, ContextConfig) else None
 
 
-def wants(strategy: Any) -> bool:
+def is_summarize(strategy: Any) -> bool:
     """Return whether a strategy is SUMMARIZE, as enum or string."""
     if isinstance(strategy, OptimizerStrategy):
         return strategy is SUMMARIZE
@@ -118,7 +118,7 @@ def wants(strategy: Any) -> bool:
 
 
 def _from_mapping(param: Mapping[str, Any]) -> RequestedContext | None:
-    if not wants(param.get("strategy")):
+    if not is_summarize(param.get("strategy")):
         return None
     for key in sorted(set(map(str, param)) - HOSTS - OURS):
         log.warning("context=: %s; it is left out", no_such("option", key, HOSTS | OURS))
@@ -130,7 +130,7 @@ def _from_mapping(param: Mapping[str, Any]) -> RequestedContext | None:
 def _asked(
     context: Any, more: Mapping[str, Any] | None = None, own_model: bool = True
 ) -> RequestedContext | None:
-    if context is None or not wants(context.strategy):
+    if context is None or not is_summarize(context.strategy):
         return None
     options = options_in(context, more)
     # In the host's own configuration False is the default, so it excludes nothing.

@@ -107,7 +107,9 @@ class ConversationFinder:
         with known.lock:
             entered = self._entered.get(turn)
             if entered is None:
-                before = digests_of(_without_question(seen))
+                # The user's newest message is new to every conversation.
+                is_asked = bool(seen) and seen[-1].plain.get("role") == "user"
+                before = digests_of(seen[:-1] if is_asked else seen)
                 found = self._find(key, before, turn.history) or self._begin(key, before, sent)
                 entered = self._entered[turn] = self._enter(turn, found, sent)
             found = entered.conversation
@@ -128,9 +130,9 @@ class ConversationFinder:
                 return
             added = [each for each in seen if not is_system(each.plain)][length:]
             # Two people may begin with one page: their first question identifies nobody.
-            known.claim(found, added if entered.begun else added[1:])
+            known.identify_by(found, added if entered.begun else added[1:])
             found.digests = (*found.digests[: max(0, entered.offset)], *now)
-            known.hold(found, history)
+            known.assign_history(found, history)
 
     # -------------------------------------------------------- asked between turns
 
@@ -162,8 +164,8 @@ class ConversationFinder:
         with known.lock:
             found = Conversation(session_id, self.key, earlier, digests=digests_of(seen))
             found.carry(found.digests, 0)
-            known.claim(found, seen)
-            known.hold(found, history)
+            known.identify_by(found, seen)
+            known.assign_history(found, history)
             return known.keep(found)
 
     # -------------------------------------------------------- decided by messages
@@ -220,7 +222,7 @@ class ConversationFinder:
         if begun < len(found.digests):
             found.rewind(begun, sent)
             found.choices, found.shown = Choices(), None
-        self._conversations.hold(found, turn.history)
+        self._conversations.assign_history(found, turn.history)
         return _Entered(found, offset, begun)
 
     def _seen(self, messages: Iterable[Any] | None) -> list[Seen]:
@@ -244,15 +246,6 @@ def _only_best(found: Sequence[Conversation], hits: dict[Conversation, int]) -> 
     if not best or (len(best) == 2 and hits[best[0]] == hits[best[1]]):
         return None
     return best[0]
-
-
-def _without_question(seen: Sequence[Seen]) -> Sequence[Seen]:
-    """Return the messages without the user's newest one.
-
-    The one before may be the user's too: its turn was stopped.
-    """
-    ends = bool(seen) and seen[-1].plain.get("role") == "user"
-    return seen[:-1] if ends else seen
 
 
 # ------------------------------------------------------------ what is no conversation

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Sequence
@@ -19,7 +18,7 @@ from ..messages import Message, is_system, leading_in, text_of
 from ..messages.digests import Seen
 from ..tokens.models import model_limits
 from .agent_ledger import place_of
-from .journal import Journal, KeptSteps, kept_of
+from .journal import Journal, KeptSteps, common_length, kept_of
 from .request_shapes import HostRequest
 
 NOTHING = Bill()
@@ -135,9 +134,8 @@ class Conversation:
 
     def in_common(self, sent: tuple[str, ...]) -> int:
         """Return how many leading messages the last request had too; remember these."""
-        pairs = zip(sent, self.last_sent, strict=False)
-        self.last_sent = sent
-        return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        before, self.last_sent = self.last_sent, sent
+        return common_length(sent, before)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -262,14 +260,14 @@ class Conversations:
         """Forget a conversation that no request has carried."""
         del self._known[found.session_id]
 
-    def hold(self, found: Conversation, history: list[Any] | None) -> None:
+    def assign_history(self, found: Conversation, history: list[Any] | None) -> None:
         """Record the host's list as this conversation's alone."""
         for each in self._known.values():
             if each.history is history:
                 each.history = None
         found.history = history
 
-    def claim(self, found: Conversation, seen: Iterable[Seen]) -> None:
+    def identify_by(self, found: Conversation, seen: Iterable[Seen]) -> None:
         """Record the long messages that this conversation's own turns added."""
         for each in seen:
             if len(text_of(each.plain)) < IDENTIFYING_CHARS:
@@ -331,21 +329,17 @@ class Status:
         """Return the tokens that were sent."""
         return self.system_tokens + self.summary_tokens + self.kept_tokens + self.tool_tokens
 
-    @property
-    def used(self) -> float:
-        """Return the sent share of the window, 0 to 1."""
-        return self.tokens / self.window
-
     def __str__(self) -> str:
         return f"{self.parts} ({self.context_status}){self.of_earlier}"
 
     @property
     def parts(self) -> str:
         """Return the parts, their sum and share of the window, in words."""
+        share = round(100 * self.tokens / self.window)
         return (
             f"{short(self.tokens)} (system {short(self.system_tokens)}, "
             f"summary {short(self.summary_tokens)}, kept {short(self.kept_tokens)}, "
-            f"tools {short(self.tool_tokens)}) · {round(100 * self.used)} % of {short(self.window)}"
+            f"tools {short(self.tool_tokens)}) · {share} % of {short(self.window)}"
         )
 
     @property

@@ -39,14 +39,14 @@ class Installation:
         targets, self.lacking = patches.probe()
         """Part that this host cannot support -> the reason."""
         _warn(self.lacking)
-        self.agents = Agents(self._reach)
+        self.agents = Agents(self._replace_imported)
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what the owner held before, and our replacement."""
         self._waiting: set[patches.Replaced] = set()
         """Names in modules that the host has not imported yet."""
         self._replace(targets)
         self._waiting = set(patches.in_installed_packages())
-        self._reach()
+        self._replace_imported()
 
     def _replace(self, targets: Iterable[patches.Target]) -> None:
         for row, owner, before in targets:
@@ -54,7 +54,7 @@ class Installation:
             setattr(owner, row.name, after)
             self.patches.append((owner, row.name, before, after))
 
-    def _reach(self) -> None:
+    def _replace_imported(self) -> None:
         """Replace the names in modules that the host has imported since."""
         rows = [row for row in self._waiting if patches.arrived(row)]
         if not rows:
@@ -119,13 +119,7 @@ def installation(
     in_code: bool = False,
     plugin: Callable[[], bool] | None = None,
 ) -> Installation:
-    """Return the installation of this process; make it once.
-
-    Args:
-        defaults: None leaves them as they are.
-        in_code: whether a caller in code asks for it.
-        plugin: returns whether the host's plugin is enabled, for an installation by the plugin.
-    """
+    """Return the installation of this process, with what is given; make it once."""
     global _installation
     with _lock:
         done = _installation = _installation or Installation()

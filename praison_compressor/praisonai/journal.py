@@ -16,7 +16,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..concurrency import renewed
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
-from ..ledger.sql.store import SqlStore
+from ..ledger.stores import lasting
 from ..messages import Message, digest, dropped_steps, leading_in
 from ..messages.digests import Seen
 from ..messages.display import counted
@@ -81,18 +81,18 @@ class Journal:
         session, cache, model = self._session(engine), engine.tokens.cache, engine.config.model
         bound = 0 if turn is None else turn.bound
         with self._lock:
-            carried = self._known(given, engine, session)
+            carried = self._loaded(given, engine, session)
             done = completed(carried, given, cache, turn=turn, bound=bound, model=model)
             self._system = list(given[: leading_in(given)])
             self._carried = done.carried
             self._record(engine, session)
         return done
 
-    def at_rest(self, given: Sequence[Message], engine: ContextCompressor) -> Completed:
+    def peek(self, given: Sequence[Message], engine: ContextCompressor) -> Completed:
         """Return the messages with those that the host left out; record nothing."""
         session = self._session(engine)
         with self._lock:
-            carried = self._known(given, engine, session)
+            carried = self._loaded(given, engine, session)
         return completed(carried, given, engine.tokens.cache)
 
     @property
@@ -135,10 +135,10 @@ class Journal:
         try:
             return engine.store.open(engine.config.namespace, self._session_id)
         except LedgerError as error:
-            self._down(error)
+            self._log_failure(error)
             return None
 
-    def _known(
+    def _loaded(
         self, given: Sequence[Message], engine: ContextCompressor, session: Session | None
     ) -> Carried:
         """Return the conversation's exchanges, from memory or from the store."""
@@ -150,7 +150,7 @@ class Journal:
         try:
             transcript = engine.store.transcript(session)
         except LedgerError as error:
-            self._down(error)
+            self._log_failure(error)
             return Carried()
         if masks_secrets(engine.store):
             transcript = _unmasked(transcript, given, session.namespace)
@@ -160,28 +160,34 @@ class Journal:
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:
         """Write the messages that the store lacks; log its failure."""
-        if session is None or self._carried is None or not isinstance(engine.store, SqlStore):
+        store = lasting(engine.store)
+        if session is None or self._carried is None or store is None:
             return
         record = self._carried.record
         names, messages = _names(record), [each.plain for each in record]
-        pairs = zip(self._recorded, names, strict=False)
-        place = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+        place = common_length(self._recorded, names)
         if place == len(names) == len(self._recorded):
             return
         try:
-            done = bool(self._recorded) and engine.store.extend(session, place, messages[place:])
+            done = bool(self._recorded) and store.extend(session, place, messages[place:])
             done = done or engine.save([*self._system, *messages], session_id=self._session_id)
         except CompressorError as error:
-            self._down(error)
+            self._log_failure(error)
             return
         self.failure = ""
         if done:
             self._recorded, self._edits = names, session.edits
 
-    def _down(self, error: CompressorError) -> None:
+    def _log_failure(self, error: CompressorError) -> None:
         level = logging.DEBUG if self.failure else logging.WARNING
         self.failure = str(error)
         log.log(level, "session %s: not recorded for now: %s", self._session_id, error)
+
+
+def common_length(one: Sequence[str], two: Sequence[str]) -> int:
+    """Return how many leading items are equal in both."""
+    pairs = zip(one, two, strict=False)
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _names(seen: Sequence[Seen]) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.session_state import Sessions
 from ..concurrency import renewed
 from ..config import CompressorConfig
-from ..ledger.segments import Store
+from ..ledger.stores import Store
 from ..messages import Message
 from ..summaries.protocol import Summarizer
 from ..tokens.counter import TokenCounter
@@ -228,7 +228,7 @@ class ModelCompressors:
             while needed <= window - _reserved(reserve, window) and window > known.learned.floor:
                 window = max(window // 2, known.learned.floor)
             known.learned.window = window
-            self._take(known, window, reserve)
+            self._resize(known, window, reserve)
             return True
 
     def passed(self, request: HostRequest, sent: Sequence[Message]) -> None:
@@ -242,7 +242,7 @@ class ModelCompressors:
                 known.compressor.tokens.calibrate(trial.sent, asked, trial.request.tools)
             if window is None:
                 return
-            self._take(known, window, known.compressor.config.output_reserve)
+            self._resize(known, window, known.compressor.config.output_reserve)
         log.warning(
             "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
             *(title_of(self._agent()), request.model, window),
@@ -255,7 +255,7 @@ class ModelCompressors:
             trial, known.trial = known.trial, None
             if trial is None:
                 return
-            self._take(known, known.learned.gave_up(), trial.reserve)
+            self._resize(known, known.learned.gave_up(), trial.reserve)
             if not trial.certain:
                 known.vain.add(trial.kind)
 
@@ -274,14 +274,14 @@ class ModelCompressors:
             if window is None or window >= _window_of(known.compressor.config):
                 return
             known.learned.truncates(window)
-            self._take(known, window, known.compressor.config.output_reserve)
+            self._resize(known, window, known.compressor.config.output_reserve)
         log.warning(
             "agent %s: %s silently reads at most %d tokens of a request: its window is now taken "
             "as that",
             *(title_of(self._agent()), request.model, window),
         )
 
-    def _take(self, known: _Model, window: int, reserve: int | None) -> None:
+    def _resize(self, known: _Model, window: int, reserve: int | None) -> None:
         """Give a model a compressor with another window and output reserve."""
         reserve = _usable(reserve, window)
         config = replace(known.compressor.config, context_window=window, output_reserve=reserve)

@@ -28,18 +28,40 @@ from .request_shapes import HostRequest
 log = logging.getLogger(__name__)
 
 
-_Telling = tuple[Sequence[Message], list[asyncio.Task[None]]]
-
-_reporting: ContextVar[_Telling | None] = ContextVar("praison_compressor_reporting", default=None)
-"""The messages of the request that is compressed here, and its hooks; None in the background."""
 _EXIT_REFUSES = 2
 """Exit code by which a command hook refuses; any other code but 0 is a failure."""
 
 
-async def _after(before: Sequence[asyncio.Task[None]], work: Callable[[], None]) -> None:
-    if before:
-        await asyncio.wait(before)
-    await asyncio.to_thread(work)
+class _Hooks:
+    """The hooks of one request's compression; they run in threads, one after the other."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self.messages = messages
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def begin(self, work: Callable[[], None]) -> None:
+        """Begin a hook beside the compression, after those before it."""
+        before = self._tasks[-1:]
+
+        async def run() -> None:
+            if before:
+                await asyncio.wait(before)
+            await asyncio.to_thread(work)  # hooks must not find our loop
+
+        self._tasks.append(asyncio.ensure_future(run()))
+
+    def cancel(self) -> None:
+        """Cancel all hooks."""
+        for task in self._tasks:
+            task.cancel()
+
+    async def ended(self) -> None:
+        """Wait until all hooks have ended."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+_running: ContextVar[_Hooks | None] = ContextVar("praison_compressor_hooks", default=None)
+"""The hooks of the request that is compressed here; None in the background."""
 
 
 class Notices:
@@ -60,25 +82,23 @@ class Notices:
     @asynccontextmanager
     async def during(self, request: HostRequest) -> AsyncIterator[None]:
         """Run a block that compresses a request; wait for its hooks."""
-        hooks: list[asyncio.Task[None]] = []
-        token = _reporting.set((request.messages, hooks))
+        hooks = _Hooks(request.messages)
+        token = _running.set(hooks)
         try:
             yield
         except BaseException:
-            for task in hooks:
-                task.cancel()
+            hooks.cancel()
             raise
         finally:
-            _reporting.reset(token)
-            await asyncio.gather(*hooks, return_exceptions=True)
+            _running.reset(token)
+            await hooks.ended()
 
     def __call__(self, event: Event) -> None:
         """Take an event of the compressor."""
         for listener in list(self._listeners):
             _guarded(functools.partial(listener, event))
         found, words = self._named(event.session_id), _words(event)
-        known = () if found is None else found.transcript
-        messages, hooks = _reporting.get() or (known, None)
+        hooks = _running.get()
         if words and hooks is None:
             self._print(f"in the background: {words}")
         elif words:
@@ -86,20 +106,20 @@ class Notices:
         if event.name not in ("started", "committed"):
             return
         if hooks is not None:
-            # Beside the compression, in threads: hooks must not find our loop.
-            work = functools.partial(self._report, event, messages)
-            hooks.append(asyncio.ensure_future(_after(hooks[-1:], work)))
+            hooks.begin(functools.partial(self._report, event, hooks.messages))
             return
+        messages = () if found is None else found.transcript
         apart(lambda: self._report(event, messages))  # this thread may wait for the hooks
         if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
-            line = self._say(f"Compressed {short(before)} → {short(after)} in the background")
+            sizes = f"{short(after)} instead of {short(before)}"
+            line = self._say(f"Compressed: the next request has {sizes}, in the background")
             if found is not None:
                 found.notice = line
 
     def compressed(self, status: Status) -> str:
         """Report a compression in one line; return the line."""
-        line = f"Compressed {short(status.tokens_before)} → {status.parts}"
+        line = f"Compressed the conversation: {short(status.tokens_before)} → {status.parts}"
         return self._say(line + status.of_earlier)
 
     def _say(self, words: str) -> str:

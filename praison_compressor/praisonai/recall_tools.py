@@ -12,7 +12,8 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
-from ..ledger.segments import EVERY, Entry, Session, Store
+from ..ledger.segments import Entry, Session
+from ..ledger.stores import EVERY, Store
 from ..ledger.tools import SCHEMAS, recall_tools, schemas_for
 from ..ledger.words import Hit
 from ..messages import Message
@@ -25,8 +26,11 @@ Tool = Callable[..., str]
 
 def wants_recall(agent: Any, asked: bool | None) -> bool:
     """Return whether an agent gets the tools; by default beside others."""
-    may = all(_may_call(agent, schema["function"]["name"]) for schema in SCHEMAS)
-    return may and (bool(tools_of(agent)) if asked is None else asked)
+    allows = getattr(agent, "_tool_name_allowed", None)
+    names = [schema["function"]["name"] for schema in SCHEMAS]
+    if callable(allows) and not all(map(allows, names)):
+        return False
+    return bool(tools_of(agent)) if asked is None else asked
 
 
 class RecallTools:
@@ -113,12 +117,6 @@ def name_of(tool: Any) -> str | None:
     else:
         name = getattr(tool, "name", None) or getattr(tool, "__name__", None)
     return name if isinstance(name, str) else None
-
-
-def _may_call(agent: Any, name: str) -> bool:
-    """Return whether the agent's permissions allow a tool of that name."""
-    allowed = getattr(agent, "_tool_name_allowed", None)
-    return bool(allowed(name)) if callable(allowed) else True
 
 
 # ------------------------------------------------------------ the archive of the tools

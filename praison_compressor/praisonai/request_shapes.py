@@ -60,8 +60,11 @@ def _read_chat(params: Params) -> HostRequest | None:
 def _write_chat(
     params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None = None
 ) -> dict[str, Any]:
-    asks = {} if USAGE in refused else _asking_usage(params)
-    return {**params, "messages": list(view), **asks}
+    written, body = {**params, "messages": list(view)}, params.get("extra_body") or {}
+    if params.get("stream") and not (params.get(USAGE) or USAGE in body or USAGE in refused):
+        # Only in the body: otherwise litellm reports its own count if the provider reports none.
+        written["extra_body"] = {**body, USAGE: {"include_usage": True}}
+    return written
 
 
 def _write_litellm(
@@ -110,17 +113,6 @@ def _write_responses(
 CHAT = Shape(_read_chat, _write_chat)
 LITELLM_CHAT = Shape(_read_chat, _write_litellm)
 RESPONSES = Shape(_read_responses, _write_responses)
-
-
-def _asking_usage(params: Params) -> dict[str, Any]:
-    """Return the parameters that ask a stream for its usage.
-
-    Only in the body: otherwise litellm reports its own count if the provider reports none.
-    """
-    body = params.get("extra_body") or {}
-    if not params.get("stream") or params.get(USAGE) or USAGE in body:
-        return {}
-    return {"extra_body": {**body, USAGE: {"include_usage": True}}}
 
 
 def _reports_streams(litellm: Any, provider: str | None, model: str) -> bool:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 # ------------------------------------------------------------ the turn
 
@@ -41,13 +43,17 @@ def current() -> Any:
 
 
 @contextmanager
-def during(turn: Turn | None) -> Iterator[None]:
-    """Run a block in a turn; None hides a caller's turn."""
-    token = _running.set(turn)
+def _set(variable: ContextVar[T], value: T) -> Iterator[None]:
+    token = variable.set(value)
     try:
         yield
     finally:
-        _running.reset(token)
+        variable.reset(token)
+
+
+def during(turn: Turn | None) -> AbstractContextManager[None]:
+    """Run a block in a turn; None hides a caller's turn."""
+    return _set(_running, turn)
 
 
 def each_step_during(
@@ -84,14 +90,9 @@ def name_conversation(agent: Any, key: str, bound: int) -> None:
     _named.set((weakref.ref(agent), key, bound))
 
 
-@contextmanager
-def unnamed() -> Iterator[None]:
+def unnamed() -> AbstractContextManager[None]:
     """Run a block in which no bot has named a conversation yet."""
-    token = _named.set(None)
-    try:
-        yield
-    finally:
-        _named.reset(token)
+    return _set(_named, None)
 
 
 def named_by_bot(agent: Any) -> tuple[str | None, int]:

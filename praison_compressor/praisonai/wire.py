@@ -285,19 +285,19 @@ def _raising(ask: Any) -> Any:
     """Return litellm's function, raising `_TooLong` if only a smaller request would pass."""
 
     def asked(*args: Any, **params: Any) -> Any:
-        with _passing():
+        with _refusal_passing():
             answer = ask(*args, **params)
-        return awaited(answer) if inspect.isawaitable(answer) else _given(answer)
+        return awaited(answer) if inspect.isawaitable(answer) else _answer_or_refusal(answer)
 
     async def awaited(answer: Any) -> Any:
-        with _passing():
-            return _given(await answer)
+        with _refusal_passing():
+            return _answer_or_refusal(await answer)
 
     return asked
 
 
 @contextmanager
-def _passing() -> Iterator[None]:
+def _refusal_passing() -> Iterator[None]:
     try:
         yield
     except Exception as error:
@@ -306,7 +306,7 @@ def _passing() -> Iterator[None]:
         raise
 
 
-def _given(answer: Any) -> Any:
+def _answer_or_refusal(answer: Any) -> Any:
     if answer is None:
         raise _TooLong(Unprocessable())
     return answer

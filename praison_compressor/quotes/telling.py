@@ -89,7 +89,7 @@ def telling_line(call: ToolCall | None, text: str) -> str:
     >>> telling_line(None, "tests/a.py::b PASSED\\n" * 40 + "2 passed, 2 errors in 1.2s\\n}\\n")
     '2 passed, 2 errors in 1.2s'
     """
-    output = calls.opened(text)
+    output = calls.unwrapped(text)
     code, said = calls.exit_code(output), _telling(call, output)
     if code in ("", "0") or calls.exit_code(said):
         return said

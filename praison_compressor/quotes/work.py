@@ -41,7 +41,7 @@ class Newest(NamedTuple):
                 lines = output.strip().count("\n") + 1
                 size = f"({lines:,} line{'s' * (lines > 1)}, {len(output):,} characters)"
                 about.append(size if output.strip() else "(no output)")
-            code = calls.exit_code(calls.opened(output)) if kind == calls.ACTS else ""
+            code = calls.exit_code(calls.unwrapped(output)) if kind == calls.ACTS else ""
             about += ["exit code 0:"] if code == "0" and "exit" not in said else []
         lead = " ".join(about) + (" " if said else "")
         return Quoted(self.exchange.where, rank, said.replace(path, "…") if path else said, lead)

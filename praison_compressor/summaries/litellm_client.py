@@ -132,7 +132,7 @@ class LiteLLMSummarizer:
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    # The empty context names no agent, so that a wrapper of litellm takes the call for nobody's.
+    # In an empty context a wrapper of litellm finds no agent, and leaves the call alone.
     return await asyncio.wrap_future(begin(work, context=contextvars.Context()))
 
 
@@ -271,5 +271,5 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
     while cause is not None and id(cause) not in seen:
         seen.add(id(cause))
         yield cause
-        hidden = cause.__suppress_context__  # by `from None`
+        hidden = cause.__suppress_context__  # `from None` hides the context
         cause = cause.__cause__ or (None if hidden else cause.__context__)

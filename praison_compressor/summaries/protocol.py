@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -117,7 +118,9 @@ class _Callable:
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self._function = function
-        self._accepted = _keywords(function)
+        self._parameters: Mapping[str, inspect.Parameter] = {}
+        with suppress(TypeError, ValueError):  # some callables have no signature
+            self._parameters = inspect.signature(function).parameters
 
     @property
     def window(self) -> int | None:
@@ -126,7 +129,8 @@ class _Callable:
 
     async def summarize(self, messages: list[Message], **given: Any) -> SummaryReply:
         """Call the function with the keywords that it accepts."""
-        passed = {k: v for k, v in given.items() if self._accepted is None or k in self._accepted}
+        takes_all = any(each.kind is each.VAR_KEYWORD for each in self._parameters.values())
+        passed = {k: v for k, v in given.items() if takes_all or k in self._parameters}
         # A plain function may block, so it runs in a thread.
         call = functools.partial(self._function, messages, **passed)
         answer = await asyncio.wrap_future(begin(call))
@@ -135,14 +139,3 @@ class _Callable:
         if isinstance(answer, SummaryReply):
             return answer
         return SummaryReply("" if answer is None else answer)
-
-
-def _keywords(function: Callable[..., Any]) -> frozenset[str] | None:
-    """Return the keywords that a callable accepts, or None for any."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except (TypeError, ValueError):
-        return frozenset()
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
-        return None
-    return frozenset(parameter.name for parameter in parameters)

@@ -142,7 +142,10 @@ def _outside_code(tag: re.Pattern[str], text: str, start: int) -> re.Match[str] 
 
 
 def _end_of(form: re.Pattern[str], text: str, start: int) -> int:
-    """Return the end of reasoning: its closing, the last closing, the text's."""
+    """Return the place where reasoning ends.
+
+    It is the matching closing, else the last closing, else the end of the text.
+    """
     depth, end = 1, len(text)
     for found in form.finditer(text, start):
         if found.lastgroup == "opens":

@@ -10,6 +10,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any, TypeVar
 
 from ..concurrency import in_time, renewed
@@ -109,21 +110,9 @@ class Asker:
             await _done(ready, STARTING_UP)
         data: dict[str, Any] = {"model": self.model_name}
         self.emit(Event("model_called", self.session_id, data))
-        began, seconds = time.monotonic(), self.config.timeout_seconds
-
-        async def ask() -> SummaryReply:
-            return _checked(
-                # Copies: a user's summarizer may edit them, and the answer is compared with these.
-                await self.summarizer.summarize(
-                    [dict(message) for message in messages],
-                    max_tokens=most,
-                    model=self.model,
-                    timeout_seconds=seconds,
-                )
-            )
-
+        began = time.monotonic()
         try:
-            reply = await _done(ask, seconds)
+            reply = await _done(partial(self._ask, messages, most), self.config.timeout_seconds)
             data = {**asdict(reply.usage), "model": reply.model or self.model_name}
             self.usage, self.answered_by = self.usage + reply.usage, reply.model or self.answered_by
             return reply
@@ -133,6 +122,18 @@ class Asker:
         finally:
             data = {**data, "seconds": time.monotonic() - began}
             self.emit(Event("model_answered", self.session_id, data))
+
+    async def _ask(self, messages: list[Message], most: int) -> SummaryReply:
+        """Return the summarizer's answer, its fields checked."""
+        return _checked(
+            await self.summarizer.summarize(
+                # Copies, since a user's summarizer may edit them.
+                [dict(message) for message in messages],
+                max_tokens=most,
+                model=self.model,
+                timeout_seconds=self.config.timeout_seconds,
+            )
+        )
 
 
 # -------------------------------------------------------------- a user's own summarizer
@@ -163,10 +164,11 @@ def _checked(reply: Any) -> SummaryReply:
     """Return the reply, or raise TypeError for a field of another type."""
     if not isinstance(reply, SummaryReply):
         raise TypeError(f"it gave {type(reply).__name__}, not a SummaryReply")
-    for name, kinds in (("usage", Usage), ("model", (str, type(None)))):
+    for name, kinds in (("usage", (Usage,)), ("model", (str, type(None)))):
         if not isinstance(value := getattr(reply, name), kinds):
-            raise TypeError(f"its {name} is a {type(value).__name__}")
-    return replace(reply, usage=Usage() + reply.usage)  # the sum raises for texts
+            found, expected = type(value).__name__, kinds[0].__name__
+            raise TypeError(f"its {name} is a {found}, not a {expected}")
+    return replace(reply, usage=Usage() + reply.usage)  # the sum raises TypeError for texts
 
 
 async def _done(work: Callable[[], Awaitable[T]], seconds: float) -> T:
@@ -196,8 +198,7 @@ async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        # Returned: a SystemExit that is raised would end the loop, and a GeneratorExit must not
-        # leave a closed coroutine as another error.
+        # Not raised: SystemExit would end the loop; a closed coroutine may raise no other error.
         return _as_ours(error)
 
 

@@ -47,7 +47,7 @@ SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
 
 @dataclass(frozen=True)
 class Drafter:
-    """Ask for a brief's prose, in as many parts as the summarizer's window requires."""
+    """Ask for a brief's prose in one part, or in several for a small window."""
 
     asker: Asker
     tokens: TokenCounter
@@ -98,7 +98,7 @@ class Drafter:
         """
         window, groups = self.asker.window, _by_step(brief.shown, tokens)
         if window is None:
-            return brief, _request(brief), packed(groups, tokens.texts, longest=MOST_SHOWN)
+            return brief, _request(brief), packed(groups, tokens.texts)
         alone = replace(brief, folded=(), earlier=())
         room = _room(window, _request(alone), tokens)
         # A merge reads two texts of twice the wished length, and writes a third.
@@ -119,7 +119,7 @@ class Drafter:
             groups = [*([Piece(text, messages=0)] for text in brief.folded), *groups]
             make, space = _request(alone), room - _most(brief)
         most = _affordable(self.asker.calls, (room - _most(brief)) // prose)
-        return brief, make, packed(groups, tokens.texts, longest=MOST_SHOWN, space=space, most=most)
+        return brief, make, packed(groups, tokens.texts, space=space, most=most)
 
     async def _merged(self, texts: list[str], brief: Brief, tokens: TokenCounter) -> str:
         """Return partial summaries merged into one, in rounds if necessary."""
@@ -184,16 +184,11 @@ def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Pie
 
 
 def packed(
-    groups: Sequence[Sequence[Piece]],
-    count: Sizes,
-    *,
-    longest: int,
-    space: float = math.inf,
-    most: int = 1,
+    groups: Sequence[Sequence[Piece]], count: Sizes, *, space: float = math.inf, most: int = 1
 ) -> list[list[Piece]]:
     """Return the pieces in at most `most` parts of `space` tokens.
 
-    A group is divided only if the parts do not suffice otherwise. A piece is cut to `longest`
+    A group is divided only if the parts do not suffice otherwise. A piece is cut to MOST_SHOWN
     tokens, and further if the parts do not suffice.
 
     Raises:
@@ -205,7 +200,7 @@ def packed(
         sizes = [size + JOINED for size in count([piece.text for piece in every])]
     sized = iter(sizes)
     whole = [[Piece(*piece[:2], next(sized)) for piece in group] for group in groups]
-    longest = int(min(longest, space))
+    longest = int(min(MOST_SHOWN, space))
     while True:
         shown = [[_cut(piece, longest, count) for piece in group] for group in whole]
         singly = [[piece] for group in shown for piece in group]

@@ -17,13 +17,13 @@ class Rules:
     """Strictness where real providers differ; the defaults are OpenAI's."""
 
     alternate: bool = False
-    """Refuse two user or two assistant messages in a row, as many chat templates do."""
+    """Refuse two user or two assistant messages in a row, as chat templates do."""
 
     answered_results: bool = False
     """Refuse a user message right after a tool's result, as Mistral's API does."""
 
     bound_thinking: bool = False
-    """Refuse signed thinking behind another prefix than it was written behind (Anthropic's)."""
+    """Refuse signed thinking whose prefix has changed, as Anthropic's API does."""
 
     extra_message_keys: frozenset[str] = frozenset()
     """Further keys of messages to accept, such as DeepSeek's `reasoning_content`."""

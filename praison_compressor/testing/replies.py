@@ -108,7 +108,7 @@ Answerer: TypeAlias = Callable[[Asked], "Answer | str | Awaitable[Answer | str]"
 
 @dataclass
 class Recorded(Asked):
-    """A request with its outcome; one refused unread has only a body."""
+    """A request with its outcome; if it was refused unread, only `body` is set."""
 
     path: str = ""
     headers: dict[str, str] = field(default_factory=dict)

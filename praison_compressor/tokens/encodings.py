@@ -63,29 +63,27 @@ class Vocabulary:
         return sum(map(self.count_piece, pieces(text)))
 
     def counting(self, texts: Sequence[str]) -> Callable[[], list[int]]:
-        """Begin to count in two threads; return a function that waits."""
+        """Begin to count in a thread; return a function that counts the rest."""
         sizes: dict[int, int] = {}
         ends = [0, *accumulate(map(len, texts))]
-        half = bisect_left(ends, ends[-1] // 2)
+        cut = bisect_left(ends, int(ends[-1] * AHEAD_SHARE))
 
-        def work(some: range, count: CountPieces) -> None:
+        def work(some: range) -> None:
+            if (count := self.count_pieces) is None:
+                return
             with suppress(Exception):  # a missing size is counted below, which raises it
                 for at in range(0, len(some), AT_ONCE):
                     joint = [n for n in some[at : at + AT_ONCE] if _is_joint(texts[n])]
                     sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
 
-        halves = (range(half), range(half, len(texts))) if self.count_pieces else ()
-        threads = [
-            Thread(target=work, args=(some, self.count_pieces), daemon=True)
-            for some in halves
-            if some
-        ]
-        for thread in threads:
+        thread = Thread(target=work, args=(range(cut),), daemon=True)
+        if cut and self.count_pieces:
             with suppress(RuntimeError):  # the interpreter exits: no thread can be had
                 thread.start()
 
         def counted() -> list[int]:
-            for thread in filter(lambda thread: thread.ident, threads):
+            work(range(cut, len(texts)))
+            if thread.ident:
                 thread.join()
             return [sizes[n] if n in sizes else self.count(x) for n, x in enumerate(texts)]
 
@@ -97,6 +95,9 @@ class Vocabulary:
         tokens = sum(map(self.count_piece, samples))
         return round(tokens * len(text) / sum(map(len, samples)))
 
+
+AHEAD_SHARE = 0.6
+"""Share that a thread counts, while the caller does other work before it counts the rest."""
 
 AT_ONCE = 1_024
 """Texts of one call: to pass Python's lock on for each takes as long as to count the text

@@ -26,12 +26,14 @@ from rich.table import Table
 
 from tests.helpers.stores import Postgres
 
-Message = dict[str, Any]
 DATABASES = ("sqlite", "postgresql")
 
 
 def options(doc: str | None, **defaults: Any) -> argparse.Namespace:
-    """Parse the command line; each option is named with its default, type or choices."""
+    """Parse the command line; each option is named with its default, type or choices.
+
+    An option with choices takes several of them; all are its default.
+    """
     raw = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=doc, formatter_class=raw)
     for name, default in defaults.items():
@@ -39,7 +41,7 @@ def options(doc: str | None, **defaults: Any) -> argparse.Namespace:
         if isinstance(default, type):
             parser.add_argument(flag, type=default)
         elif isinstance(default, tuple):
-            parser.add_argument(flag, choices=default)
+            parser.add_argument(flag, choices=default, nargs="+", default=default)
         elif default is False:
             parser.add_argument(flag, action="store_true")
         else:

@@ -5,7 +5,7 @@
 One generated session, every request of it: ours, and the host's own `SummarizeOptimizer` repaired,
 which is given a function that really asks a model; once as it is configured (it keeps five
 messages) and once keeping the number of newest messages that we keep. The summarizer is a program:
-only what it is sent counts. "in all" is the uncached input of the agent's requests and of the
+only its input counts. "in all" is the uncached input of the agent's requests and of the
 summarizer's.
 To reach: a tenth of the host's calls, 95 % of the prefix, a fifth of the host's uncached input at
 the same tail and in all.

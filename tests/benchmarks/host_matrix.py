@@ -53,12 +53,10 @@ def talk(path: str, mode: str, shape: str, asked: Any) -> Talk:
     return Talk(6, 1, 6) if one_round else Talk(2, asked.calls // 6, 6)
 
 
-def cell(
-    path: str, mode: str, work: Talk, compaction: str | None, *, ours: bool
-) -> tuple[object, ...]:
+def cell(path: str, mode: str, work: Talk, compaction: str, *, ours: bool) -> tuple[object, ...]:
     """Return the values of `COLUMNS` for one agent."""
     given = {"parallel": work.parallel, "arguments": hosting.numbered, "answer": "Noted. " * 12}
-    settings = LONG if compaction is None else {**LONG, "context_compaction": compaction == "on"}
+    settings = {**LONG, "context_compaction": compaction == "on"} if compaction else LONG
     with hosting.by_itself(Worker(work.rounds, **given), WINDOW, hosting.LEDGERS) as provider:
         if not ours:
             uninstall()
@@ -122,11 +120,7 @@ def _answers(made: Agent, mode: str, turns: int) -> int:
 
 def rows(given: Any) -> Iterator[tuple[str, ...]]:
     """Yield a line for each cell."""
-    for path, mode, shape in itertools.product(
-        [given.path] if given.path else EVERY_PATH,
-        [given.mode] if given.mode else MODES,
-        [given.shape] if given.shape else SHAPES,
-    ):
+    for path, mode, shape in itertools.product(given.path, given.mode, given.shape):
         work = talk(path, mode, shape, given)
         who = (True,) if given.alone else (True, False)
         both = [cell(path, mode, work, given.compaction, ours=ours) for ours in who]
@@ -136,7 +130,7 @@ def rows(given: Any) -> Iterator[tuple[str, ...]]:
 
 def main() -> None:
     chosen = {"path": EVERY_PATH, "mode": tuple(MODES), "shape": SHAPES}
-    given = options(__doc__, **chosen, turns=24, calls=60, compaction=("on", "off"), alone=False)
+    given = options(__doc__, **chosen, turns=24, calls=60, compaction="", alone=False)
     hush()
     title = "ours" if given.alone else "ours / host"
     show(title, ("path", "mode", "shape", *COLUMNS), rows(given))

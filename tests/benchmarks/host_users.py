@@ -194,7 +194,7 @@ def ran(name: str) -> tuple[object, ...]:
 def main() -> None:
     given = options(__doc__, only=tuple(WHO))
     hush()
-    show("through the host", COLUMNS, map(ran, [given.only] if given.only else WHO))
+    show("through the host", COLUMNS, map(ran, given.only))
 
 
 if __name__ == "__main__":

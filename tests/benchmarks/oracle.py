@@ -12,11 +12,10 @@ import re
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
-from praison_compressor.messages import check, text_of
+from praison_compressor.messages import Message, check, text_of
 from tests.benchmarks.common import show
 from tests.helpers.transcripts import call
 
-Message = dict[str, Any]
 FACT = re.compile(r"FACT-[A-Z]+-\d+-\d+")
 
 PEERS = (

@@ -14,15 +14,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from praison_compressor import BudgetTooSmall, CompressorConfig, ContextCompressor, MemoryStore
-from praison_compressor.messages import result_text
+from praison_compressor.messages import Message, result_text
 from praison_compressor.view.frame import is_framed, unframe
 from tests.benchmarks.common import options, recorded, show
 from tests.helpers.transcripts import session
 
-Message = dict[str, Any]
 Row = tuple[str, int, int, int, str]
 ENTRY = re.compile(r"^- ((?:\[s\d+\.\d+\] )+|s\d+\.\d+(?:-\d+)? )(.*(?:\n  .*)*)", re.M)
 MASK = re.compile(r"^\[masked\] (.*); (s\d+\.\d+)$", re.M | re.S)
@@ -100,7 +98,7 @@ def words(text: str) -> set[str]:
 
 
 def row(name: str, messages: Sequence[Message], rounds: int, share: float, tokens: int) -> Row:
-    """What became of one session's references."""
+    """Return the counts of one session's references."""
     ours, views = compressed(messages, rounds, share)
     found = list(dict.fromkeys(pair for view in views for pair in cited(view)))
     wrong = [pair for pair in found if not leads_back(ours, *pair, tokens)]

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from praison_compressor.ledger.segments import in_force
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import text_of
 from praison_compressor.testing import Asked, LocalProvider, Worker
 from tests.benchmarks.common import hush, options, show
@@ -143,11 +143,7 @@ def main() -> None:
     hush()
 
     def rows() -> Iterator[tuple[object, ...]]:
-        for kind in itertools.product(
-            [given.path] if given.path else hosting.EVERY_PATH,
-            [given.mode] if given.mode else MODES,
-            [given.kept] if given.kept else KEPT,
-        ):
+        for kind in itertools.product(given.path, given.mode, given.kept):
             yield (*kind, *ran(kind, given.kills))
 
     show("programs killed and run again", ("path", "mode", "kept by", *COLUMNS), rows())

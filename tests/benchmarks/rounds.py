@@ -2,9 +2,9 @@
 
     python -m tests.benchmarks.rounds
 
-Static, with an oracle model that repeats what it is shown of the plan, and with the model down in
-rounds 2 and 4. A user constraint counts when its sentence stands verbatim in the last view; a
-file when its path and the last thing done to it stand on one line, or in a call kept verbatim.
+Static, with a terse model, and with that model down in rounds 2 and 4. A user constraint counts
+when its sentence stands verbatim in the last view; a file when its path and the last thing done to
+it stand on one line, or in a call kept verbatim.
 """
 
 from __future__ import annotations
@@ -17,12 +17,10 @@ from praison_compressor import (
     CompressResult,
     ContextCompressor,
 )
-from praison_compressor.messages import check, text_of
+from praison_compressor.messages import Message, check, text_of
 from tests.benchmarks.common import show
 from tests.benchmarks.oracle import down
 from tests.helpers.transcripts import step
-
-Message = dict[str, Any]
 
 CONSTRAINTS = (
     "Never change anything under src/legacy/billing.",

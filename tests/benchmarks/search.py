@@ -1,26 +1,32 @@
-"""Processor time of a search in a million messages, and what its index takes.
+"""Processor time of a search in a million messages, of a commit beside them, and the index's size.
 
     python -m tests.benchmarks.search [--messages 1000000] [--database sqlite]
 
 The store has one session of that many archived messages, and 100 sessions of 100 messages: half
-written before it, half after it. Each figure is the median of 20 searches for what recall asks (400
-hits, archived messages alone), this process and PostgreSQL's server together.
+written before it, half after it. The large session's rows are written in bulk, without its hashes:
+only a search reads them. Each figure is the median of 20 searches for what recall asks (400 hits,
+archived messages alone), this process and PostgreSQL's servers together.
 """
 
 from __future__ import annotations
 
 import random
+import secrets
 import statistics
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import create_engine, text
+from sqlalchemy import create_engine, insert, select, text
 
 from praison_compressor.ledger.sql import SqlStore
-from praison_compressor.ledger.sql.database import parse
+from praison_compressor.ledger.sql.archive import MessageArchive, dump
+from praison_compressor.ledger.sql.database import Database, parse
+from praison_compressor.ledger.sql.schema import entries, links, messages, sessions, spans
+from praison_compressor.ledger.words import EVERYWHERE, words
 from tests.benchmarks.common import DATABASES, databases, options, show
-from tests.benchmarks.store import MESSAGES, conversation, size_of
+from tests.benchmarks.store import MESSAGES, conversation, long_texts, size_of
 from tests.helpers.talks import NAMESPACE, segment
 
 MOST_MS = 50
@@ -28,24 +34,110 @@ HITS = 400
 SEARCHES = 20
 SESSIONS = 100
 RUN = 1_000
+TICKET = 50
+"""Each of that many messages of the large session names a ticket that no other names."""
 LARGE = 10_000
 """The number of the large session."""
+RARE = long_texts()[0].split()[-1]
+"""A word of each 2,003rd message."""
 QUERIES: dict[str, Callable[[int], str]] = {
-    "common words": lambda _: "error test",
-    "a word of all messages, a rarer": lambda at: f"message {at % 90 + 5}",
-    "a rare word": lambda at: f"w{at * 7_919 % 200_000:x}",
-    "a rare and a common word": lambda at: f"w{at * 7_919 % 200_000:x} error",
-    "no match": lambda at: f"nothing{at} error",
-    "a sentence": lambda at: f"why does the test of module w{at:x} return an error in config",
+    "a ticket": lambda at: f"ticket{at * TICKET}",
+    "a ticket and a common word": lambda at: f"ticket{at * TICKET} error",
+    "two common words": lambda _: "error test",
+    "five common words": lambda _: "error test config return module",
+    "a word of each 2,003rd message": lambda _: RARE,
+    "the same and a common word": lambda _: f"{RARE} error",
+    "nothing that occurs and a common word": lambda at: f"nothing{at} error",
+    "a sentence": lambda at: f"why does the test of module ticket{at * TICKET} return an error",
 }
 
 
-def fill(store: SqlStore, number: int, messages: int) -> None:
-    """Commit a session."""
+def fill(store: SqlStore, number: int) -> None:
+    """Commit a small session."""
     session = store.open(NAMESPACE, f"s{number}")
-    for start in range(0, messages, RUN):
-        run = conversation(number, start, min(RUN, messages - start))
-        session = store.commit(session, [(segment(run), run)])
+    run = conversation(number)
+    store.commit(session, [(segment(run), run)])
+
+
+def fill_large(url: str, count: int) -> None:
+    """Write the rows of the large session."""
+    database = Database(url, None, plain_too=False, on_open=lambda: None)
+    database.write(lambda archive: _bulk(archive, count))
+    if not database.is_sqlite:
+        database.maintain("VACUUM ANALYZE")
+    database.close()
+
+
+def _bulk(archive: MessageArchive, count: int) -> None:
+    key = archive.execute(select(sessions.c.key).where(sessions.c.id == f"s{LARGE}")).scalar()
+    first = archive.execute(text("SELECT max(key) FROM compressor_messages")).scalar_one() + 1
+    query = select(entries).where(entries.c.session_key == key)
+    like = {**archive.execute(query).mappings().one()}
+    del like["key"]
+    bodies = [(body, [w for w in words(body) if w not in EVERYWHERE]) for body in long_texts()]
+    packed = [archive.packer.pack(dump({"role": "user", "content": body})) for body, _ in bodies]
+    if not archive.is_sqlite:
+        archive.execute(text("DROP INDEX compressor_search_words"))
+    for start in range(0, count, RUN):
+        entry = archive.execute(
+            insert(entries).values({**like, "hash": secrets.token_hex()}).returning(entries.c.key)
+        ).scalar_one()
+        rows: list[dict[str, Any]] = []
+        for at in range(start, start + RUN):
+            body, held = packed[at % len(bodies)], bodies[at % len(bodies)][1]
+            if at % TICKET == 0:
+                content, held = f"ticket{at} {bodies[at % len(bodies)][0]}", [f"ticket{at}", *held]
+                body = archive.packer.pack(dump({"role": "user", "content": content}))
+            band = (first + at) // archive.band
+            digest = b"sha256:" + secrets.token_bytes(32)
+            rows.append(
+                {
+                    "key": first + at,
+                    "body": body,
+                    "digest": digest,
+                    "words": archive.marked(held, band),
+                }
+            )
+            rows[-1] |= {"namespace": NAMESPACE, "entry_key": entry, "ordinal": at - start}
+        _write(archive, rows)
+    last = first + count - 1
+    archive.execute(insert(spans).values(session_key=key, first=first, last=last))
+    if not archive.is_sqlite:
+        archive.execute(text("SELECT setval('compressor_messages_key_seq', :last)"), {"last": last})
+        archive.execute(
+            text(
+                "CREATE INDEX compressor_search_words ON compressor_search USING GIN (words) "
+                "WITH (gin_pending_list_limit = 128)"
+            )
+        )
+
+
+def _write(archive: MessageArchive, rows: list[dict[str, Any]]) -> None:
+    """Insert messages, links and words, on PostgreSQL by COPY."""
+    if archive.is_sqlite:
+        columns = ("key", "namespace", "digest", "body")
+        archive.execute(insert(messages), [{name: r[name] for name in columns} for r in rows])
+        archive.execute(
+            insert(links),
+            [
+                {"entry_key": r["entry_key"], "ordinal": r["ordinal"], "message_key": r["key"]}
+                for r in rows
+            ],
+        )
+        add = text("INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)")
+        archive.execute(add, [{"key": r["key"], "words": " ".join(r["words"])} for r in rows])
+        return
+    cursor = archive.execute(select(1)).connection.connection.cursor()
+    for copy, values in (
+        ("messages (key, namespace, digest, body)", ("key", "namespace", "digest", "body")),
+        ("links (entry_key, ordinal, message_key)", ("entry_key", "ordinal", "key")),
+    ):
+        with cursor.copy(f"COPY compressor_{copy} FROM STDIN") as stream:
+            for row in rows:
+                stream.write_row([row[name] for name in values])
+    with cursor.copy("COPY compressor_search (message_key, words) FROM STDIN") as stream:
+        for row in rows:
+            stream.write_row([row["key"], " ".join(f"'{word}'" for word in row["words"])])
 
 
 def processor_seconds(url: str) -> Callable[[], float]:
@@ -54,7 +146,10 @@ def processor_seconds(url: str) -> Callable[[], float]:
         return time.process_time
     engine = create_engine(parse(url), isolation_level="AUTOCOMMIT")
     with engine.connect() as connection:
-        query = "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+        query = (
+            "SELECT pid FROM pg_stat_activity "
+            "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+        )
         servers = list(connection.execute(text(query)).scalars())
     engine.dispose()
 
@@ -66,17 +161,21 @@ def processor_seconds(url: str) -> Callable[[], float]:
     return now
 
 
-def measured(url: str, messages: int) -> Iterator[tuple[object, ...]]:
-    """Yield a row for each query and place, then for the index."""
+def write(url: str, count: int) -> None:
+    """Write the sessions."""
     store = SqlStore(url, mask_secrets=False)
-    for number in range(SESSIONS // 2):
-        fill(store, number, MESSAGES)
-    fill(store, LARGE, messages)
+    for number in (*range(SESSIONS // 2), LARGE):
+        fill(store, number)
+    fill_large(url, count)
     for number in range(SESSIONS // 2, SESSIONS):
-        fill(store, number, MESSAGES)
-    if not url.startswith("sqlite"):
-        with create_engine(parse(url), isolation_level="AUTOCOMMIT").connect() as connection:
-            connection.execute(text("VACUUM ANALYZE"))
+        fill(store, number)
+    store.close()
+
+
+def measured(url: str) -> Iterator[tuple[object, ...]]:
+    """Yield a row for each query and place, then for a commit and the size."""
+    store = SqlStore(url, mask_secrets=False)
+    store.check()
     now, chance = processor_seconds(url), random.Random(1)
     places = {
         "the session of a million": lambda: f"s{LARGE}",
@@ -113,7 +212,9 @@ def main() -> None:
     given = options(__doc__, messages=1_000_000, database=DATABASES)
     columns = ("where", "query", "hits", "ms, median", "most", "at most")
     for name, new_url in databases([given.database] if given.database else DATABASES):
-        show(f"{given.messages:,} messages, {name}", columns, measured(new_url(), given.messages))
+        url = new_url()
+        write(url, given.messages)
+        show(f"{given.messages:,} messages, {name}", columns, measured(url))
 
 
 if __name__ == "__main__":

@@ -21,12 +21,12 @@ from typing import Any
 
 from sqlalchemy import create_engine, text
 
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.ledger.sql.database import parse
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.messages import Message
 from tests.benchmarks.common import DATABASES, databases, options, show
 from tests.helpers.talks import NAMESPACE, segment
 
-Message = dict[str, Any]
 MESSAGES = 100
 TAIL = 20
 SAMPLE = 40
@@ -36,7 +36,7 @@ COMMON = "the file test error function return value module build and run with co
 
 def conversation(number: int, start: int = 0, count: int = MESSAGES) -> list[Message]:
     """Return messages of an agent's size and vocabulary, no two alike."""
-    texts = _texts()
+    texts = long_texts()
     return [
         {
             "role": "user" if place % 2 else "assistant",
@@ -53,7 +53,8 @@ def tail(number: int) -> list[Message]:
 
 
 @functools.cache
-def _texts() -> list[str]:
+def long_texts() -> list[str]:
+    """Return texts of common words and of words that hardly any other has."""
     chance = random.Random(1)
     found = []
     for _ in range(2_003):
@@ -147,7 +148,7 @@ def main() -> None:
     given = options(__doc__, small=100, sessions=1_000, database=DATABASES)
     sizes = (given.small, given.sessions)
     columns = ("", *(f"{size:,} sessions" for size in sizes), "ratio")
-    for name, new_url in databases([given.database] if given.database else DATABASES):
+    for name, new_url in databases(given.database):
         show(name, columns, growth(new_url, sizes))
 
 

@@ -28,7 +28,7 @@ from typing import Any
 
 from praisonaiagents import Agent
 
-from praison_compressor.ledger.recall import SEARCH
+from praison_compressor.ledger import SEARCH
 from praison_compressor.messages import text_of
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.benchmarks.common import faults, hush, options, show
@@ -373,8 +373,7 @@ def ran(name: str) -> tuple[object, ...]:
 def main() -> None:
     given = options(__doc__, only=tuple(SURFACES))
     hush()
-    rows = map(ran, [given.only] if given.only else SURFACES)
-    show("surfaces of the host", COLUMNS, rows)
+    show("surfaces of the host", COLUMNS, map(ran, given.only))
 
 
 if __name__ == "__main__":

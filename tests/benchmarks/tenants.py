@@ -26,11 +26,11 @@ from typing import Any
 
 from praisonai_bot.bots._session import BotSessionManager
 
+from praison_compressor import TokenCounter
 from praison_compressor.cli.report import life_of_session, render
-from praison_compressor.ledger.recall import READ, SEARCH
+from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.messages.display import in_words
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
-from praison_compressor.tokens.counter import TokenCounter
 from tests.benchmarks.common import databases, options, show
 from tests.helpers import hosting
 from tests.helpers.hosting import OPENAI, WORDS, look_up

@@ -199,8 +199,7 @@ def sessions(corpus: Path | None, least: int, window: int) -> dict[str, list[lis
 def rows(given: Any) -> Iterator[Sequence[object]]:
     """Yield two lines for each path and kind of session: without the steps, and with."""
     chosen = sessions(given.corpus, given.least, given.window)
-    paths = [given.path] if given.path else hosting.EVERY_PATH
-    for path, (kind, each) in itertools.product(paths, chosen.items()):
+    for path, (kind, each) in itertools.product(given.path, chosen.items()):
         for keeps in (False, True):
             total = Figures()
             for turns in each:
@@ -239,8 +238,7 @@ def main() -> None:
     if not given.script:
         show("turns of recorded sessions", COLUMNS, rows(given))
         return
-    paths = [given.path] if given.path else hosting.EVERY_PATH
-    cells = itertools.product(paths, hosting.MODES, (8_000, 64_000))
+    cells = itertools.product(given.path, hosting.MODES, (8_000, 64_000))
     columns = ("path", "mode", "window", "readings found", "refused", "summaries")
     show("ten turns of eight calls", columns, (scripted(*cell) for cell in cells))
 

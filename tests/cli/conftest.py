@@ -17,7 +17,7 @@ SESSION = "audit-1"
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """The command in a folder of the test's own, with a store there, found by the environment."""
+    """Return the command in a folder of the test's own, with a store there."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", f"sqlite:///{tmp_path / 'ledger.db'}")
     # `forget` looks into the host's sessions too: not into those of this machine's user.
@@ -27,7 +27,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:
-    """A transcript."""
+    """Return a transcript."""
     path = tmp_path / "transcript.json"
     path.write_text(json.dumps(transcript()))
     return path
@@ -47,7 +47,7 @@ def writer(provider: LocalProvider) -> Writer:
 
 @pytest.fixture
 def view(run: Run, file: Path) -> Path:
-    """Its view, of a session that is in the store."""
+    """Return its view, of a session that is in the store."""
     out = file.parent / "view.jsonl"
     done = run("compress", file, "--window", 8_000, "--session", SESSION, "--out", out)
     assert done.code == 0, done.err

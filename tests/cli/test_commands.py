@@ -7,19 +7,17 @@ import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages import check
+from praison_compressor.messages import Message, check
 from praison_compressor.messages.display import clean
 from praison_compressor.testing import Failure, LocalProvider
 from tests.helpers.command import Run
 from tests.helpers.readme_tables import commands, example
 from tests.helpers.transcripts import step
 
-Message = dict[str, Any]
 Writer = Callable[..., tuple[str, ...]]
 
 SUMMARIZE = ("--set", 'tool_policies={"*": "summarize"}')
@@ -27,7 +25,7 @@ SUMMARIZE = ("--set", 'tool_policies={"*": "summarize"}')
 
 
 def transcript(turns: int = 30) -> list[Message]:
-    """A task and many turns with a fact in each."""
+    """Return a task and many turns with a fact in each."""
     messages: list[Message] = [
         {"role": "system", "content": "You keep the books."},
         {"role": "user", "content": "Audit the ledgers; never change LEDGER-7."},
@@ -80,6 +78,14 @@ def test_a_misspelled_command_is_answered_with_the_nearest_one(run: Run) -> None
         said = f"praison-compressor: no command {wrong}; did you mean {name}?\n"
         assert (done.code, done.out, done.err) == (2, "", said)
     assert "praison-compressor -h lists the commands" in run("fly").err
+
+
+def test_a_shell_completes_commands(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The documented line of a shell's start-up file completes names."""
+    words = {"COMP_WORDS": "praison-compressor se", "COMP_CWORD": "1"}
+    for name, value in {**words, "_PRAISON_COMPRESSOR_COMPLETE": "bash_complete"}.items():
+        monkeypatch.setenv(name, value)
+    assert run().out == "plain,sessions\nplain,search\n"
 
 
 def test_any_option_of_the_configuration_is_set(file: Path, run: Run) -> None:

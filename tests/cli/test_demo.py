@@ -14,8 +14,7 @@ from praison_compressor import CompressorConfig, TokenCounter
 from praison_compressor.cli import doctor as checks
 from praison_compressor.cli.demo import picture
 from praison_compressor.cli.demo_agent import FACT, MODEL, WINDOW, Sent
-from praison_compressor.ledger.sql.database import default_path
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import default_path, open_store
 from praison_compressor.praisonai import installed
 from praison_compressor.testing import Failure, LocalProvider, Reply
 from tests.helpers.command import Run, runner
@@ -24,7 +23,7 @@ from tests.helpers.talks import NAMESPACE, committed, talk
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_path: Path) -> Run:
-    """The command in an empty folder and home, with a key that must not be used."""
+    """Return the command in an empty folder and home, with a key that must not be used."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user")
@@ -34,7 +33,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], tmp_
 
 @pytest.fixture
 def no_network(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Every name that is looked up but this machine's."""
+    """Return the names that are looked up but this machine's."""
     asked: list[str] = []
     real = socket.getaddrinfo
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, __version__
+from praison_compressor.cli import build
 from praison_compressor.testing import LocalProvider, Worker
 from tests.cli.test_commands import RAW
 from tests.helpers.command import Run
@@ -70,10 +71,20 @@ def options() -> Iterator[tuple[str, Any]]:
             yield name, parameter
 
 
+def explained(name: str) -> str:
+    """Return the help of the program and of one of its commands."""
+    return f"{build().help} {commands()[name].help}"
+
+
 def test_every_command_and_option_explains_itself() -> None:
-    """Every command and option has a help text; every command has `--json`."""
+    """Every command, option and word has a help text; every command has `--json`."""
     assert [name for name, command in commands().items() if not command.help] == []
-    silent = [(name, p.name) for name, p in options() if not getattr(p, "help", None)]
+    silent = [
+        (name, each.name)
+        for name, each in options()
+        for word in re.findall(r"[A-Z]+", each.metavar or "")
+        if not (each.help if each.param_type_name == "option" else word in explained(name))
+    ]
     assert silent == []
     assert {name for name, p in options() if "--json" in p.opts} == set(commands())
 
@@ -109,6 +120,13 @@ def test_every_link_leads_somewhere(page: Path) -> None:
     """Links into the repository lead to files that exist."""
     links = re.findall(r"\]\((?!https?:)([^)#]+)\)", page.read_text(encoding="utf-8"))
     assert [link for link in links if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", [README, DOCS / "agents.md"], ids=lambda page: page.stem)
+def test_the_hosts_command_names_its_package(page: Path) -> None:
+    """`praisonai` is a package of its own: a page that uses the command says how to get it."""
+    text = page.read_text(encoding="utf-8")
+    assert "`pip install praisonai`" in text.partition("praisonai plugins add")[0][-300:]
 
 
 def test_the_changelog_has_this_version() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 from contextlib import closing
@@ -14,10 +15,12 @@ import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.cli.report import Life, life_of_session, life_of_transcript, render
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import open_store
+from praison_compressor.testing import LocalProvider
 from tests.cli.conftest import SESSION
 from tests.cli.test_commands import transcript
 from tests.helpers.command import Run
+from tests.helpers.hosting import OPENAI, OUTGROWING, agent, chat, context
 
 EVIL = (
     "<script>alert(1)</script><img src=x onerror=alert(2)></pre></details>"
@@ -42,6 +45,26 @@ def test_a_sessions_bill_is_shown_after_a_restart(run: Run, tmp_path: Path) -> N
     assert paid in run("report", "paid", "--out", page).out
     assert paid in Page(page.read_text("utf-8")).text
     assert run("bill", "unknown").code == 4
+
+
+def test_the_page_counts_requests_and_summaries_as_the_bill(
+    host: LocalProvider, run: Run, tmp_path: Path
+) -> None:
+    """One count of an agent's session: the system prompt and the last answer are no requests."""
+    made = agent(host, OPENAI, context(host, store_url=str(tmp_path / "ledger.db")))
+    chat(made, OUTGROWING)
+    made.context_compressor.save()
+    session = made.context_compressor.session_id
+    bill = run("bill", session, "--json").json
+    assert (bill["requests"], bill["summaries"]["prompt_tokens"] > 0) == (len(OUTGROWING), True)
+    found = run("report", session, "--out", "page.html", "--json").json
+    assert found["requests"] == bill["requests"]
+    html = Path("page.html").read_text("utf-8")
+    summaries = bill["summaries"]
+    read, written = summaries["prompt_tokens"], summaries["completion_tokens"]
+    assert f"{bill['requests']} requests" in Page(html).text
+    assert f"{read:,} tokens read, {written:,} written" in Page(html).text
+    assert len(re.findall(r"<tr.*><td>\d+</td><td>[\d,]+</td>", html)) == len(OUTGROWING)
 
 
 def test_a_bill_without_requests_says_who_fills_it(run: Run, view: Path) -> None:
@@ -87,13 +110,13 @@ class Page(HTMLParser):
 
 
 def made(**options: Any) -> ContextCompressor:
-    """A compressor with a small window."""
+    """Return a compressor with a small window."""
     given = {"model": "gpt-4o", "context_window": 8_000, "protect_last_n_tokens": 1_000, **options}
     return ContextCompressor(CompressorConfig(**given))
 
 
 def lived(messages: list[dict[str, Any]], **options: Any) -> Life:
-    """A transcript lived again, its tool outputs summarized."""
+    """Return a transcript lived again, its tool outputs summarized."""
     compressor = made(tool_policies={"*": "summarize"}, **options)
     return life_of_transcript(messages, compressor, title="An audit")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import shlex
 import sqlite3
@@ -16,7 +17,7 @@ import pytest
 from cryptography.fernet import Fernet
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import open_store
 from tests.cli.conftest import SESSION
 from tests.cli.test_commands import SUMMARIZE, transcript
 from tests.helpers.command import Run
@@ -76,6 +77,8 @@ def test_compressed_messages_can_be_read_and_searched(run: Run, view: Path) -> N
             assert run("search", words, *where, "--json").json[0]["session_id"] == SESSION
     assert "FACT-3" in run("search", "FACT-3").out
     assert run("search", "zebra crossing").out == "Nothing found.\n"
+    for empty in ("", " ?! "):
+        assert (run("search", empty).code, run("search", empty).out) == (2, "")
 
 
 def test_show_reads_the_references_that_search_prints(run: Run, view: Path, tmp_path: Path) -> None:
@@ -299,10 +302,12 @@ def test_restore_says_what_is_not_as_it_came(run: Run, view: Path, file: Path) -
     assert "1 summary left: not of this session's ledger" in foreign.out
 
 
-def test_a_pipe_that_closes_is_no_error(run: Run, view: Path) -> None:
+@pytest.mark.parametrize("colour", [{}, {"FORCE_COLOR": "1", "TERM": "xterm"}])
+def test_a_pipe_that_closes_is_no_error(run: Run, view: Path, colour: dict[str, str]) -> None:
     """`show ... | head` ends with code 0 and prints no error."""
     command = [sys.executable, "-m", "praison_compressor", "show", SESSION, "s1", "--full"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as piped:
+    pipe, environment = subprocess.PIPE, {**os.environ, **colour}
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment) as piped:
         assert piped.stdout is not None
         assert piped.stderr is not None
         piped.stdout.close()

@@ -105,7 +105,7 @@ def test_a_long_wait_has_a_bar_in_a_terminal(
 
 @pytest.fixture
 def hostile(tmp_path: Path) -> Path:
-    """Such a transcript in a file."""
+    """Write such a transcript to a file."""
     path, evil = tmp_path / "hostile.json", "".join(HOSTILE.values()) + "[bold]markup[/nope]"
     messages = [{"role": "user", "content": "Begin."}]
     for number in range(60):

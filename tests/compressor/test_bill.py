@@ -18,12 +18,10 @@ from praison_compressor import (
     Usage,
 )
 from praison_compressor.compressor.bills import Bill, RequestUsage, reported, uncompressed
-from praison_compressor.ledger.segments import Session
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger import Session
+from praison_compressor.ledger.sql import open_store
 from tests.helpers.compressing import SMALL
 from tests.helpers.transcripts import session
-
-pytest_plugins = ["tests.helpers.stores"]
 
 PAID = Usage(prompt_tokens=900, completion_tokens=80, cost=0.5)
 

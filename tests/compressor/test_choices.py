@@ -20,8 +20,6 @@ from praison_compressor.messages import check, text_of
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.transcripts import session, transcripts
 
-pytest_plugins = ["tests.helpers.stores"]
-
 NO_MASKS = {"tool_policies": {"*": "summarize"}}
 LONG = session(30)
 

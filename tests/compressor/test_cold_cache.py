@@ -10,12 +10,10 @@ import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore
 from praison_compressor.compressor.decision import cache_seconds
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import check
 from tests.helpers.compressing import SMALL, Clock, Model, compressor
 from tests.helpers.transcripts import session
-
-pytest_plugins = ["tests.helpers.stores"]
 
 WAIT = 30.0
 TRIGGER = 3_600

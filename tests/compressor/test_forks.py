@@ -19,12 +19,10 @@ import pytest
 
 import praison_compressor
 from praison_compressor import Store
-from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.ledger.sql import SqlStore
 from tests.compressor.test_background import Gate
 from tests.helpers.compressing import compressor
 from tests.helpers.transcripts import session
-
-pytest_plugins = ["tests.helpers.stores"]
 
 WAIT = 30.0
 

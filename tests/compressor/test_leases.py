@@ -13,11 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from praison_compressor import MemoryStore
+from praison_compressor import MemoryStore, Store
 from praison_compressor.compressor import background as flights
 from praison_compressor.compressor.background import leased
-from praison_compressor.ledger.segments import Session, Store
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger import Session
+from praison_compressor.ledger.sql import open_store
 from tests.helpers.talks import NAMESPACE
 
 HOLDER = """

@@ -132,7 +132,7 @@ def masking(**options: Any) -> ContextCompressor:
 
 
 def outputs(turns: int, *, name: str = "read_file") -> list[Message]:
-    """Little talk, large outputs beside a small one, and the user's words."""
+    """Return little talk, large outputs beside a small one, and the user's words."""
     messages: list[Message] = []
     for t in range(turns):
         body = f"part {t}: " + "lorem ipsum dolor " * 100 + f"END-{t}"

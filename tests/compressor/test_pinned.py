@@ -18,7 +18,7 @@ OTHER = "Answer in Python."
 
 
 def places(view: list[dict[str, Any]], words: str = RULE) -> list[int]:
-    """Where in the view the words stand."""
+    """Return the places of the words in the view."""
     return [n for n, message in enumerate(view) if words in text_of(message)]
 
 

@@ -36,7 +36,7 @@ def test_context_use_adds_up_to_the_request(options: dict[str, Any]) -> None:
     made, events = compressor(brief, **options)
     messages = transcript(40)
     result = made.compress_sync(messages, session_id=SESSION)
-    told = len(events)
+    heard = len(events)
     use = made.context_use(messages, session_id=SESSION, overhead_tokens=300)
     assert sum(use.parts.values()) == use.window == 8_000
     assert use.used == result.tokens_after + 300
@@ -50,7 +50,7 @@ def test_context_use_adds_up_to_the_request(options: dict[str, Any]) -> None:
     assert [large.tokens for large in use.largest] == sorted(
         (made.tokens.message(m) for m in result.messages[1:] if m in messages), reverse=True
     )[: len(use.largest)]
-    assert len(events) == told
+    assert len(events) == heard
 
 
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])

@@ -37,7 +37,7 @@ class Watched:
         return found
 
     def _compared(self, found, request):
-        """What the full way, with nothing remembered, sees otherwise."""
+        """Return what the full way, with nothing remembered, sees otherwise."""
         projector = Projector(self.ours.config, self.ours.store, self.ours.tokens)
         view = projector.look(request)
         count = self.ours.tokens.messages

@@ -18,13 +18,11 @@ from praison_compressor import (
     MemoryStore,
     Store,
 )
-from praison_compressor.ledger.segments import DROPPED
-from praison_compressor.ledger.sql.store import SqlStore
+from praison_compressor.ledger import DROPPED
+from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.messages import text_of
 from tests.benchmarks.references import cited
 from tests.helpers.transcripts import session, step
-
-pytest_plugins = ["tests.helpers.stores"]
 
 CONFIG = CompressorConfig(model="gpt-4o", recall=True)
 SESSION = "s"
@@ -33,12 +31,12 @@ TURNS = session(14)
 
 @pytest.fixture
 def ours(store: Store) -> ContextCompressor:
-    """A compressor on each store."""
+    """Return a compressor on each store."""
     return ContextCompressor(CONFIG, store=store)
 
 
 def compressed(ours: ContextCompressor, name: str = SESSION) -> CompressResult:
-    """A session of which the first turns are compressed."""
+    """Return the result of a session whose first turns are compressed."""
     return ours.compress_sync(TURNS, session_id=name, target_tokens=1_500, force=True)
 
 
@@ -86,9 +84,13 @@ def test_read_gives_every_message_word_for_word(ours: ContextCompressor) -> None
     originals = ours.store.originals(held, held.entries[0])
     assert originals
     read = [ours.read(f"s1.{n}", session_id=SESSION) for n in range(1, len(originals) + 1)]
-    pairs = [(m["content"], told) for m, told in zip(originals, read, strict=True) if m["content"]]
+    pairs = [
+        (m["content"], answer) for m, answer in zip(originals, read, strict=True) if m["content"]
+    ]
     assert len(pairs) > 15
-    lost = [said for said, told in pairs if said.replace("\n", "") not in told.replace("\n", "")]
+    lost = [
+        said for said, answer in pairs if said.replace("\n", "") not in answer.replace("\n", "")
+    ]
     assert lost == []
     assert "s1.1" in ours.read("s1", session_id=SESSION)
     assert "s1: " in ours.read(session_id=SESSION)
@@ -99,7 +101,7 @@ def test_read_gives_every_message_word_for_word(ours: ContextCompressor) -> None
 
 
 def work(turns: int) -> list[dict[str, Any]]:
-    """A session with results that no store makes small."""
+    """Return a session with results that no store makes small."""
     messages: list[dict[str, Any]] = [{"role": "system", "content": "You keep the books."}]
     for turn in range(turns):
         chance = random.Random(turn)
@@ -122,8 +124,8 @@ def test_the_tools_name_what_a_full_archive_dropped() -> None:
         result = ours.compress_sync(messages[:end], session_id=SESSION)
         written = " ".join(str(text.message["content"]) for text in result.written)
         for reference in re.findall(r"\[(s\d+\.\d+)\]", written):
-            told = ours.read(reference, session_id=SESSION)
-            pointing += [reference] if "no longer archived" in told else []
+            answer = ours.read(reference, session_id=SESSION)
+            pointing += [reference] if "no longer archived" in answer else []
         assert ours.compress_sync(messages[:end], session_id=SESSION).messages == result.messages
     held = store.open("default", SESSION)
     first = store.originals(held, held.entries[0])
@@ -167,7 +169,7 @@ def test_a_fork_of_an_older_compression_ends_where_that_ended() -> None:
         for epoch in epochs
     )
     assert (second[-1], third[-1]) == (messages[48], messages[72])
-    # Within a run of which some is gone no summary stands for the rest: it tells of later things.
+    # No summary replaces the rest of a run that lost messages: it names later things.
     assert [message for message in first if message not in messages[:25]] == []
 
 
@@ -188,14 +190,14 @@ def test_a_reference_stays_through_folds_forks_and_restarts(store: Store) -> Non
     view = first.compress_sync(messages[:60], session_id="s", target_tokens=2_500, force=True)
     (reference, words), *_ = cited(view.messages)
     _, read = first.recall_tools("s")
-    told = read(reference)
-    assert words.strip() in told
+    answer = read(reference)
+    assert words.strip() in answer
     for length in (90, 120, 150):
         first.compress_sync(messages[:length], session_id="s", target_tokens=2_500, force=True)
     later = ContextCompressor(config, store=store)
     later.compress_sync(messages, session_id="f", parent_session_id="s", target_tokens=3_000)
     for name in ("s", "f"):
-        assert later.recall_tools(name)[1](reference) == told
+        assert later.recall_tools(name)[1](reference) == answer
 
 
 def test_a_view_that_is_recorded_nowhere_names_no_place() -> None:

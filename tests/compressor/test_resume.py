@@ -18,34 +18,31 @@ from praison_compressor import (
     SessionNotFound,
     Store,
 )
-from praison_compressor.ledger.sql.store import SqlStore, open_store
-from praison_compressor.messages import content_digest, to_plain
+from praison_compressor.ledger.sql import SqlStore, open_store
+from praison_compressor.messages import Message, content_digest, to_plain
 from tests.helpers.talks import NAMESPACE, committed, talk
 from tests.helpers.transcripts import broken_transcripts, transcripts
 from tests.helpers.transcripts import session as coding_session
 
-pytest_plugins = ["tests.helpers.stores"]
-
 CONFIG = CompressorConfig(
     model="gpt-4o", context_window=5_000, protect_last_n_tokens=800, namespace=NAMESPACE
 )
-Message = dict[str, Any]
 
 
 def over(store: Store, summarizer: Any = None, **changes: Any) -> ContextCompressor:
-    """A compressor as a new process would make it."""
+    """Return a compressor as a new process would make it."""
     return ContextCompressor(replace(CONFIG, **changes), summarizer=summarizer, store=store)
 
 
 def grown(ours: ContextCompressor, turns: int, **options: Any) -> Any:
-    """The result of the last turn of a conversation whose last turn compressed."""
+    """Return the result of the last turn of a conversation whose last turn compressed."""
     options.setdefault("session_id", "s")
     results = [ours.compress_sync(coding_session(n), **options) for n in range(2, turns, 2)]
     return [*results, ours.compress_sync(coding_session(turns), force=True, **options)][-1]
 
 
 async def unasked(messages: Sequence[Message]) -> str:
-    """A summarizer that nobody may ask."""
+    """Fail: nobody may ask this summarizer."""
     raise AssertionError("a model was asked")
 
 

@@ -7,10 +7,9 @@ from typing import Any
 import pytest
 
 from praison_compressor import Event
+from praison_compressor.messages import Message
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.transcripts import session, step
-
-Message = dict[str, Any]
 
 
 def skipped(events: list[Event]) -> list[str]:
@@ -18,7 +17,7 @@ def skipped(events: list[Event]) -> list[str]:
 
 
 def stuck(turns: int) -> list[Message]:
-    """Above the trigger of 3,600 tokens by its newest message, which is never dropped."""
+    """Return messages above the trigger of 3,600 tokens, whose newest alone is large."""
     messages = session(2)
     messages[-1]["content"] = "x y z " * 900
     for n in range(turns):
@@ -39,12 +38,12 @@ def test_a_compression_without_gain_is_reported_once(background: bool) -> None:
     ours.background.wait(10)
     ours.close()
     assert skipped(events) == ["no gain"]
-    told = next(event.data for event in events if event.name == "skipped")
-    assert told["tokens"] > told["trigger"] == 3_597
+    skip = next(event.data for event in events if event.name == "skipped")
+    assert skip["tokens"] > skip["trigger"] == 3_597
 
 
-def test_a_fixed_part_above_the_trigger_is_reported_once_as_an_event_too() -> None:
-    """A fixed part above the trigger is one event; no model is paid to fight it turn by turn."""
+def test_a_fixed_part_above_the_trigger_is_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+    """One event and one warning; no model is paid to fight it turn by turn."""
     events: list[Event] = []
     model = Model()
     ours = compressor(model, events.append)
@@ -53,6 +52,7 @@ def test_a_fixed_part_above_the_trigger_is_reported_once_as_an_event_too() -> No
     for _ in range(3):
         ours.compress_sync(messages, session_id="s")
     assert skipped(events) == ["fixed part"]
+    assert [record.levelname for record in caplog.records].count("WARNING") == 1
     assert len(model.requests) <= 1
 
 
@@ -96,6 +96,7 @@ def test_a_veto_is_reported_once_and_never_bursts_the_window(hook: Any, backgrou
     assert max(result.tokens_after for result in results) <= 4_500
     forced = ours.compress_sync(turns[0], session_id="s", force=True)
     assert (forced.vetoed, forced.messages) == (True, turns[0])
+    assert not ours.compress_sync(turns[0], session_id="s").vetoed
     assert [(event.name, event.data["reason"]) for event in events] == [("skipped", "veto")]
     assert ours.store.open("default", "s").entries == ()
     ours.close()

@@ -127,8 +127,8 @@ TALK = ("the meeting", "our customer", "a colleague", "the old report", "the boa
 DID = ("talked about the trip", "wrote about the weather", "asked for some older papers")
 
 
-def told() -> tuple[list[dict], list[str]]:
-    """24 messages of the user's, of 2,000 tokens each, and the sentence that each opens with."""
+def long_messages() -> tuple[list[dict], list[str]]:
+    """Return 24 user messages of 2,000 tokens each, and the sentence that each opens with."""
     chance = random.Random(3)
     messages = [
         {"role": "system", "content": "You are a coding agent."},
@@ -159,7 +159,7 @@ def test_with_a_model_no_fewer_of_the_users_words_are_kept_than_without(window, 
             + "The migration of the platform goes on; the service of each customer broke. " * prose
         )
 
-    messages, keys = told()
+    messages, keys = long_messages()
 
     def kept(summarizer) -> int:
         config = CompressorConfig(model="gpt-4o", context_window=window)

@@ -87,7 +87,7 @@ def compressor(seen: Seen, store: Any = None, **options: Any) -> ContextCompress
 
 @pytest.fixture
 def aux(provider: LocalProvider) -> dict[str, Any]:
-    """A model that writes summaries, over real HTTP."""
+    """Return a model that writes summaries, over real HTTP."""
     provider.answer_with(SummaryModel(facts=r"FACT-\d+"))
     return {
         "auxiliary_model": "openai/writer",
@@ -119,10 +119,10 @@ def test_a_compression_is_a_span_with_its_model_calls_below_it_and_counted(
     assert child.parent is not None
     assert child.parent.span_id == parent.context.span_id
     assert parent.start_time <= child.start_time <= child.end_time <= parent.end_time
-    told = dict(child.attributes or {})
-    assert told["gen_ai.operation.name"] == "chat"
-    assert told["gen_ai.provider.name"] == "openai"
-    assert told["gen_ai.usage.input_tokens"] == result.usage.prompt_tokens
+    attributes = dict(child.attributes or {})
+    assert attributes["gen_ai.operation.name"] == "chat"
+    assert attributes["gen_ai.provider.name"] == "openai"
+    assert attributes["gen_ai.usage.input_tokens"] == result.usage.prompt_tokens
     points = seen.points("gen_ai.client.token.usage")
     assert {point.attributes["gen_ai.token.type"]: point.sum for point in points} == {
         "input": result.usage.prompt_tokens,
@@ -149,7 +149,7 @@ class Full(MemoryStore):
 
 @pytest.fixture
 def three(seen: Seen, aux: dict[str, Any], provider: LocalProvider) -> Seen:
-    """A compression that succeeds, one whose model refuses, and one whose store does."""
+    """Run a compression that succeeds, one whose model refuses, and one whose store does."""
     compressor(seen, **aux).compress_sync(transcript())
     provider.answer_with(lambda asked: Failure(401, "no such key"))
     compressor(seen, **aux).compress_sync(transcript())

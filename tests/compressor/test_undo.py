@@ -9,12 +9,10 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, Store, Usage
-from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger.sql import SqlStore, open_store
 from tests.helpers.compressing import SMALL, Model
 from tests.helpers.talks import archived, verify
 from tests.helpers.transcripts import session, step
-
-pytest_plugins = ["tests.helpers.stores"]
 
 LIMIT = 4_500
 """Tokens that a view may have in a window of 6,000; it is compressed above 3,600."""
@@ -23,7 +21,7 @@ TURNS = session(5)
 
 
 def over(store: Store, **options: Any) -> tuple[ContextCompressor, Model]:
-    """A compressor as a process that begins has it, and the model that it asks."""
+    """Return a compressor as a process that begins has it, and the model that it asks."""
     model = Model()
     given = {**vars(SMALL), "tool_policies": {"*": "summarize"}, **options}
     return ContextCompressor(CompressorConfig(**given), summarizer=model, store=store), model
@@ -50,9 +48,9 @@ def test_undo_sends_the_originals_again(store: Store, background: bool) -> None:
     assert again.read("s2", session_id="s").startswith("Segment s2 takes others back")
     assert (ours.undo("s"), again.undo("never heard of")) == ((), ())
     assert (len(model.requests), other.requests) == (1, [])
-    anew = sent(ours, force=True)
-    assert (anew.summary_method, len(model.requests)) == ("reused", 1)
-    assert sent(again, anew.messages).messages == anew.messages
+    forced = sent(ours, force=True)
+    assert (forced.summary_method, len(model.requests)) == ("reused", 1)
+    assert sent(again, forced.messages).messages == forced.messages
     verify(store.open("default", "s").entries)
 
 

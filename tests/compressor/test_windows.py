@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore
-from praison_compressor.ledger.segments import Store
+from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, Store
 from tests.helpers.transcripts import session
 
 

@@ -28,7 +28,7 @@ HOST = DOCS / "host.md"
 
 
 def commands() -> dict[str, Any]:
-    """Every command of the program by its name, as the parser knows it."""
+    """Return every command of the program by its name, as the parser knows it."""
     program = build()
     return {name: program.get_command(None, name) for name in program.list_commands(None)}
 
@@ -54,7 +54,7 @@ def _default(value: Any) -> str:
 
 
 def commands_table() -> str:
-    """Each command and the first sentence of its help."""
+    """Return the table of commands with the first sentence of their help."""
     lines = ["| command | what it does |", "|---|---|"]
     for name, command in commands().items():
         usage = " ".join([name, *_arguments(command)])
@@ -63,7 +63,7 @@ def commands_table() -> str:
 
 
 def exit_codes() -> str:
-    """What each exit code means."""
+    """Return the table of exit codes."""
     rows = [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
     return "\n".join(["| exit code | meaning |", "|---|---|", *rows])
 
@@ -75,8 +75,11 @@ def reference() -> str:
         "",
         "Made from the code by `python -m tests.helpers.readme_tables`; a test compares.",
         "",
-        "The output is plain when piped. `--install-completion` sets up a shell's completion.",
+        "The output is plain when piped.",
         "A number of tokens is written 32000, 32_000, 32,000, 32k (k: 1,000) or 1.5M.",
+        "SESSION is a session's id, or the id of any of its epochs.",
+        "This line in `.bashrc` completes commands:",
+        '`eval "$(_PRAISON_COMPRESSOR_COMPLETE=bash_source praison-compressor)"`.',
         "",
         commands_table(),
         "",
@@ -94,8 +97,9 @@ def reference() -> str:
         rest = inspect.cleandoc(command.help or "").partition("\n\n")[2]
         lines += ["", f"## {name}", "", *([rest, ""] if rest else [])]
         lines += ["```sh", example(command), "```", ""]
-        rows = _rows(p for p in command.params if (p.opts, p.help) not in shared)
-        also = ", ".join(f"`{p.opts[0]}`" for p in command.params if (p.opts, p.help) in shared)
+        given = [p for p in command.params if p.param_type_name == "option"]
+        rows = _rows(p for p in given if (p.opts, p.help) not in shared)
+        also = ", ".join(f"`{p.opts[0]}`" for p in given if (p.opts, p.help) in shared)
         lines += [*rows, "", f"And {also}."] if rows else [f"Options: {also}."]
     return "\n".join(lines) + "\n"
 
@@ -108,31 +112,25 @@ def example(command: Any) -> str:
 def _shared() -> list[Any]:
     """Return the options that several commands describe alike."""
     every = [each for command in commands().values() for each in command.params]
-    alike = [each for each in every if each.opts[0].startswith("--")]
+    alike = [each for each in every if each.param_type_name == "option"]
     counts = Counter((each.opts[0], each.help) for each in alike)
     named = {each.opts[0]: each for each in alike if counts[each.opts[0], each.help] > 1}
     return list(named.values())
 
 
-def _rows(parameters: Iterable[Any]) -> list[str]:
-    found = [
-        f"| `{_flat(_spelled(parameter))}` | {_flat(getattr(parameter, 'help', None) or '')} |"
-        for parameter in parameters
-        if parameter.name != "help"
-    ]
+def _rows(options: Iterable[Any]) -> list[str]:
+    found = [f"| `{_spelled(each)}` | {_flat(each.help)} |" for each in options]
     return ["| option | meaning |", "|---|---|", *found] if found else []
 
 
-def _spelled(parameter: Any) -> str:
-    if parameter.param_type_name == "argument":
-        return str(parameter.metavar)
-    takes = "" if parameter.is_flag else f" {parameter.metavar}"
-    return ", ".join([*parameter.opts, *parameter.secondary_opts]) + takes
+def _spelled(option: Any) -> str:
+    takes = "" if option.is_flag else f" {option.metavar}"
+    return ", ".join([*option.opts, *option.secondary_opts]) + takes
 
 
 def _arguments(command: Any) -> list[str]:
     arguments = [each for each in command.params if each.param_type_name == "argument"]
-    return [each.metavar if each.required else f"[{each.metavar}]" for each in arguments]
+    return [str(each.metavar) for each in arguments]
 
 
 def _first_sentence(text: str | None) -> str:
@@ -144,7 +142,7 @@ def _flat(text: str) -> str:
 
 
 def read_table() -> str:
-    """What is only read or set."""
+    """Return the table of host names that are only read or set."""
     lines = ["| of | names | without one |", "|---|---|---|"]
     for row in READ:
         left = f"left out: {row.without}" if row.without else "`HostMoved`"
@@ -156,7 +154,7 @@ TABLES = {"options": options_table, "read": read_table}
 
 
 def with_tables(text: str) -> str:
-    """The text of a page with its tables as the code has them."""
+    """Return the text of a page with its tables as the code has them."""
     for name in re.findall(r"<!-- (\w+) -->", text):
         start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->"
         before, _, rest = text.partition(start)
@@ -169,7 +167,7 @@ PICTURE = re.compile(r"(\n[^\n]*`praison-compressor demo`, [^`]*```\n)(.*?)(?=``
 
 
 def with_picture(text: str) -> str:
-    """The README's text with the picture of the last question that the demo asks."""
+    """Return the README's text with the picture of the last question of the demo."""
     *_, last = turns()
     lines = picture(last.sent[0], TokenCounter(MODEL))
     return PICTURE.sub(lambda found: found[1] + "".join(f"{line}\n" for line in lines), text)

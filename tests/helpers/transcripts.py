@@ -9,9 +9,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from praison_compressor.messages import Message
 from tests.hostile.generating import broken, valid
-
-Message = dict[str, Any]
 
 
 def prose(words: int, seed: int = 1) -> str:

@@ -49,7 +49,7 @@ BLOBS = (
 
 
 def text(chance: Chance) -> str:
-    """Some words, now and then a blob."""
+    """Return some words, now and then a blob."""
     found = [chance.choice(WORDS) for _ in range(chance.randint(1, 6))]
     if chance.randint(0, 9) == 0:
         found.append(chance.choice(BLOBS))
@@ -59,7 +59,7 @@ def text(chance: Chance) -> str:
 
 
 def content(chance: Chance, say: Say) -> Any:
-    """Text, or parts with and without an image."""
+    """Return text, or parts with and without an image."""
     shape = chance.randint(0, 9)
     parts: list[Message] = [{"type": "text", "text": say(chance)}]
     if shape == 9:
@@ -68,7 +68,7 @@ def content(chance: Chance, say: Say) -> Any:
 
 
 def tool_step(chance: Chance, say: Say) -> list[Message]:
-    """An assistant message with calls, and their results in some order; ids come again later."""
+    """Return a message with calls, and their results in some order; ids come again later."""
     from tests.helpers.transcripts import call  # which makes its strategies of this module
 
     first = chance.randint(0, 9)
@@ -85,7 +85,7 @@ def tool_step(chance: Chance, say: Say) -> list[Message]:
 
 
 def valid(chance: Chance, turns: int = 4, say: Say = text) -> list[Message]:
-    """A transcript as a host sends it: it ends with a user message or with results."""
+    """Return a transcript as a host sends it: it ends with a user message or with results."""
     messages: list[Message] = []
     if chance.randint(0, 2):
         role = chance.choice(("system", "system", "developer"))
@@ -112,7 +112,7 @@ FAULTS: tuple[tuple[str, tuple[Any, ...]], ...] = (
 
 
 def broken(chance: Chance, turns: int = 4, say: Say = text) -> list[Message]:
-    """As faulty hosts make them: results lost, doubled, moved, contents missing, ids clashing."""
+    """Return what faulty hosts make: results lost, doubled, moved, contents missing."""
     messages = valid(chance, turns, say)
     for _ in range(chance.randint(1, 5)):
         at, other = (chance.randint(0, len(messages) - 1) for _ in range(2))
@@ -165,7 +165,7 @@ LISTS: tuple[Any, ...] = (None, 3, "text", b"b", {}, {"role": "user"}, [], (), i
 
 
 def hostile(chance: Chance) -> Any:
-    """Messages with odd values under odd keys; now and then no list of messages at all."""
+    """Return messages with odd values under odd keys; now and then no list at all."""
     if chance.randint(0, 30) == 0:
         return chance.choice(LISTS)
     messages: list[Any] = broken(chance)
@@ -182,7 +182,7 @@ def hostile(chance: Chance) -> Any:
 
 
 def case(chance: Chance) -> Case:
-    """One case: half of them valid, the rest broken or hostile."""
+    """Return one case: half of them are valid, the rest broken or hostile."""
     make = chance.choice((valid, valid, broken, hostile))
     target = chance.choice((1, 40, 90, 160, 250, 400, 800, 2_000)) + chance.randint(0, 99)
     return Case(make.__name__, make(chance), target)

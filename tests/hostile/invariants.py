@@ -15,6 +15,7 @@ from praison_compressor import (
 )
 from praison_compressor.messages import (
     ORPHAN_OPENS,
+    Message,
     Transcript,
     check,
     read,
@@ -28,8 +29,6 @@ from praison_compressor.testing import Refusal, Rules, check_messages
 from tests.helpers import native
 from tests.hostile.generating import Case
 
-Message = dict[str, Any]
-
 CONFIG = CompressorConfig(
     model="gpt-4o", context_window=8_000, protect_last_n_tokens=300, summary_max_retries=0
 )
@@ -41,7 +40,7 @@ OPENAI = Rules(
 
 
 def broken_promises(case: Case, *, pays: bool = False) -> list[str]:
-    """Every promise that does not hold for this case; empty when all do.
+    """Return every promise that does not hold for this case.
 
     Of what is read, repaired and said without a model, and of the best view; `pays`: of a
     compression too, which takes an event loop and writes.
@@ -163,14 +162,14 @@ def _kinds(message: Message) -> tuple[Any, ...]:
 
 
 def _validity(case: Case, view: Sequence[Message]) -> Iterator[str]:
-    """Nothing that the two strict providers refuse, unless they refuse the caller's own parts."""
+    """Yield what the strict providers refuse, but for the caller's own parts."""
     yield from (f"not valid: {problem}" for problem in check(view))
     if case.kind != "hostile":  # keys and part types that no provider knows are the caller's
         yield from refusals(view)
 
 
 def refusals(view: Sequence[Message]) -> list[str]:
-    """What OpenAI's chat completions and Anthropic's API would say to these messages."""
+    """Return the refusals of OpenAI's chat completions and Anthropic's API."""
     user = {"role": "user", "content": "."}  # adapters put one in front where none is
     found = [native.refusal_of([user, *native.to_native(list(view)), user])]
     try:

@@ -43,20 +43,20 @@ class Recorder:
 
 
 def folded(text: str) -> str:
-    """The text as a careless reader sees it: look-alikes made alike, the invisible left out."""
+    """Return the text as a careless reader sees it: look-alikes alike, the invisible gone."""
     plain = unicodedata.normalize("NFKD", text).casefold().translate(LOOKALIKES)
     kept = "".join(c for c in plain if unicodedata.category(c) not in ("Cf", "Mn", "Cc", "Me"))
     return re.sub(r"[\s\\_-]+", "", kept).replace("‹", "<")
 
 
 def tags(text: str, name: str) -> tuple[int, int]:
-    """How often a tag opens and closes for such a reader."""
+    """Return how often a tag opens and closes for such a reader."""
     flat, bare = folded(text), folded(name)
     return len(re.findall(rf"<{bare}", flat)), len(re.findall(rf"</+{bare}", flat))
 
 
 def framed(result: CompressResult) -> list[str]:
-    """The texts of the summaries: each in one frame, in the user's role."""
+    """Return the texts of the summaries: each in one frame, in the user's role."""
     texts = [text_of(segment.rendered) for segment in result.segments]
     assert [tags(text, "conversation-summary") for text in texts] == [(1, 1) for _ in texts]
     assert {segment.rendered["role"] for segment in result.segments} == {"user"}
@@ -70,7 +70,7 @@ def said_by_the_user(texts: list[str]) -> str:
 
 
 def kind(attack: Attack) -> tuple[str, str]:
-    """How, and where."""
+    """Return how, and where."""
     return attack.technique, attack.carrier
 
 

@@ -11,14 +11,13 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, InvalidMessages
-from praison_compressor.messages import check
+from praison_compressor.messages import Message, check
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.messages.shapes import DEEPEST
 from praison_compressor.summaries.prompts import unposed
 from praison_compressor.view.frame import escape
 from tests.helpers.transcripts import call, session, step
 
-Message = dict[str, Any]
 CPU_SECONDS = 30
 """All loads together take 3 seconds on one core; a quadratic step in five megabytes takes hours."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -48,7 +49,7 @@ class Fault:
     """For one call: short only where nothing comes, for a busy machine is slow to answer too."""
 
     def answerer(self) -> Callable[[Asked], Any]:
-        """Answers so, from the beginning."""
+        """Return a model that answers so, from the beginning."""
         if self.method == "model":  # the failure the first time, a good answer ever after
             answers = [self.answer]
             return lambda asked: answers.pop() if answers else Reply(GOOD)
@@ -139,7 +140,7 @@ class Fatal(BaseException):
 
 
 def giving(value: Any) -> Any:
-    """A summarizer that gives the value, or raises it."""
+    """Return a summarizer that gives the value, or raises it."""
 
     async def model(messages: list[Message]) -> Any:
         if isinstance(value, BaseException):
@@ -150,7 +151,7 @@ def giving(value: Any) -> Any:
 
 
 def raising(error: BaseException, how: str) -> Any:
-    """A summarizer that ends with the error: a coroutine, or a plain function."""
+    """Return a summarizer that ends with the error: a coroutine, or a plain function."""
 
     async def later(messages: list[Message]) -> str:
         await asyncio.sleep(0)
@@ -174,7 +175,7 @@ async def compressed(summarizer: Any) -> tuple[Any, list[Event]]:
 
 
 async def assert_static(summarizer: Any, reason: str) -> None:
-    """The fallback stands in, and one event says why."""
+    """Assert that the fallback stands in, and that one event says why."""
     result, events = await compressed(summarizer)
     reasons = [str(e.data["reason"]) for e in events if e.name == "fell_back"]
     assert result.summary_method == "static"
@@ -248,3 +249,37 @@ async def test_half_a_character_in_a_summary_ends_no_session() -> None:
     sent = "".join(map(text_of, result.messages))
     assert "modules \U0001f600 are in order \ufffd" in sent
     assert sent.encode("utf-8")
+
+
+async def swallows(messages: Any) -> str:
+    while True:
+        try:
+            await asyncio.sleep(3_600)
+        except asyncio.CancelledError:
+            continue
+
+
+async def swallows_everything(messages: Any) -> str:
+    while True:
+        try:
+            await asyncio.sleep(3_600)
+        except BaseException:  # as careless code has it
+            continue
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("summarizer", [swallows, swallows_everything])
+def test_a_summarizer_that_swallows_its_cancellation_holds_up_no_turn(summarizer: Any) -> None:
+    """The static text is written after a bounded wait, from code without a loop too."""
+    began = time.monotonic()
+    result = ContextCompressor(CONFIG, summarizer=summarizer).compress_sync(session(9))
+    assert result.summary_method == "static"
+    assert time.monotonic() - began < 20
+
+
+def test_a_loop_ends_that_had_an_endless_summarizer() -> None:
+    """`asyncio.run` waits for every task; the abandoned one has ended."""
+    ours = ContextCompressor(CONFIG, summarizer=swallows)
+    began = time.monotonic()
+    assert asyncio.run(ours.compress(session(9))).summary_method == "static"
+    assert time.monotonic() - began < 20

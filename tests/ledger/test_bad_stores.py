@@ -24,8 +24,6 @@ from tests.helpers.command import runner
 from tests.helpers.hosting import OPENAI, agent, context, look_up, of_agent, turn
 from tests.helpers.talks import committed, talk
 
-pytest_plugins = ["tests.helpers.stores"]
-
 TURNS = 16
 ROOT = Path(__file__).parent.parent.parent
 UNREACHABLE = "postgresql://someone:hunter2@127.0.0.1:9/ledger?connect_timeout=2"
@@ -101,11 +99,11 @@ def _in_a_process(
 # ---------------------------------------------------------------- inside an agent
 
 
-def times_told(caplog: pytest.LogCaptureFixture, words: str) -> int:
+def times_logged(caplog: pytest.LogCaptureFixture, words: str) -> int:
     """Return the number of our warnings and errors with these words."""
     ours = [r for r in caplog.records if r.name.startswith("praison_compressor")]
-    told = [r.getMessage() for r in ours if r.levelno >= logging.WARNING]
-    return len([text for text in told if words in text])
+    logged = [r.getMessage() for r in ours if r.levelno >= logging.WARNING]
+    return len([text for text in logged if words in text])
 
 
 def talked(host: LocalProvider, made: Any, turns: range) -> None:
@@ -145,8 +143,8 @@ def test_an_agents_turns_go_on(
         assert [record for record in host.requests if record.model == "aux"]
         assert {SEARCH, READ} <= {tool.__name__ for tool in made.tools}
         assert made.context_compressor.status().store == "memory"
-        assert times_told(caplog, "store") == times_told(caplog, place) == 1
-        assert times_told(caplog, "stays in memory") == times_told(caplog, remedy) == 1
+        assert times_logged(caplog, "store") == times_logged(caplog, place) == 1
+        assert times_logged(caplog, "stays in memory") == times_logged(caplog, remedy) == 1
         assert "hunter2" not in caplog.text
 
 
@@ -154,13 +152,13 @@ def test_a_store_that_is_damaged_under_way(
     host: LocalProvider, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """After the damage each turn is sent the best view without a store."""
-    made = agent(host, OPENAI, context(host, store_url=str(tmp_path / "told.db")))
+    made = agent(host, OPENAI, context(host, store_url=str(tmp_path / "ledger.db")))
     talked(host, made, range(TURNS))
     assert made.context_compressor.context_status == "summarized"
-    for file in tmp_path.glob("told.db*"):
+    for file in tmp_path.glob("ledger.db*"):
         file.write_bytes(b"garbage " * 2_000)
     talked(host, made, range(TURNS, 2 * TURNS))
-    assert times_told(caplog, "sent as well as it fits") == 1
+    assert times_logged(caplog, "sent as well as it fits") == 1
 
 
 @pytest.mark.parametrize("background", [False, True])
@@ -174,7 +172,7 @@ def test_a_store_that_another_keeps_locked(
 ) -> None:
     """An agent waits once for a locked store; the log has it once."""
     monkeypatch.setattr(database, "_REST", 1_000)
-    path = tmp_path / "told.db"
+    path = tmp_path / "ledger.db"
     made = agent(host, OPENAI, context(host, store_url=str(path), background=background))
     talked(host, made, range(TURNS))
     assert made.context_compressor.engine().background.wait(60)
@@ -187,7 +185,7 @@ def test_a_store_that_another_keeps_locked(
         assert statements.count("BEGIN IMMEDIATE") == 1
         assert open_store(path).sessions("default") == before
     # In the background each summary that was begun says so.
-    assert 1 <= times_told(caplog, "kept it locked") <= 1 + background
+    assert 1 <= times_logged(caplog, "kept it locked") <= 1 + background
 
 
 IN_A_PROCESS = """
@@ -216,7 +214,7 @@ def test_an_agent_on_a_full_disk_or_a_read_only_file(
     host: LocalProvider, tmp_path: Path, state: str
 ) -> None:
     """Without a possible commit every turn is answered and fits, and the file verifies."""
-    path = read_only(tmp_path) if state == "read-only" else tmp_path / "told.db"
+    path = read_only(tmp_path) if state == "read-only" else tmp_path / "ledger.db"
     given = (host.base_url, host.url, str(path), str(TURNS), state)
     before = obey_modes if state == "read-only" else None
     done = _in_a_process([sys.executable, "-c", IN_A_PROCESS, *given], before)

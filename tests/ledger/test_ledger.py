@@ -16,8 +16,6 @@ from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, noise, segment, talk, verify
 
-pytest_plugins = ["tests.helpers.stores"]
-
 
 def test_originals_come_back_exactly(store: Store) -> None:
     """Private keys, images, nulls, odd text, numbers and doubles survive in order."""
@@ -188,7 +186,7 @@ def possible(history: list[tuple[str, str, int | str]]) -> list[tuple[str, str, 
     return kept
 
 
-def told(store: Store) -> dict[str, object]:
+def contents(store: Store) -> dict[str, object]:
     """Return what a store holds of every session, without ids and hashes."""
     answers: dict[str, object] = {}
     for name in NAMES:
@@ -213,7 +211,7 @@ def test_a_database_is_a_memory_that_lasts(
         path = Path(directory) / "ledger.db"
         play(open_store(path), history)
         store = open_store(path)
-        assert told(store) == told(memory)
+        assert contents(store) == contents(memory)
         assert store.verify() == []
         known = [m for name in NAMES for m in _archived(store, name)]
         if known:

@@ -13,8 +13,8 @@ from praison_compressor import (
     SessionNotFound,
     Usage,
 )
-from praison_compressor.ledger import memory_store
-from praison_compressor.ledger.segments import FORGOTTEN, GENESIS, Entry, chain_faults, seal
+from praison_compressor.ledger import FORGOTTEN, GENESIS, Entry, memory_store
+from praison_compressor.ledger.segments import chain_faults, seal
 from praison_compressor.view.view import lay
 from tests.helpers.talks import NAMESPACE, segment, talk, verify
 
@@ -71,14 +71,14 @@ def test_each_part_of_an_entry_is_under_a_hash() -> None:
     """A change of salt, payload, archive, parent or epoch is found and named."""
     entry = seal(standing_for("x"), GENESIS, "e1", archive="sha256:aa")
     verify([entry])
-    for changed, told in (
+    for changed, fault in (
         (replace(entry, salt="other"), "the segment was changed"),
         (replace(entry, archive="sha256:bb"), "the segment was changed"),
         (replace(entry, segment=standing_for("y")), "the segment was changed"),
         (replace(entry, epoch="e2"), "its hash disagrees"),
         (replace(entry, parent="sha256:bb"), "its hash disagrees"),
     ):
-        assert told in chain_faults(changed, None)
+        assert fault in chain_faults(changed, None)
     other = "sha256:" + "1" * 64
     assert [*chain_faults(entry, other)] == ["its parent is not the one before"]
 

@@ -77,12 +77,12 @@ def test_an_outline_has_the_users_words_and_ranges_of_work() -> None:
     lines = outline(work, in_order(3, work))
     assert [line.split(" ")[0] for line in lines] == ["s3.1", "s3.2-6", "s3.7", "s3.8-9"]
     assert lines[0] == "s3.1 user: Mend the cart's total."
-    for told in (
+    for words in (
         "read_file ×2",
         "cart.py, basket.py",
         'read_file -> "Error: no such file: src/basket',
     ):
-        assert told in lines[1]
+        assert words in lines[1]
     many = [message for n in range(40) for message in step(f"c{n}", "ok", path=f"src/p{n}.py")]
     assert len(outline(many, in_order(1, many))) == 5
 

@@ -22,9 +22,6 @@ from tests.helpers.stores import Execute
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
 from tests.helpers.transcripts import step
 
-pytest_plugins = ["tests.helpers.stores"]
-
-
 # ---------------------------------------------------------------- what every store serves
 
 
@@ -367,7 +364,7 @@ def test_a_long_message_is_read_to_its_end_or_by_its_lines() -> None:
 
 
 @pytest.mark.parametrize(
-    ("reference", "told"),
+    ("reference", "expected"),
     [
         ("x", "is no reference; expected one like"),
         ("s" + "9" * 5_000, "is no reference; expected one like"),
@@ -380,10 +377,10 @@ def test_a_long_message_is_read_to_its_end_or_by_its_lines() -> None:
     ],
     ids=lambda text: text[:5],
 )
-def test_a_wrong_reference_is_answered_with_what_there_is(reference: str, told: str) -> None:
+def test_a_wrong_reference_is_answered_with_what_there_is(reference: str, expected: str) -> None:
     """An invalid reference is answered with the form or the valid range."""
     answer = holding(talk(4))[1](reference)
-    assert told in answer
+    assert expected in answer
     assert "number" not in answer
 
 

@@ -26,9 +26,6 @@ from tests.helpers.native import to_native
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
 from tests.helpers.transcripts import outputs, step
 
-pytest_plugins = ["tests.helpers.stores"]
-
-
 # ---------------------------------------------------------------- counted, paired, in view
 
 

@@ -18,8 +18,6 @@ from tests.benchmarks.races import race
 from tests.helpers.stores import Execute, Postgres, bytes_of
 from tests.helpers.talks import NAMESPACE, archived, committed, segment, talk
 
-pytest_plugins = ["tests.helpers.stores"]
-
 # ---------------------------------------------------------------- lasting
 
 

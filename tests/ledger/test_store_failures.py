@@ -32,8 +32,6 @@ from tests.helpers.stores import Postgres
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 from tests.helpers.transcripts import session as coding_session
 
-pytest_plugins = ["tests.helpers.stores"]
-
 
 @pytest.mark.parametrize(
     ("url", "said"),
@@ -106,14 +104,14 @@ def test_a_locked_store_is_waited_for_once(
     session = committed(store, "s", talk(3, "a"))
     with locked(store_url):
         statements.clear()
-        told = set()
+        reasons = set()
         for _ in range(4):
             with pytest.raises(StoreUnavailable, match="kept it locked") as caught:
                 store.commit(session, [(segment(talk(3, "b")), talk(3, "b"))])
-            told.add(str(caught.value))
+            reasons.add(str(caught.value))
             assert store.open(NAMESPACE, "s") == session
         assert open_store(store_url).open(NAMESPACE, "s").tip == session.tip
-    assert len(told) == 1
+    assert len(reasons) == 1
     assert len([sent for sent in statements if WAITS.search(sent)]) == 1
     store.close()
 

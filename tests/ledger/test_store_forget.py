@@ -17,8 +17,6 @@ from praison_compressor.messages import content_digest
 from tests.helpers.stores import bytes_of
 from tests.helpers.talks import NAMESPACE, archived, committed, segment, talk, verify
 
-pytest_plugins = ["tests.helpers.stores"]
-
 
 def test_a_forgotten_session_is_gone_and_the_chain_verifies(
     sql_store: SqlStore, store_url: str

@@ -11,8 +11,6 @@ from praison_compressor.ledger.sql import SqlStore, archive, search
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 
-pytest_plugins = ["tests.helpers.stores"]
-
 FOUND = {
     "number3": 3,
     "NUMBER3 hello": 3,
@@ -111,16 +109,16 @@ def _messages(chance: random.Random, number: int, count: int) -> list[dict[str, 
     """Return messages with common and rare words, some of them calls with results."""
     found: list[dict[str, object]] = []
     for place in range(count):
-        told = f"{number} {place} " + " ".join(chance.sample(WORDS, 4))
+        said = f"{number} {place} " + " ".join(chance.sample(WORDS, 4))
         if place % 5 == 3:
             call = {"name": f"call{place % 7}", "arguments": "{}"}
             called = [{"id": f"c{place}", "type": "function", "function": call}]
-            found.append({"role": "assistant", "content": told, "tool_calls": called})
+            found.append({"role": "assistant", "content": said, "tool_calls": called})
         elif place % 5 == 4:
-            told = f"{number} {place} done{place % 4}"
-            found.append({"role": "tool", "tool_call_id": f"c{place - 1}", "content": told})
+            said = f"{number} {place} done{place % 4}"
+            found.append({"role": "tool", "tool_call_id": f"c{place - 1}", "content": said})
         else:
-            found.append({"role": "user", "content": told})
+            found.append({"role": "user", "content": said})
     return found
 
 

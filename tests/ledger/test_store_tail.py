@@ -7,11 +7,9 @@ from pathlib import Path
 import pytest
 
 from praison_compressor import MemoryStore, Store
-from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.messages import content_digest
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
-
-pytest_plugins = ["tests.helpers.stores"]
 
 SYSTEM = {"role": "system", "content": "You keep the books."}
 

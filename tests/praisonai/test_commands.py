@@ -11,7 +11,7 @@ import pytest
 from praison_compressor import SessionNotFound
 from praison_compressor.compressor.bills import short
 from praison_compressor.messages import text_of
-from praison_compressor.testing import LocalProvider, SummaryModel, Worker
+from praison_compressor.testing import Failure, LocalProvider, SummaryModel, Worker
 from praison_compressor.view.frame import is_framed
 from tests.helpers.hosting import (
     EVERY_PATH,
@@ -31,8 +31,8 @@ from tests.helpers.hosting import (
 )
 
 LINE = re.compile(
-    r"Compressed [\d.]+k → [\d.]+k? \(system \d+, summary [\d.]+k?, kept [\d.]+k?, tools \d+\)"
-    r" · \d+ % of 6\.0k"
+    r"Compressed the conversation: [\d.]+k → [\d.]+k? "
+    r"\(system \d+, summary [\d.]+k?, kept [\d.]+k?, tools \d+\) · \d+ % of 6\.0k"
 )
 
 
@@ -82,7 +82,7 @@ def test_slash_commands_need_no_request_of_the_agent(
     (status,) = MODES[mode](made, ["/status"])
     assert re.match(r"Last request: .* of 6.0k \(full\)\nPaid: 8 requests, ", status)
     (heard,) = MODES[mode](made, ["/compact the harbour dues"])
-    line, became = heard.split("\n")
+    line, became, sizes = heard.split("\n")
     assert LINE.fullmatch(line)
     assert "(system 0," not in line
     done = re.fullmatch(
@@ -92,6 +92,7 @@ def test_slash_commands_need_no_request_of_the_agent(
     )
     (asked,) = host.for_model("aux")
     assert "the harbour dues" in asked.text
+    assert re.fullmatch(r"The next request has [\d.]+k instead of [\d.]+k\.", sizes)
     session = made.context_compressor.session_id
     assert (len(of_agent(host)), len(made.chat_history)) == (sent, recorded)
 
@@ -175,11 +176,40 @@ def test_a_misspelled_command_is_answered_with_the_right_one(host: LocalProvider
         "/compress": "compact",
         "/Status": "status",
         "/contxt": "context",
+        "/compat": "compact",
+        "/resum": "resume",
+        "/udno": "undo",
+        "/hlep": "help",
+        "/nw": "new",
     }
     made = agent(host, PATHS[0], context(host))
     for said, meant in wrong.items():
         assert f"No command {said}; did you mean /{meant}?" in made.chat(said)
     assert host.requests == []
+
+
+def test_words_behind_a_wordless_command_do_nothing(host: LocalProvider) -> None:
+    """`/undo the last edit` is no undo of a compression, and no lost message."""
+    made = talked(host)
+    made.chat("/compact")
+    sent = len(host.requests)
+    answer = made.chat("/undo the last edit")
+    assert answer == "/undo takes no words. Nothing was done, or sent to the model."
+    assert made.context_compressor.context_status == "summarized"
+    assert len(host.requests) == sent
+
+
+def test_a_misspelled_choice_compresses_nothing(host: LocalProvider) -> None:
+    """`/compact previw` is no focus: it is answered with the right word."""
+    made = talked(host)
+    for said, meant in {"previw": "preview", "kep s1.2": "keep", "form s1.2": "from"}.items():
+        wrong = said.partition(" ")[0]
+        answer = made.chat(f"/compact {said}")
+        assert answer == (
+            f"No /compact {wrong}; did you mean /compact {meant}? Nothing was compressed."
+        )
+    assert made.context_compressor.last_result.context_status == "full"
+    assert host.for_model("aux") == []
 
 
 def test_status_and_undo_count_what_is_sent_next(host: LocalProvider) -> None:
@@ -241,7 +271,9 @@ def test_compacting_by_masks_alone_is_reported(host: LocalProvider, mode: str) -
     host.answer_with(Worker(answer="Noted."))
     MODES["iter_stream"](made, [turn(3)])
     (heard,) = MODES[mode](made, ["/compact"])
-    assert re.match(r"Compressed [\d.]+k → [\d.]+k \(system [1-9]\d+, summary 0,", heard)
+    assert re.match(
+        r"Compressed the conversation: [\d.]+k → [\d.]+k \(system [1-9]\d+, summary 0,", heard
+    )
     assert re.search(r"\n[1-9]\d* outputs masked; [1-9]\d* messages kept verbatim\.", heard)
     assert made.context_compressor.context_status == "masked"
     assert made.context_compressor.last_result.newly_masked > 0
@@ -305,12 +337,50 @@ def test_a_preview_sizes_and_names_what_would_go(host: LocalProvider) -> None:
     """Each replaced message has its reference; the sizes are those of `/status`."""
     made = talked(host)
     shown = made.chat("/compact preview")
-    before, after = re.findall(r"would send ([\d.]+k) as ([\d.]+k),", shown)[0]
+    after, before = re.findall(r"next request has ([\d.]+k) instead of ([\d.]+k);", shown)[0]
     made.chat("/compact")
     status = made.context_compressor.status()
     assert before == short(status.tokens_before)
     assert float(after[:-1]) * 1_000 == pytest.approx(status.tokens, 0.02)
     assert reference(shown, "Turn 2:").startswith("s1.")
+
+
+def test_the_answer_names_each_size_and_counts_no_pin(host: LocalProvider) -> None:
+    """The next request before and after, the whole conversation, and messages of it alone."""
+    made = talked(host)
+    made.chat("/compact")
+    chat(made, [turn(n) for n in range(8, 12)])
+    made.chat("/pin never on Fridays")
+    use, messages = made.context_compressor.context_use(), len(made.context_compressor.carried())
+    whole = made.context_compressor.status().tokens_before
+    line, became, sizes = made.chat("/compact").splitlines()
+    assert float(re.findall(r": ([\d.]+)k →", line)[0]) * 1_000 > use.used
+    assert float(re.findall(r": ([\d.]+)k →", line)[0]) * 1_000 == pytest.approx(whole, 0.02)
+    after = short(made.context_compressor.context_use().used)
+    assert sizes == f"The next request has {after} instead of {short(use.used)}."
+    assert made.context_compressor.status().tokens == made.context_compressor.context_use().used
+    result = made.context_compressor.last_result
+    replaced = sum(len(segment.run) for segment in result.segments) + result.masked
+    assert f"; {messages - replaced} messages kept verbatim." in became
+
+
+def test_a_focus_that_no_model_read_is_mentioned(host: LocalProvider) -> None:
+    """A static summary has no focus, and the answer says so."""
+    made = talked(host)
+    host.route("aux", lambda asked: Failure(401, "Incorrect API key provided."))
+    made.chat("/compact focus the harbour dues")
+    heard = made.chat("/compact")
+    assert "No model wrote a summary, so the focus (the harbour dues) was not used." in heard
+    assert re.search(r"\n\d+ messages summarized without a model; ", heard)
+
+
+def test_a_kept_messages_reason_is_the_user(host: LocalProvider) -> None:
+    """A kept message beside the head is kept by choice, not by `head_tokens`."""
+    made = talked(host)
+    shown = made.chat("/compact preview")
+    made.chat(f"/compact keep {reference(shown, 'Turn 1:')}")
+    head = made.chat("/compact preview").splitlines()[1]
+    assert re.search(r"^head .*head_tokens [\d,]+\); [1-9] messages? chosen by the user", head)
 
 
 def test_keeping_nothing_is_answered_with_the_form(host: LocalProvider) -> None:

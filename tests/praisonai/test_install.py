@@ -37,7 +37,7 @@ LEFT_OUT = [place for place in PLACES if place.row.without and place.row.kind !=
 
 
 def everything() -> dict[str, Any]:
-    """What the patched owners hold in their own dictionaries."""
+    """Return the patched owners' own dictionaries."""
     holders = {place.holder for place in PLACES}
     return {f"{kind.__qualname__}.{k}": v for kind in holders for k, v in vars(kind).items()}
 
@@ -48,7 +48,7 @@ def name_of(place: Any) -> str:
 
 @pytest.fixture
 def clean() -> Iterator[None]:
-    """No installation before and none after."""
+    """Leave no installation before and after the test."""
     uninstall()
     yield
     uninstall()
@@ -89,7 +89,7 @@ def test_a_missing_optional_name_is_left_out_and_logged(
     """The rest is in place; one line of the log says what is not, and why."""
 
     async def moved(self: Any, *args: Any) -> None:
-        """Of another kind."""
+        """Be of another kind."""
 
     moved.__module__ = "praisonaiagents.workflows"
     monkeypatch.setattr(place.holder, place.row.name, moved)
@@ -190,7 +190,7 @@ OTHERS: dict[str, Any] = {
 
 
 def bodies(path: str, mode: str, asked: Any) -> list[Any]:
-    """The bodies of all requests of an agent with tools over two turns."""
+    """Return the bodies of all requests of an agent with tools over two turns."""
     with strict_provider(Worker(1, arguments=numbered), window=200_000) as provider:
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("OPENAI_BASE_URL", provider.base_url)

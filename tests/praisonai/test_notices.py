@@ -39,7 +39,7 @@ class Memory:
 
 
 def hooks(hook: Any) -> HookRegistry:
-    """Hooks of the host that call `hook` before and after each compression."""
+    """Return hooks of the host that call `hook` before and after each compression."""
     registry = HookRegistry()
     for event in (HookEvent.BEFORE_COMPACTION, HookEvent.AFTER_COMPACTION):
         registry.register_function(event=event, func=hook, name=event.value)
@@ -49,7 +49,7 @@ def hooks(hook: Any) -> HookRegistry:
 def listening(
     provider: LocalProvider, path: str, **options: Any
 ) -> tuple[Any, list[tuple[str, Any]]]:
-    """An agent, and the reports of its compressions, in order."""
+    """Return an agent, and the reports of its compressions, in order."""
     heard: list[tuple[str, Any]] = []
 
     def hook(data: Any) -> HookResult:
@@ -67,7 +67,7 @@ def listening(
 
 
 def check_reports(heard: list[tuple[str, Any]], compressions: int) -> None:
-    """Each listener once for each compression, with the numbers; the memory sees the transcript."""
+    """Assert that each listener heard each compression once, with its numbers."""
     names = [name for name, _ in heard]
     assert compressions >= 1
     for begins, ends in (("started", "committed"), ("before_compaction", "after_compaction")):
@@ -188,7 +188,7 @@ SAYS_WHAT = "▸ Compressed "
 
 
 def shown_on(made: Agent, *, terminal: bool = True) -> io.StringIO:
-    """The screen that the host's console writes to from now on."""
+    """Return the screen that the host's console writes to from now on."""
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=terminal, width=160)
     made._console = console
@@ -198,7 +198,7 @@ def shown_on(made: Agent, *, terminal: bool = True) -> io.StringIO:
 
 
 def shown(made: Agent, mode: str, **how: Any) -> str:
-    """What stands on the host's console after six turns."""
+    """Return the text on the host's console after six turns."""
     screen = shown_on(made, **how)
     assert None not in MODES[mode](made, [turn(n) for n in range(6)])
     assert made.context_compressor.context_status == "summarized"

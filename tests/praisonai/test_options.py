@@ -22,7 +22,7 @@ SUMMARIZE = OptimizerStrategy.SUMMARIZE
 
 @pytest.fixture
 def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Our installation, and a key so that agents can be made."""
+    """Install us, and a key with which agents can be made."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     install({})
     yield
@@ -30,7 +30,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def made(context: Any, **more: Any) -> Agent:
-    """An agent with that `context=`."""
+    """Return an agent with that `context=`."""
     return Agent(instructions="You keep the books.", context=context, output="silent", **more)
 
 

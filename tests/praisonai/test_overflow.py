@@ -35,18 +35,18 @@ TOO_LONG = Failure(400, "Input is too long for requested model.", "invalid_reque
 
 @pytest.fixture(autouse=True)
 def half(host: LocalProvider) -> None:
-    """A provider whose window is half of the option's."""
+    """Give the provider a window that is half of the option's."""
     host.set_window(HALF)
 
 
 @pytest.fixture
 def runs() -> list[str]:
-    """What the agent's tool was asked, in order."""
+    """Return the list of what the agent's tool was asked, in order."""
     return []
 
 
 def noting(runs: list[str]) -> Callable[[str], str]:
-    """A tool that notes its runs."""
+    """Return a tool that notes its runs."""
 
     def look_up(topic: str) -> str:
         """Look a topic up.
@@ -61,7 +61,7 @@ def noting(runs: list[str]) -> Callable[[str], str]:
 
 
 def refused_views(host: LocalProvider) -> int:
-    """How many different views were refused: older hosts send a refused request three times."""
+    """Count the different views that were refused: older hosts send each three times."""
     return len({json.dumps(record.messages) for record in host.refused})
 
 

@@ -40,7 +40,7 @@ def asked(context):
 
 @pytest.fixture
 def elsewhere(tmp_path: Path) -> Path:
-    """A folder with our entry point as an installed package has it."""
+    """Return a folder with our entry point as an installed package has it."""
     info = tmp_path / "site" / "praison_compressor-0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: praison-compressor\nVersion: 0\n")
@@ -49,32 +49,32 @@ def elsewhere(tmp_path: Path) -> Path:
 
 
 def paths(folder: Path) -> str:
-    """Where a process finds the package of `elsewhere`."""
+    """Return where a process finds the package of `elsewhere`."""
     return os.pathsep.join([str(folder / "site"), str(ROOT)])
 
 
 def ran(folder: Path, script: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A script that ends well."""
+    """Run a script that ends well."""
     done = called(folder, "-c", textwrap.dedent(script), **environment)
     assert done.returncode == 0, done.stderr
     return done
 
 
 def called(folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """A process of its own, for the host loads plugins once in a process."""
+    """Run Python in a process of its own: the host loads plugins once in a process."""
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("PRAISON", "OPENAI"))}
     variables = {"PYTHONPATH": paths(folder), "HOME": str(folder), "OPENAI_API_KEY": "sk"}
     return python(*words, folder=folder, environment={**kept, **variables, **environment})
 
 
 def heard(folder: Path, script: str, **environment: str) -> Any:
-    """What such a process says in its last line."""
+    """Return the last line of such a process."""
     done = ran(folder, SAY + textwrap.dedent(script), **environment)
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
 def configured(folder: Path, text: str) -> None:
-    """The host's file of that folder."""
+    """Write the host's file in that folder."""
     (folder / ".praisonai").mkdir()
     (folder / ".praisonai" / "config.yaml").write_text(textwrap.dedent(text))
 
@@ -162,7 +162,7 @@ def talk(name, words, turns, **more):
 
 
 def last_of(provider: LocalProvider, name: str) -> Recorded:
-    """The last request of the agent of that name; a summary's is another's."""
+    """Return the last request of the agent of that name; a summary's is another's."""
     system = f"You are {name}."
     theirs = [r for r in provider.requests if system in str(r.messages[0].get("content"))]
     return theirs[-1]
@@ -292,7 +292,7 @@ def test_a_wrong_value_costs_the_other_options_nothing(elsewhere: Path) -> None:
 
 
 def diagnosed(folder: Path, **environment: str) -> tuple[int, dict[str, tuple[str, str]]]:
-    """Its exit code, and by check the state and what a person reads."""
+    """Return its exit code, and by check the state and the text."""
     done = called(folder, "-m", "praison_compressor", "doctor", "--json", **environment)
     checks = json.loads(done.stdout)["checks"]
     lines = {c["name"]: (c["state"], f"{c['found']} -> {c['remedy']}") for c in checks}

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import uninstall
-from praison_compressor.ledger.recall import READ, SEARCH
-from praison_compressor.ledger.tools import SCHEMAS
+from praison_compressor.ledger import READ, SCHEMAS, SEARCH
 from praison_compressor.testing import Call, LocalProvider, Reply, Worker
 from tests.helpers.hosting import (
     EVERY_PATH,
@@ -45,12 +44,12 @@ class Searcher(Worker):
 
 
 def offered(provider: LocalProvider) -> list[list[str]]:
-    """The names of the tools in each request of the agent."""
+    """Return the names of the tools in each request of the agent."""
     return [[tool["function"]["name"] for tool in r.tools] for r in of_agent(provider)]
 
 
 def found_by_search(provider: LocalProvider) -> list[str]:
-    """What the search answered, as it was sent to the model."""
+    """Return the answers of the search, as they were sent to the model."""
     sent = [m for r in of_agent(provider) for m in r.messages if m.get("role") == "tool"]
     return [m["content"] for m in sent if m.get("tool_call_id") == "call_of_the_search"]
 
@@ -77,7 +76,7 @@ def export_ledger(year: int) -> str:
 
 
 def asks_for_the_middle(asked: Any) -> Reply:
-    """Exports, looks for an entry of the middle, reads it by the reference that was found."""
+    """Export, look for an entry of the middle, read it by its reference."""
     results = [m["content"] for m in asked.messages if m["role"] == "tool"]
     steps = [
         Call("export_ledger", {"year": 1871}),
@@ -149,7 +148,7 @@ def test_an_agent_without_tools_or_recall_gets_no_recall_tools(
 
 
 def search_conversation_archive(query: str) -> str:
-    """The user's own.
+    """Do what the user's own tool does.
 
     Args:
         query: what to look for
@@ -158,7 +157,7 @@ def search_conversation_archive(query: str) -> str:
 
 
 def read_conversation_archive(reference: str) -> str:
-    """The user's own."""
+    """Do what the user's own tool does."""
     return reference
 
 

@@ -14,7 +14,7 @@ import pytest
 from praisonaiagents import Agent, MemoryConfig
 from praisonaiagents.session import get_default_session_store
 
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import content_digest, text_of
 from praison_compressor.praisonai import conversations
 from praison_compressor.testing import LocalProvider, Worker
@@ -91,12 +91,10 @@ def test_a_restart_costs_nothing(host: LocalProvider, path: str, mode: str, kept
 
 # ---------------------------------------------------------------- run, kill, run again
 
-PAGES = (ROOT / "README.md", ROOT / "praison_compressor" / "docs" / "quickstart.md")
 
-
-def recipe(page: Path) -> str:
-    """Return the program that a page shows under "Run, kill, run again"."""
-    text = page.read_text("utf-8")
+def recipe() -> str:
+    """Return the program that the README shows under "Run, kill, run again"."""
+    text = (ROOT / "README.md").read_text("utf-8")
     shown = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     (found,) = [each for each in shown if 'session_id="desk", store_url' in each]
     return found
@@ -123,9 +121,8 @@ def run(code: str, prompts: list[str]) -> list[str]:
 
 
 def test_the_recipe_remembers_after_a_kill(host: LocalProvider) -> None:
-    """Six lines, the same in README and quickstart: killed, the next run knows all."""
-    code, also = map(recipe, PAGES)
-    assert code == also
+    """The README's program of six lines is killed: its next run knows all."""
+    code = recipe()
     assert len([line for line in code.splitlines() if line]) == 6
     facts = ["The fiscal year starts in April.", "Order ORD-4123 is for pier 3."]
     assert all("Noted." in said for said in run(code, facts))
@@ -193,7 +190,7 @@ SECRET = "sk-" + "Zq9" * 16
 
 
 def desk(host: LocalProvider, path: str = OPENAI, **options: Any) -> Agent:
-    """A program's agent, as each of its runs makes it."""
+    """Return a program's agent, as each of its runs makes it."""
     host.answer_with(Worker(2, parallel=2, arguments=numbered, answer=ANSWER))
     host.set_window(ROOMY)
     more = {"store_url": URL, "session_id": "desk", "context_window": ROOMY, **options}

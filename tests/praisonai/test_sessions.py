@@ -13,8 +13,7 @@ from praisonaiagents.session import HierarchicalSessionStore, get_default_sessio
 from praisonaiagents.session import store as host_stores
 
 from praison_compressor import MemoryStore
-from praison_compressor.ledger.sql.database import default_path
-from praison_compressor.ledger.sql.store import SqlStore, open_store
+from praison_compressor.ledger.sql import SqlStore, default_path, open_store
 from praison_compressor.testing import LocalProvider, Worker
 from tests.helpers.hosting import (
     MODES,
@@ -43,20 +42,20 @@ def kept(
     history: bool = False,
     **more: Any,
 ) -> Agent:
-    """An agent whose conversation the host keeps on the disk."""
+    """Return an agent whose conversation the host keeps on the disk."""
     memory = MemoryConfig(session_id=SESSION, history=history)
     return agent(provider, path, asked or context(provider), memory=memory, **more)
 
 
 def talk(made: Agent) -> Any:
-    """Its compressor, after turns enough for a compression."""
+    """Return its compressor, after turns enough for a compression."""
     assert None not in chat(made, OUTGROWING)
     assert made.context_compressor.context_status == "summarized"
     return made.context_compressor
 
 
 def bytes_kept() -> bytes:
-    """Every byte of every file of ours and of the host's session store."""
+    """Return every byte of our files and of the host's session store."""
     places = (default_path().parent, Path(get_default_session_store().session_dir))
     return b"".join(map(bytes_of, places))
 
@@ -138,7 +137,7 @@ def test_a_window_of_the_session_in_front_is_not_another_conversation(
 
 
 def encrypted(store: Any) -> Any:
-    """The host's wrapper around a store, with a new key."""
+    """Return the host's wrapper around a store, with a new key."""
     from praisonaiagents.session.encrypted_store import EncryptedSessionStore, generate_session_key
 
     return EncryptedSessionStore(store, key=generate_session_key())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from praisonaiagents import Agent
 
-from praison_compressor.ledger.recall import SEARCH
+from praison_compressor.ledger import SEARCH
 from praison_compressor.messages import text_of
 from praison_compressor.testing import Asked, Call, Failure, LocalProvider, Reply, Rules, Worker
 from tests.helpers.hosting import (
@@ -40,7 +40,7 @@ ANSWER = "Noted. " * 3
 def working(
     host: LocalProvider, path: str, mode: str = "chat", rounds: int = 3, **options: Any
 ) -> Agent:
-    """An agent whose model makes `rounds` of two calls in a turn."""
+    """Return an agent whose model makes `rounds` of two calls in a turn."""
     one_round = path == OPENAI and mode in ("stream", "iter_stream")
     host.answer_with(
         Worker(1 if one_round else rounds, parallel=2, arguments=numbered, answer=ANSWER)
@@ -54,7 +54,10 @@ def working(
 def test_a_turn_begins_with_the_last_request_of_the_turn_before(
     host: LocalProvider, path: str, mode: str
 ) -> None:
-    """On every path and by every call the whole prefix is kept, and no step is doubled."""
+    """In every mode the whole prefix is kept, no step is doubled, and each request is billed once.
+
+    The bill's sums of input, cached input and output are the provider's own, streams too.
+    """
     made = working(host, path, mode)
     MODES[mode](made, [f"Question {n}: what of ledger {n}?" for n in range(4)])
     sent = of_agent(host)
@@ -63,20 +66,25 @@ def test_a_turn_begins_with_the_last_request_of_the_turn_before(
         assert without_system(after.messages).startswith(without_system(before.messages))
     ids = [m["tool_call_id"] for m in sent[-1].messages if m["role"] == "tool"]
     assert len(ids) == len(set(ids)) >= 4 * 2
+    bill = made.context_compressor.status().bill
+    assert bill.requests == len(sent)
+    assert bill.usage.input == sum(record.prompt_tokens for record in sent)
+    assert bill.usage.cached == sum(record.cached_tokens for record in sent) > 0
+    assert bill.usage.output == sum(record.completion_tokens for record in sent)
 
 
 def results(record: Any) -> list[str]:
-    """The results in a request."""
+    """Return the results in a request."""
     return [text_of(m) for m in record.messages if m["role"] == "tool"]
 
 
 def asked(record: Any) -> list[str]:
-    """The user's messages in a request."""
+    """Return the user's messages in a request."""
     return [text_of(m) for m in record.messages if m["role"] == "user"]
 
 
 def first_of(host: LocalProvider, question: str) -> Any:
-    """The first request of the turn with that question."""
+    """Return the first request of the turn with that question."""
     return next(r for r in of_agent(host) if asked(r)[-1].endswith(question))
 
 
@@ -193,7 +201,7 @@ def test_a_new_session_has_none_of_the_old_steps(host: LocalProvider, path: str)
 
 
 def test_an_undone_compression_sends_the_steps_again(host: LocalProvider) -> None:
-    """`/undo` brings back what a summary stood for, steps of earlier turns among it."""
+    """`/undo` sends the summarized messages again, steps of earlier turns too."""
     made = working(host, OPENAI)
     for n in range(6):
         made.chat(turn(n))
@@ -255,7 +263,7 @@ TURNS, CALLS = 10, 8
 
 
 def detail(number: int, nth: int) -> str:
-    """A value that nobody can guess."""
+    """Return a value that nobody can guess."""
     return hashlib.sha256(f"{number}/{nth}".encode()).hexdigest()[:12]
 
 

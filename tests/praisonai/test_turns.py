@@ -35,12 +35,12 @@ LONG = 14  # messages of a conversation that nobody compressed
 
 
 def asked_by(provider: LocalProvider, name: str) -> list[Any]:
-    """The requests of the agent with these instructions."""
+    """Return the requests of the agent with these instructions."""
     return [r for r in of_agent(provider) if f"You are {name}." in r.messages[0]["content"]]
 
 
 def named(provider: LocalProvider, path: str, name: str, asked: Any = None, **more: Any) -> Agent:
-    """An agent whose requests are known by its name."""
+    """Return an agent whose requests are known by its name."""
     return agent(provider, path, asked, name=name, instructions=f"You are {name}.", **more)
 
 
@@ -173,7 +173,7 @@ def test_another_models_request_in_a_turn_is_made_to_fit(
 
 
 def outgrows_its_window(made: Agent, host: LocalProvider) -> None:
-    """The agent goes on past its window, and its summaries are its own."""
+    """Assert that the agent goes on past its window, and that its summaries are its own."""
     assert None not in chat(made, OUTGROWING)
     assert made.context_compressor.context_status == "summarized"
     assert host.refused == []
@@ -270,7 +270,7 @@ def test_a_workflow_in_code(host: LocalProvider, shape: str) -> None:
 
 
 def of_team(host: LocalProvider, asked: Any, **members: dict[str, Any]) -> dict[str, Agent]:
-    """The members of a team with that `context=`, by name, each with a task."""
+    """Return the members of a team with that `context=`, by name, each with a task."""
     made = {name: agent(host, OPENAI, name=name, **given) for name, given in members.items()}
     tasks = [
         Task(description=turn(n), expected_output="A note.", agent=member)

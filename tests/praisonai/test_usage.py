@@ -30,8 +30,6 @@ from tests.helpers.hosting import (
     turn,
 )
 
-pytest_plugins = ["tests.helpers.stores"]
-
 BOTH = pytest.mark.parametrize("mode", [chat, achat], ids=lambda mode: mode.__name__)
 
 
@@ -54,14 +52,14 @@ class Twice(TokenCounter):
 
 @pytest.fixture
 def twice() -> Iterator[LocalProvider]:
-    """The host's provider, which counts each of our tokens twice."""
+    """Yield the host's provider, which counts each of our tokens twice."""
     worker = Worker(answer="In order.")
     with by_itself(worker, counter=lambda model: Twice("gpt-4o")) as running:
         yield running
 
 
 def off_by(made: Any, provider: LocalProvider) -> float:
-    """How far the agent's counter is from what the provider counted of the last request."""
+    """Return how far the agent's count of the last request is from the provider's."""
     last = provider.requests[-1]
     counter = made.context_compressor.engine().tokens
     counted = counter.messages(last.messages) + counter.tools(last.tools)
@@ -77,12 +75,12 @@ def test_the_count_of_an_unknown_tokenizer_follows_the_providers(twice: LocalPro
 
 
 def chat_streamed(made: Any, prompts: Any) -> list[Any]:
-    """`chat(stream=True)`: the host reads the stream itself."""
+    """Send all prompts through `chat(stream=True)`, whose stream the host reads itself."""
     return [made.chat(prompt, stream=True) for prompt in prompts]
 
 
 def achat_streamed(made: Any, prompts: Any) -> list[Any]:
-    """The same on an event loop."""
+    """Send all prompts so on an event loop."""
 
     async def run() -> list[Any]:
         return [await made.achat(prompt, stream=True) for prompt in prompts]
@@ -91,7 +89,7 @@ def achat_streamed(made: Any, prompts: Any) -> list[Any]:
 
 
 def settings(body: Any) -> dict[str, Any]:
-    """All of a request but what it says, and the request for its usage."""
+    """Return all of a request but its words and the request for its usage."""
     left_out = ("messages", "input", "system", "stream_options")
     return {k: v for k, v in body.items() if k not in left_out}
 
@@ -216,6 +214,8 @@ def test_an_agent_of_another_process_has_the_bill(
     assert paid.requests == len(OUTGROWING)
     assert paid.usage.cached > 0
     assert paid.summaries.prompt_tokens > 0
+    # Its last turn waits with its bill while another thread writes to the store.
+    made.context_compressor.save()
     again = agent(host, OPENAI, context(host, **options), memory=remembering)
     assert again.context_compressor.session_id == made.context_compressor.session_id
     assert again.context_compressor.status().bill == paid

@@ -22,13 +22,11 @@ import httpx
 import pytest
 
 from praison_compressor import CompressorConfig
-from praison_compressor.ledger.sql.store import open_store
+from praison_compressor.ledger.sql import open_store
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply, SummaryModel, Worker
 from tests.helpers.hosting import at_home
 from tests.helpers.processes import python
 from tests.helpers.stores import Postgres
-
-pytest_plugins = ["tests.helpers.stores"]
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 WINDOW = 6_000
@@ -43,7 +41,7 @@ def example(name: str) -> SimpleNamespace:
 def home(
     provider: LocalProvider, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[LocalProvider]:
-    """The provider where the examples' agents look for OpenAI, with a summarizer that listens."""
+    """Yield a provider where the examples' agents look for OpenAI."""
     with at_home(monkeypatch, tmp_path, provider):
         provider.route(is_summary, SummaryModel(facts=r"FACT-\d+|page_\d+\.py|vol\d+\.txt:\d+"))
         yield provider
@@ -65,7 +63,7 @@ def is_summary(asked: Asked) -> bool:
 
 
 def project(folder: Path) -> Path:
-    """A package with a bug, and more source than a small window takes."""
+    """Write a package with a bug, and more source than a small window takes."""
     (folder / "shop").mkdir(parents=True)
     for number in range(10):
         lines = [f"def price_{number}_{i}(cents):\n    return cents + {i}\n" for i in range(40)]
@@ -136,7 +134,7 @@ def test_an_agent_of_several_turns_reads_a_file_once(home: LocalProvider, tmp_pa
 
 
 def texts(folder: Path) -> Path:
-    """Nine volumes; each question of the test takes three of them."""
+    """Write nine volumes; each question of the test takes three of them."""
     folder.mkdir()
     for number in range(9):
         lines = [f"Chapter {i} of volume {number} speaks of tides and harbours." for i in range(80)]
@@ -222,7 +220,7 @@ def test_a_loop_on_an_api_finds_what_its_view_lacks(
     monkeypatch.setenv("ANTHROPIC_BASE_URL", home.url)
     home.set_window(
         WINDOW + 1_000
-    )  # the example asks for an answer of 2,000 tokens, of which 1,000 are reserved
+    )  # the example reserves 1,000 tokens for an answer, and asks for 2,000
     module, folder = example(name), texts(tmp_path / "texts")
     config = CompressorConfig(
         model="gpt-4o-mini",
@@ -268,7 +266,7 @@ CALLERS = 4
 
 @contextmanager
 def service(database: str, provider: LocalProvider, log: Path) -> Iterator[str]:
-    """The service with two workers; yields its address."""
+    """Run the service with two workers; yield its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

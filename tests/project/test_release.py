@@ -37,7 +37,7 @@ def run(*command: object, cwd: Path, **environment: str) -> str:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
-    """The wheel, built from the sdist, and the sdist."""
+    """Return the wheel, built from the sdist, and the sdist."""
     out = tmp_path_factory.mktemp("dist")
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", out, ROOT, cwd=out)
     (wheel,), (sdist,) = out.glob("*.whl"), out.glob("*.tar.gz")

@@ -8,12 +8,12 @@ import pytest
 
 from praison_compressor import (
     CompressorConfig,
+    Segment,
     SummarizerUnavailable,
     SummaryReply,
     TokenCounter,
     Usage,
 )
-from praison_compressor.ledger.segments import Segment
 from praison_compressor.messages import text_of
 from praison_compressor.summaries.protocol import Brief, Written, as_summarizer
 from praison_compressor.summaries.writer import SummaryWriter

@@ -30,7 +30,7 @@ REQUEST = [{"role": "system", "content": "Summarize."}, {"role": "user", "conten
 
 @pytest.fixture(autouse=True)
 def no_key_of_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests mean what they say whatever the machine's environment holds."""
+    """Take the user's keys and endpoints out of the environment."""
     for name in ("OPENAI_API_KEY", "OPENAI_API_BASE", "OPENAI_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
 

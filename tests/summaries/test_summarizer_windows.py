@@ -26,7 +26,7 @@ REAL = 6_000
 
 @pytest.fixture
 def small() -> Iterator[LocalProvider]:
-    """Its `gpt-4o-mini` reads 6,000 tokens, where the table says 128,000."""
+    """Return a provider whose `gpt-4o-mini` reads 6,000 tokens; the table says 128,000."""
     with LocalProvider(lambda asked: Reply(SUMMARY)) as running:
         running.set_window(REAL, "gpt-4o-mini")
         yield running
@@ -45,7 +45,7 @@ def test_the_window_that_a_refusal_names_is_learned(small: LocalProvider) -> Non
 
 
 def storms(window: int | None, answers: str, **options: Any) -> tuple[Any, list[Any], list[Event]]:
-    """A long stretch compressed by a function of that window; what it was asked, and events."""
+    """Compress a long stretch by a function of that window; return its requests and events."""
     asked: list[Any] = []
     events: list[Event] = []
 

@@ -26,13 +26,13 @@ ONE = Usage(prompt_tokens=900, completion_tokens=80, cache_read_tokens=100, cost
 
 
 def rambling(words: int) -> str:
-    """That many words of a session."""
+    """Return that many words of a session."""
     lines = (f"Now look after module {n}, whose port must stay V-{n:04d}." for n in range(words))
     return " ".join(" ".join(lines).split()[:words])
 
 
 def quoting(messages) -> str:
-    """A little of what is to be summarized."""
+    """Return a little of what is to be summarized."""
     return text_of(messages[-1]).partition(">\n")[2][300:420]
 
 
@@ -66,14 +66,14 @@ def brief(messages, room=2_000, **changes) -> Brief:
 
 
 def writing(summarizer, **options) -> SummaryWriter:
-    """A writer of its own."""
+    """Return a writer of its own."""
     config = CompressorConfig(summary_max_retries=0, **options)
     tokens = TokenCounter("gpt-4o")
     return SummaryWriter(config, as_summarizer(summarizer), tokens, lambda event: None)
 
 
 def write(summarizer, given, **options):
-    """What a writer of its own makes of a brief."""
+    """Return what a writer of its own makes of a brief."""
     writer = writing(summarizer, **options)
     return asyncio.run(writer.write(given, model=None, session_id="s"))
 

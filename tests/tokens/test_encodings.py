@@ -15,14 +15,8 @@ from hypothesis import strategies as st
 from tiktoken_ext import openai_public
 
 from praison_compressor import TokenCounter
-from praison_compressor.tokens import encodings
-from praison_compressor.tokens.encodings import (
-    EXACT_CHARS,
-    PIECE_CHARS,
-    Vocabulary,
-    pieces,
-    vocabulary_for,
-)
+from praison_compressor.tokens import Vocabulary, encodings
+from praison_compressor.tokens.encodings import EXACT_CHARS, PIECE_CHARS, pieces, vocabulary_for
 from praison_compressor.tokens.models import litellm_folder
 from tests.helpers.transcripts import prose
 

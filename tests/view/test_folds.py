@@ -6,16 +6,13 @@ import asyncio
 import random
 import re
 from itertools import pairwise
-from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.messages import text_of
-
-Message = dict[str, Any]
+from praison_compressor.messages import Message, text_of
 
 
 def talk(turns: int) -> list[Message]:
-    """A conversation full of names, so that facts fill whatever room they are given."""
+    """Return a conversation full of names, so that facts fill whatever room they are given."""
     chance = random.Random(7)
     name = lambda: f"{chance.choice('pqrs')}{chance.randrange(10**6)}"  # noqa: E731
     messages: list[Message] = [{"role": "system", "content": "You look after the store."}]

@@ -32,7 +32,7 @@ def masks_of(messages):
 
 
 def line_of(printed: str, reference: str = "s2.1", name: str = "bash", **arguments) -> str:
-    """The line that replaces one output."""
+    """Return the line that replaces one output."""
     call, result = step("call_1", printed, name, **(arguments or {"command": "pytest -q"}))
     (calls,) = [found for _, found in answered([call, result])]
     return text_of(mask(calls, result, reference))
@@ -235,7 +235,7 @@ def lines(count: int, name: str = "a") -> str:
 
 
 def asked(*results: str, name: str = "read_file"):
-    """One question, and the unanswered results of parallel calls."""
+    """Return one question, and the unanswered results of parallel calls."""
     calls = [step(f"call_{n}", body, name, part=n) for n, body in enumerate(results)]
     together = {**calls[0][0], "tool_calls": [each[0]["tool_calls"][0] for each in calls]}
     return [{"role": "user", "content": "Look."}, together, *(each[1] for each in calls)]

@@ -19,7 +19,7 @@ from tests.helpers.transcripts import session, step, transcripts
 
 
 def lay_out(messages, segments=(), head_tokens=600) -> View:
-    """A layout in which a message costs a token for four characters."""
+    """Return a layout in which a message costs a token for four characters."""
     got = read(messages)
     tokens = [4 + len(str(message)) // 4 for message in got.messages]
     digests = [digest(message) for message in got.messages]
@@ -31,7 +31,7 @@ def exactly(target: int, **options) -> Budget:
 
 
 def planned(view: View, budget: Budget) -> Plan | None:
-    """The plan, or None also where no plan can be made."""
+    """Return the plan, or None also where no plan can be made."""
     try:
         return sketches.planned(view, budget)
     except BudgetTooSmall:
@@ -216,7 +216,7 @@ def test_summaries_are_folded_from_their_share_on() -> None:
 def test_masks_must_free_three_quarters_of_what_is_read_anew_for_them() -> None:
     """The provider's cache ends at the first mask; down to the target they always suffice."""
     enough, masks = budget(9_000, 2_200, 2_150, mask_recent=100), {4: 20}
-    # Read anew: the masked result and what follows it, 20 + 40 + 30 + 40.
+    # Read again: the masked result and what follows it, 20 + 40 + 30 + 40.
     layouts = [laid(f"u20 a2000 a10 c10 r{size} a40 u30 a40") for size in (118, 117)]
     assert found(layouts[0], enough, masks=masks).masks == (4,)
     assert found(layouts[1], enough, masks=masks).jobs

@@ -10,19 +10,19 @@ import httpx
 import pytest
 
 from praison_compressor import MemoryStore
+from praison_compressor.messages import Message
 from praison_compressor.messages.thinking import signatures
 from praison_compressor.testing import Call, LocalProvider, Reply, Rules
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.native import brings, result
 from tests.helpers.provider.anthropic import Anthropic
 
-Message = dict[str, Any]
 ADAPTIVE, ENABLED = {"type": "adaptive"}, {"type": "enabled", "budget_tokens": 1_024}
 
 
 @pytest.fixture
 def binding() -> Iterator[LocalProvider]:
-    """The API as accounts have it that were made since August 2026: thinking is bound."""
+    """Yield the API as accounts made since August 2026 have it: thinking is bound."""
     with LocalProvider(rules=Rules(bound_thinking=True), protocols=[Anthropic()]) as running:
         yield running
 
@@ -37,7 +37,7 @@ def post(provider: LocalProvider, messages: list[Message], thinking: Message) ->
 
 
 def reads(calls: int) -> Any:
-    """A model that thinks, and reads so many files a turn."""
+    """Return a model that thinks, and reads `calls` files a turn."""
 
     steps = 0
 

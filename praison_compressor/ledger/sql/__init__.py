@@ -6,8 +6,9 @@
 - `sqlite_file`: a SQLite ledger's file, opened for several processes and checked
 - `database`: URLs, connections, transactions
 - `archive`: payloads (compressed, checksummed, encrypted), original messages, their index
-- `reading`: sessions, lineages, chains of entries, recorded transcripts, search
-- `writing`: commits, forks and leases; masks secrets
+- `queries`: sessions, lineages, chains of entries, recorded transcripts
+- `search`: messages by their words
+- `commits`: commits, forks and leases; masks secrets
 - `maintenance`: `verify`, `forget`, and clearing of freed pages
 """
 

@@ -17,8 +17,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from ...errors import ConfigError, LedgerCorrupt, StoreUnavailable
 from ...messages import Message, content_digest
-from ..segments import EVERY, FORGOTTEN, Entry, Segment, Usage
-from ..words import EVERYWHERE, begins, readable, words
+from ..segments import FORGOTTEN, Entry, Segment, Usage
+from ..stores import EVERY
+from ..words import EVERYWHERE, LEAST_PREFIX, readable, words
 from .schema import links, messages
 
 
@@ -214,10 +215,12 @@ class MessageArchive:
             # Sorted, so that two writers of the same messages cannot deadlock.
             for name in sorted(fresh)
         ]
-        self.execute(self.insert(messages).on_conflict_do_nothing(), rows)
-        known = self._keys(namespace, fresh)
-        self._index(_ADDING, {known[name]: message for name, message in fresh.items()})
-        return known
+        insertion = self.insert(messages).on_conflict_do_nothing()
+        added = self.execute(insertion.returning(messages.c.digest, messages.c.key), rows)
+        known = {bytes(name): key for name, key in added}
+        self._index(_ADDING, {key: fresh[name] for name, key in known.items()})
+        # The others were archived by another writer at the same time.
+        return known | self._keys(namespace, fresh.keys() - known.keys())
 
     def link(self, entry_key: int, keys: Sequence[int]) -> None:
         """Record which messages an entry covers, in order."""
@@ -276,20 +279,19 @@ class MessageArchive:
             return
         join = " ".join if self.is_sqlite else list
         rows = [
-            {"key": key, "words": join(self._indexed(key, message))}
-            for key, message in found.items()
+            {"key": key, "words": join(self.marked(words(readable(found[key])), key // self.band))}
+            for key in sorted(found)  # FTS5 writes a piece of its index at each lower key
         ]
         self.execute(text(statements[not self.is_sqlite]), rows)
 
-    def _indexed(self, key: int, message: Message) -> list[str]:
-        """Return a message's words as they are indexed; words that stand everywhere are not."""
-        mark, every = self._mark(key // self.band), not self.is_sqlite
-        each = (word for word in words(readable(message)) if word not in EVERYWHERE)
-        return [mark + word if every or begins(word) else word for word in each]
-
-    def marked(self, word: str, band: int) -> str:
-        """Return a word of a band's messages as it is indexed."""
-        return self._mark(band) + word if begins(word) or not self.is_sqlite else word
+    def marked(self, some: Iterable[str], band: int) -> list[str]:
+        """Return words of a band's messages as they are indexed."""
+        mark, each = self._mark(band), (word for word in some if word not in EVERYWHERE)
+        if not self.is_sqlite:
+            return [mark + word for word in each]
+        # A shorter word of a query finds only words that begin with that many letters.
+        n = LEAST_PREFIX
+        return [mark + word if word[:n].isalpha() and len(word) >= n else word for word in each]
 
     def _mark(self, band: int) -> str:
         """Return a band's mark; bands that are far apart share one, which costs time alone."""
@@ -307,9 +309,7 @@ _MARKS = string.digits + string.ascii_lowercase
 
 _ADDING = (
     "INSERT INTO compressor_search(rowid, words) VALUES (:key, :words)",
-    # A conflict: another writer archived the message at the same time.
-    "INSERT INTO compressor_search "
-    "VALUES (:key, array_to_tsvector(CAST(:words AS text[]))) ON CONFLICT DO NOTHING",
+    "INSERT INTO compressor_search VALUES (:key, array_to_tsvector(CAST(:words AS text[])))",
 )
 _REMOVING = (
     # FTS5 removes a message only by the words that were indexed for the message.

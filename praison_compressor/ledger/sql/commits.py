@@ -149,13 +149,17 @@ def _widen(archive: MessageArchive, session_key: int, keys: Iterable[int]) -> No
     """Add messages to the ranges of keys that a search of the session reads."""
     own = spans.c.session_key == session_key
     query = select(spans.c.first, spans.c.last).where(own)
-    before = {(first, last) for first, last in archive.execute(query)}
-    after = set(merged([*before, *((key, key) for key in keys)]))
-    if gone := [first for first, _ in before - after]:
+    before = dict(tuple(each) for each in archive.execute(query))
+    after = dict(merged([*before.items(), *((key, key) for key in keys)]))
+    if gone := before.keys() - after.keys():
         archive.execute(delete(spans).where(own, spans.c.first.in_(gone)))
-    if new := after - before:
-        rows = [{"session_key": session_key, "first": a, "last": b} for a, b in new]
-        archive.execute(insert(spans), rows)
+    changed = after.items() - before.items()
+    if changed:
+        rows = [{"session_key": session_key, "first": a, "last": b} for a, b in changed]
+        insertion = archive.insert(spans)
+        named = [spans.c.session_key, spans.c.first]
+        last = {"last": insertion.excluded.last}
+        archive.execute(insertion.on_conflict_do_update(index_elements=named, set_=last), rows)
 
 
 def _locked(archive: MessageArchive, session: Session) -> Row[Any] | None:

@@ -17,6 +17,7 @@ from sqlalchemy import CTE, ColumnElement, Row, delete, select, text, update
 from ...errors import LedgerCorrupt, SessionNotFound, StoreUnavailable
 from ...messages import content_digest, is_system
 from ..segments import FORGOTTEN, GENESIS, Entry, Outline, archive_digest, chain_faults
+from ..stores import Erased
 from .archive import MessageArchive, batches, unsealed
 from .database import Database
 from .queries import SESSIONS, chain, literals, outline, outlines, record, require
@@ -148,22 +149,6 @@ def _message_fault(archive: MessageArchive, row: Row[Any]) -> str | None:
 
 
 # ---------------------------------------------------------------- forget
-@dataclass(frozen=True)
-class Erased:
-    """What `forget` removed, and what is left for the caller to do."""
-
-    segments: int
-    """Segments that became tombstones."""
-    messages: int
-    """Originals that were removed."""
-    sessions: tuple[str, ...]
-    """Stable ids of the sessions that lost summaries."""
-    still_in: tuple[str, ...]
-    """Other sessions of the namespace with some of the same messages, and forks."""
-    pages_cleared: bool = True
-    """False where a reader or missing rights kept freed pages from being cleared."""
-
-
 def erase_session(archive: MessageArchive, namespace: str, target: str) -> Erased:
     """Forget the session's own entries; keep the entries of its parent."""
     _exclusive(archive)

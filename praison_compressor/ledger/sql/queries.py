@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Row, Select, case, delete, exists, func, select, update
@@ -14,7 +13,6 @@ from ...errors import LedgerCorrupt, SessionNotFound
 from ...messages import Message, is_system
 from ..segments import (
     ARCHIVE_ONLY,
-    EVERY,
     FORGOTTEN,
     GENESIS,
     Entry,
@@ -24,6 +22,7 @@ from ..segments import (
     Session,
     laid_out,
 )
+from ..stores import EVERY, SessionInfo
 from .archive import MessageArchive, dump, load, unsealed
 from .schema import entries, links, notes, sessions, tails
 
@@ -121,20 +120,6 @@ def note_of(archive: MessageArchive, session: Session, *, is_locked: bool = Fals
 
 
 # ---------------------------------------------------------------- the list of sessions
-@dataclass(frozen=True)
-class SessionInfo:
-    """A line of the list of sessions."""
-
-    id: str
-    parent_id: str | None
-    tip: str
-    compressions: int
-    taken_back: int
-    """Compressions that `undo` took back."""
-    created: float
-    updated: float
-
-
 _FORGOTTEN = (
     (sessions.c.edits > 0)
     & sessions.c.transcript.is_(None)

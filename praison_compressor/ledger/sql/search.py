@@ -25,12 +25,15 @@ from .schema import entries, links, messages, sessions, spans
 
 NEAR = 8
 """Messages before and after a message among which its call or its results are looked for."""
-_NEAR_BANDS = 32  # newest bands among whose messages these are looked for
+_NEAR_MOST = 40  # newest messages beside which these are looked for, where a list is not whole
+_NEAR_BANDS = 16  # newest bands among whose messages these are looked for
+_MOST_BANDS = 64  # bands of which the list of a second word is read
 _RANKED = 400  # candidates of a search that are read and ranked
 _IN_PART = 100  # ... where none has all words
 _FEW = 400  # messages in reach that are all read, without the index
-_UNINDEXED = 2_000  # ... where no word is indexed
-_LISTED = 2_000  # newest keys of a word
+_FEW_BESIDE = 100  # ... beside messages with the rarest word
+_UNINDEXED = 1_000  # ... where no word is indexed
+_LISTED = 1_000  # newest keys of a word
 _FIRST_SPAN = 4 * _LISTED  # keys
 _WIDER = 8  # times as many keys in each further statement
 
@@ -123,18 +126,14 @@ class _Reach:
 
 def _reach(archive: MessageArchive, namespace: str, row: Row[Any] | None) -> _Reach:
     """Return the reach of a session with what it inherits, or of a namespace."""
-    # Sums: SQLite would begin with all entries in reach, not with the messages.
     if row is None:
         held = select(sessions.c.key).where(sessions.c.namespace == namespace)
-        within = (sessions.c.namespace + "") == namespace
+        within = sessions.c.namespace == namespace
     else:
         newest = dict(_lineage(archive, row))
         held = select(sessions.c.key).where(sessions.c.key.in_(newest))
         within = or_(
-            *(
-                (entries.c.session_key + 0 == key) & (entries.c.key <= n)
-                for key, n in newest.items()
-            )
+            *((entries.c.session_key == key) & (entries.c.key <= n) for key, n in newest.items())
         )
     query = select(spans.c.first, spans.c.last).where(spans.c.session_key.in_(held))
     ranges = ((first, last) for first, last in archive.execute(query))
@@ -156,17 +155,19 @@ def _placed(
     archive: MessageArchive, reach: _Reach, keys: Iterable[int], most: int | None = None
 ) -> Placed:
     """Return the places of the first `most` messages that are in reach."""
-    query = (
-        select(links, entries.c.hash, sessions.c.id)
-        .join(entries, entries.c.key == links.c.entry_key)
-        .join(sessions, sessions.c.key == entries.c.session_key)
-        .where(reach.entries)
-        .order_by(links.c.entry_key.desc(), links.c.ordinal)
-    )
     found: Placed = {}
     for some in batches(keys):
+        # First the messages: a planner may begin with all entries in reach and all their messages.
+        held = select(links).where(links.c.message_key.in_(some)).cte().prefix_with("MATERIALIZED")
+        query = (
+            select(held, entries.c.hash, sessions.c.id)
+            .join(entries, entries.c.key == held.c.entry_key)
+            .join(sessions, sessions.c.key == entries.c.session_key)
+            .where(reach.entries)
+            .order_by(held.c.entry_key.desc(), held.c.ordinal)
+        )
         here: Placed = {}
-        for place in archive.execute(query.where(links.c.message_key.in_(some))):
+        for place in archive.execute(query):
             here.setdefault(place.message_key, []).append(place)
         found |= {key: here[key] for key in some if key in here}
         if most is not None and len(found) >= most:
@@ -224,7 +225,8 @@ class _List:
 def _whole(archive: MessageArchive, reach: _Reach, lists: Sequence[_List]) -> Placed:
     """Return the newest messages that have all words, alone or with neighbours."""
     rarest, *others = lists
-    is_few = len(rarest.newest) <= _RANKED
+    bands = {key // archive.band for key in rarest.newest}
+    is_few = len(rarest.newest) <= _RANKED or (rarest.is_whole and len(bands) > _MOST_BANDS)
     found: Placed = {}
     for some in _chunks(rarest):
         own = set(some)
@@ -233,14 +235,15 @@ def _whole(archive: MessageArchive, reach: _Reach, lists: Sequence[_List]) -> Pl
         found |= _placed(archive, reach, sorted(own, reverse=True), _RANKED - len(found))
         if len(found) == _RANKED:
             return found
+    if not others:
+        return found
     # A call and its result are one document: one has the rarest word, the other stands beside it.
     lacking = (key for key in rarest if is_few or key not in found)
     is_known = all(each.is_whole for each in lists)
-    beside = _beside(archive, islice(lacking, None if is_known else _RANKED))
-    room = _RANKED - len(found)
-    if len(beside) > room:
+    beside = _beside(archive, islice(lacking, None if is_known else _NEAR_MOST))
+    if len(beside) > _FEW_BESIDE:
         beside = _near(archive, reach, lists, beside)
-    return found | _placed(archive, reach, sorted(beside - found.keys(), reverse=True), room)
+    return found | _placed(archive, reach, sorted(beside - found.keys(), reverse=True), _RANKED)
 
 
 def _chunks(keys: Iterable[int]) -> Iterator[list[int]]:
@@ -311,7 +314,7 @@ _AMONG = {
 def _with_word(archive: MessageArchive, word: str, ranges: Sequence[Range]) -> Iterator[int]:
     """Yield the messages that have a word, of ranges in order, the newest first."""
     key = "+rowid" if archive.is_sqlite else "key"
-    for part in _in_parts(ranges, archive.band):
+    for part in _in_parts(ranges):
         is_few = sum(last - first for first, last in part) < _FIRST_SPAN
         kept = "NOT MATERIALIZED" if is_few else "MATERIALIZED"
         size = archive.band
@@ -343,15 +346,13 @@ def _among(archive: MessageArchive, word: str, keys: set[int]) -> set[int]:
     return set(archive.execute(statement, {"query": query, "keys": asked}).scalars())
 
 
-def _in_parts(ranges: Iterable[Range], band: int) -> Iterator[list[Range]]:
+def _in_parts(ranges: Iterable[Range]) -> Iterator[list[Range]]:
     """Yield the ranges of each statement, in wider and wider parts."""
     room = width = _FIRST_SPAN
     part: list[Range] = []
     for first, last in ranges:
         while first <= last:
             start = max(first, last - room + 1)
-            if width == _FIRST_SPAN:  # a word that stands everywhere is read in one band
-                start = max(start, last // band * band)
             part.append((start, last))
             room -= last - start + 1
             last = start - 1
@@ -368,7 +369,8 @@ def _query(archive: MessageArchive, word: str, bands: Iterable[int]) -> str:
     # Words are letters and digits only, so a quote cannot end early.
     quote, more, either = ('"', "*", " OR ") if archive.is_sqlite else ("'", ":*", " | ")
     end = quote + (more if goes_on(word) else "")
-    return either.join(sorted({f"{quote}{archive.marked(word, band)}{end}" for band in bands}))
+    marked = {each for band in bands for each in archive.marked([word], band)}
+    return either.join(f"{quote}{each}{end}" for each in sorted(marked))
 
 
 def _newest(archive: MessageArchive, reach: _Reach, most: int) -> list[int]:

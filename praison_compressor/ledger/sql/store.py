@@ -15,11 +15,11 @@ from ...errors import LedgerCorrupt
 from ...messages import Message, to_plain
 from ...messages.secrets import Redactor
 from ..segments import Outline, Segment, Session, plain_outline
+from ..stores import Erased
 from . import commits, queries
 from .archive import Codec, MessageArchive, codec_of
 from .database import Database
 from .maintenance import (
-    Erased,
     Fault,
     audit,
     erase_message,
@@ -45,18 +45,6 @@ def _reading(
     @functools.wraps(work)
     def method(store: SqlStore, /, *args: P.args, **options: P.kwargs) -> T:
         return store._database.read(lambda archive: work(archive, *args, **options))
-
-    return method
-
-
-def _writing(
-    work: Callable[Concatenate[MessageArchive, P], T],
-) -> Callable[Concatenate[SqlStore, P], T]:
-    """Make a method of work that writes, in one transaction."""
-
-    @functools.wraps(work)
-    def method(store: SqlStore, /, *args: P.args, **options: P.kwargs) -> T:
-        return store._database.write(lambda archive: work(archive, *args, **options))
 
     return method
 
@@ -89,11 +77,7 @@ class SqlStore:
         return self._database.is_made()
 
     def check(self) -> None:
-        """Reach the store; create the tables of a new one.
-
-        Raises:
-            StoreUnavailable: it cannot be reached, or another version wrote it.
-        """
+        """See `Lasting.check`."""
         self._database.read(lambda archive: None)
 
     def close(self) -> None:
@@ -142,12 +126,7 @@ class SqlStore:
         return self._database.write(lambda a: commits.keep(a, session, whole))
 
     def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
-        """Replace the recorded transcript's messages from `place` on; return whether it worked.
-
-        `place` counts messages after the leading system messages. False: a part of the session was
-        forgotten since it was read, or `place` is inside what the last commit or `keep` recorded.
-        Then `keep` must record the whole transcript.
-        """
+        """See `Lasting.extend`."""
         added = [to_plain(message) for message in messages]
         if self.mask_secrets:
             added = list(Redactor(session.namespace).masked(added)[0])
@@ -166,7 +145,10 @@ class SqlStore:
             return self._database.read(lambda a: queries.note_of(a, session))
         return self._database.write(lambda a: commits.change_note(a, session, change))
 
-    release = _writing(commits.release)
+    def release(self, session: Session, holder: str) -> None:
+        """See `Store.release`."""
+        self._database.write(lambda a: commits.release(a, session, holder))
+
     originals = _reading(queries.originals)
     transcript = _reading(queries.transcript)
     lineage = _reading(queries.lineage)
@@ -191,15 +173,7 @@ class SqlStore:
             return [Fault(self.place, str(error))]
 
     def forget(self, namespace: str, target: str) -> Erased:
-        """Remove a session (any id) or one message (content digest).
-
-        It removes originals, the summaries that cover them, all later summaries, index words and
-        bytes in freed pages. The chain keeps salted commitments without their salt, and still
-        verifies. A server's write-ahead log, replicas and backups remain for the operator to clear.
-
-        Raises:
-            SessionNotFound: no such session or message in this namespace.
-        """
+        """See `Lasting.forget`."""
         erase = erase_message if target.startswith("sha256:") else erase_session
         done = self._database.write(lambda a: erase(a, namespace, target))
         self._unread()

@@ -18,7 +18,8 @@ from ...compressor.context_compressor import ContextCompressor
 from ...config import CompressorConfig
 from ...errors import ConfigError
 from ...events import Listener
-from ...ledger.segments import Segment, Store
+from ...ledger.segments import Segment
+from ...ledger.stores import Store
 from .folding import Folding, Marks
 from .items import AUDIO_DELTA, G711_BYTES_PER_MS, PCM_BYTES_PER_MS, TEXT_DELTA, Event, Items
 from .voice_memory import VoiceMemory, memory_options
@@ -66,8 +67,7 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
 
         Args:
             url: the server's WebSocket address; None is OpenAI's, which alone gets OPENAI_API_KEY.
-            api_key: sent as a bearer token.
-            headers: more headers of the connection.
+            api_key, headers: sent to the server, the key as a bearer token.
             max_history_items, trigger_items: the marks described above; both None fold nothing.
             config: the compressor's options.
             summarizer: any object or async callable that `ContextCompressor` takes; None makes

@@ -23,7 +23,6 @@ from ...view.frame import escape, frame, unframe
 REALTIME_WINDOW = 32_000
 """The window of OpenAI's realtime models in tokens, which no table lists."""
 
-
 MEMORY_SHARE = 20
 """The memory gets 1 / MEMORY_SHARE of the window; each response reads it again. A script of 200
 turns costs 615,000 tokens with 16 and 575,000 with 20, which both keep all planted facts; 48 loses

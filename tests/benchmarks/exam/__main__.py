@@ -24,9 +24,8 @@ from statistics import median
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.ledger.recall import TURN_TOKENS
-from praison_compressor.ledger.sql.store import SqlStore
-from praison_compressor.ledger.tools import SCHEMAS
+from praison_compressor.ledger import SCHEMAS, TURN_TOKENS
+from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.messages import text_of, tool_calls_of
 from tests.benchmarks.common import recorded, show
 

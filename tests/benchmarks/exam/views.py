@@ -14,10 +14,8 @@ from praison_compressor import (
     SummarizerUnavailable,
     TokenCounter,
 )
-from praison_compressor.ledger.sql.store import SqlStore
-from praison_compressor.messages import read, text_of
-
-Message = dict[str, Any]
+from praison_compressor.ledger.sql import SqlStore
+from praison_compressor.messages import Message, read, text_of
 
 MODEL = "gpt-4o"
 TOKENS = TokenCounter(MODEL)
@@ -130,7 +128,7 @@ def _compressed(ours: ContextCompressor, case: Case, share: float, cut: int) -> 
 
 
 def _parts(messages: list[Message]) -> tuple[list[Message], list[list[Message]]]:
-    """System and task; then the steps."""
+    """Return system and task; then the steps."""
     end = next(i for i, m in enumerate(messages) if m["role"] == "user") + 1
     steps = read(messages).steps
     later = [messages[step.start : step.stop] for step in steps if step.start >= end]

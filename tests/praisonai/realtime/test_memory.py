@@ -128,12 +128,12 @@ async def test_a_change_during_a_fold_is_not_undone(who):
     """An item deleted or cut during a fold is not in the memory."""
     slow = Slow()
 
-    def telling(items):
+    def answering(items):
         asked = re.search(r"fact-(\d+)", items[-1].words)
         return [("say", f"All right, know that order-{asked[1] if asked else 0} is amber-9999")]
 
     options = {"summarizer": slow, "config": CompressorConfig(context_window=20_000)}
-    async with conversation(answers=telling, **options) as (server, agent, caller):
+    async with conversation(answers=answering, **options) as (server, agent, caller):
         await facts_until(caller, lambda: slow.running, LONG)
         asked, spoken, kept = (FACT.findall(item.words)[0] for item in server.now.items[1:4])
         if who == "the user":

@@ -1,0 +1,205 @@
+"""What a store of ledgers does: a protocol for each kind, and the function that finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, cast
+
+from ..messages import Message
+from .segments import Entry, Epoch, Outline, Segment, Session
+from .words import Hit
+
+EVERY = slice(None)
+
+
+class Store(Protocol):
+    """Keeps ledgers, by namespace and session.
+
+    The methods may do I/O: the compressor calls them off the event loop.
+    """
+
+    def open(
+        self, namespace: str, session_id: str, parent_session_id: str | None = None
+    ) -> Session:
+        """Return the session of a stable or epoch's id, perhaps new."""
+
+    def commit(
+        self,
+        session: Session,
+        segments: Sequence[tuple[Segment, Sequence[Message]]],
+        outline: Outline | None = None,
+    ) -> Session:
+        """Archive the originals and append the segments, in one transaction.
+
+        Segments open a new epoch. `outline`, the whole transcript with these segments, replaces the
+        recorded one; None leaves the recorded one.
+
+        Raises:
+            LedgerConflict: the tip is no longer `session.tip`.
+            StoreUnavailable: nothing was written.
+        """
+
+    def keep(self, session: Session, outline: Outline) -> bool:
+        """Record the transcript, unless the session changed since it was read; return whether."""
+
+    def transcript(self, session: Session) -> list[Message]:
+        """Return the recorded transcript exactly, else the originals in order of compression.
+
+        A segment with dropped originals is returned as its rendered message.
+        """
+
+    def originals(
+        self, session: Session, entry: Entry, wanted: slice = EVERY
+    ) -> list[Message] | None:
+        """Return an entry's archived messages exactly; None once forgotten.
+
+        `DROPPED` replaces dropped ones, `{}` unwanted ones.
+        """
+
+    def lineage(self, namespace: str, session_id: str) -> list[Epoch]:
+        """Return the epochs up to the named one, root first.
+
+        A stable id names the newest.
+
+        Raises:
+            SessionNotFound: no such session in this namespace.
+        """
+
+    def search(
+        self,
+        namespace: str,
+        query: str,
+        session_id: str | None = None,
+        limit: int = 10,
+        *,
+        archived_only: bool = False,
+    ) -> list[Hit]:
+        """Return messages with words of the query, best first.
+
+        With a `session_id` from that session and what it inherits, else from the namespace.
+        `archived_only` leaves out messages that stand in the view, as a session's first and newest.
+
+        Raises:
+            ConfigError: a limit below 1.
+            SessionNotFound: no such session in this namespace.
+        """
+
+    def claim(self, session: Session, holder: str, seconds: float) -> bool:
+        """Take the lease for writing a summary, unless another holder has it."""
+
+    def release(self, session: Session, holder: str) -> None:
+        """Give the lease back."""
+
+    def close(self) -> None:
+        """Release the store's resources; no call follows."""
+
+
+class Bounded(Protocol):
+    """The archive of a store with a limit: the memory store's."""
+
+    limit_mb: float
+    """Megabytes that the originals of a namespace may take."""
+
+    def trim(self, namespace: str, most_bytes: int) -> int:
+        """Drop originals of a namespace until the rest fits; return how many.
+
+        Entries and views do not change.
+        """
+
+    def dropped(self, namespace: str, digests: Iterable[str]) -> frozenset[str]:
+        """Return which of these content digests name dropped originals."""
+
+
+class Noting(Protocol):
+    """A store with a short text beside each session, outside its chain."""
+
+    def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
+        """Return the session's text, "" without one; first change it, in one transaction.
+
+        `change` may be called again, after a conflict.
+        """
+
+
+def noting(store: object) -> Noting | None:
+    """Return the store if it keeps notes, else None."""
+    return cast("Noting", store) if getattr(store, "note", None) else None
+
+
+def bounded(store: object) -> Bounded | None:
+    """Return the store if its archive has a limit, else None."""
+    return cast("Bounded", store) if hasattr(store, "limit_mb") else None
+
+
+@dataclass(frozen=True)
+class SessionInfo:
+    """A line of the list of sessions."""
+
+    id: str
+    parent_id: str | None
+    tip: str
+    compressions: int
+    taken_back: int
+    """Compressions that `undo` took back."""
+    created: float
+    updated: float
+
+
+@dataclass(frozen=True)
+class Erased:
+    """What `forget` removed, and what is left for the caller to do."""
+
+    segments: int
+    """Segments that became tombstones."""
+    messages: int
+    """Originals that were removed."""
+    sessions: tuple[str, ...]
+    """Stable ids of the sessions that lost summaries."""
+    still_in: tuple[str, ...]
+    """Other sessions of the namespace with some of the same messages, and forks."""
+    pages_cleared: bool = True
+    """False where a reader or missing rights kept freed pages from being cleared."""
+
+
+class Lasting(Protocol):
+    """A store that outlives the process: one in a database."""
+
+    place: str
+    """The database's path or host, without secrets."""
+
+    def check(self) -> None:
+        """Reach the store; create the tables of a new one.
+
+        Raises:
+            StoreUnavailable: it cannot be reached, or another version wrote it.
+        """
+
+    def sessions(self, namespace: str) -> list[SessionInfo]:
+        """Return the namespace's sessions, last used first, without forgotten ones."""
+
+    def names_below(self, namespace: str, prefix: str, limit: int) -> list[str]:
+        """Return the ids of sessions that begin with `prefix`, the last used first."""
+
+    def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
+        """Replace the recorded transcript's messages from `place` on; return whether it worked.
+
+        `place` counts messages after the leading system messages. False: a part of the session was
+        forgotten since it was read, or `place` is inside what the last commit or `keep` recorded.
+        Then `keep` must record the whole transcript.
+        """
+
+    def forget(self, namespace: str, target: str) -> Erased:
+        """Remove a session (any id) or one message (content digest).
+
+        It removes originals, the summaries that cover them, all later summaries, index words and
+        bytes in freed pages. The chain keeps salted commitments without their salt, and still
+        verifies. A server's write-ahead log, replicas and backups remain for the operator to clear.
+
+        Raises:
+            SessionNotFound: no such session or message in this namespace.
+        """
+
+
+def lasting(store: object) -> Lasting | None:
+    """Return the store if it outlives the process, else None."""
+    return cast("Lasting", store) if hasattr(store, "extend") else None
