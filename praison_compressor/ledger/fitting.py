@@ -178,8 +178,10 @@ class Fitting:
             return f"{where} is {DROPPED['content']}."
         lines = lines_of(in_words(message))
         first, last = _wanted_lines(named, len(lines))
-        if first <= (end := without_ending(lines, endings)):
-            last = min(last, end)
+        ending = ""
+        if first <= (end := without_ending(lines, endings)) < last:
+            ending = f"\n[… {where.lines(end + 1, last)}: repeats other messages …]"
+            last = end
         head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}"
         if path := paths_of(in_words(message))[first - 1]:
             head += f", in {path}"
@@ -191,8 +193,8 @@ class Fitting:
             body, shown_to = self._both_ends(lines[first - 1], room), first
         if shown_to < last:
             rest = self.reading(str(where.lines(shown_to + 1, last)))
-            body += f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
-        return f"{OPENS}{head}\n{body}"
+            ending = f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
+        return f"{OPENS}{head}\n{body}{ending}"
 
 
 def _wanted_lines(named: Reference, length: int) -> tuple[int, int]:

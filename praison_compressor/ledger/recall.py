@@ -271,7 +271,7 @@ class Recall:
         texts = {str(n): each for n, each in sorted(pool.items())}
         held = hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
         is_short = sum(self.count(in_words(each)) for each in pool.values()) <= SHORT_TOKENS
-        if held and is_short:
+        if held and is_short and named.message:
             return None
         if held:
             found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
