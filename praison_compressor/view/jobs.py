@@ -404,7 +404,8 @@ class Summaries:
 
         def at(start: int) -> Split:
             found = self._split(start, split.way, 0)
-            return found._replace(texts=prose + quotes * self._source(found) // whole)
+            texts = prose + quotes * self._source(found) // whole
+            return found._replace(texts=max(found.texts, texts))
 
         older = [s for s in view.starts if s < split.start and view.tail(s) <= self._asked]
         longest = bisect_left(older, True, key=lambda start: at(start).fits(goal))

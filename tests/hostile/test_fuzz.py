@@ -53,6 +53,16 @@ def test_any_case_keeps_every_promise(chance: random.Random) -> None:
     assert broken_promises(case(chance), pays=True) == []
 
 
+# A longer tail once left a summary of these transcripts less than its smallest size.
+@pytest.mark.parametrize(
+    ("number", "target"), [(368, 189), (687, 240), (5491, 240), (5754, 466), (12410, 174)]
+)
+def test_a_small_view_keeps_to_its_target(number: int, target: int) -> None:
+    """A view of a target that holds little more than the newest messages is within it."""
+    found = generate(number)
+    assert broken_promises(Case(found.kind, found.messages, target), pays=True) == []
+
+
 @CALM
 @given(st.one_of(st.text(max_size=300), st.sampled_from(BLOBS), CHANCES.map(text)))
 def test_any_answer_of_a_model_leaves_a_valid_view(answer: str) -> None:
