@@ -123,7 +123,8 @@ class Renderer:
 
     def _part(self, section: Section) -> _Part:
         """Return a section with an estimate by its first entries."""
-        sample = "\n".join(self._entry(line, line.body[:200]) for line in section.lines[:8])
+        some = section.lines[:: len(section.lines) // 24 + 1]
+        sample = "\n".join(self._entry(line, line.body[:200]) for line in some)
         ratio = (self.count(sample) + 1) / (_bytes(sample) + 1)
         lines = sorted(section.lines, key=lambda line: line.rank)
         marks = 14 if self.references else 2
@@ -132,13 +133,15 @@ class Renderer:
 
     def _fill(self, part: _Part, room: int) -> None:
         """Print the best ranks within `room` tokens; cut long entries alike."""
-        for _ in range(TRIES):
+        for attempt in range(TRIES):
             text, left = self._printed(part, room - HEADING_TOKENS)
             if not text or text == part.text:
                 break
             tokens = self.count(f"{text}\n")
             # Cut entries take less than they are given; the next try gives them more, or less.
-            part.ratio *= min(2.0, 1.02 * tokens / max(1, room))
+            # Whole entries that take more than their estimate correct it at once.
+            estimate = room if tokens <= room else min(room, sum(part.costs()))
+            part.ratio *= min(2.0, (1.02 + attempt / 20) * tokens / max(1, estimate))
             if tokens <= room:
                 part.text, part.tokens, part.left = text, tokens, left
                 return

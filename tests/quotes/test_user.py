@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pytest
 
+from praison_compressor.quotes import read_quotes
 from tests.helpers.native import asks, brings, result, text, use
 from tests.helpers.transcripts import step
 from tests.quotes.rendered import quoted, said, section, user, words
@@ -99,6 +101,28 @@ def test_statements_are_in_view_in_a_chat_of_many_turns() -> None:
     assert sum(line in text for line in planted.values()) >= 11
     assert words(text) > 0.9 * 2_500
     assert "more messages of the user not shown: s1." in text
+
+
+def test_more_room_never_costs_the_users_words() -> None:
+    """Messages that take more tokens than the first ones keep their share at any budget."""
+    messages = [user(f"Please look at the pier {'again ' * n}") for n in range(1, 9)]
+    messages += [user(f"Berth {n} takes {'7418 3327 ' * 6}crates.") for n in range(56)]
+    for n in range(60):
+        call = step(f"c{n}", f"part {n} is built in {n} seconds " * 3, "bash", command=f"make {n}")
+        messages += call
+    references = [f"s1.{n}" for n in range(1, len(messages) + 1)]
+    quotes = read_quotes(messages)
+    lines = [
+        quotes.text(budget, tokens, references, beside_prose=True).count("] Berth ")
+        for budget in range(1_000, 4_000, 50)
+    ]
+    assert all(more >= 0.8 * less for less, more in pairwise(lines))
+    assert lines[-1] > 2 * lines[0] > 20
+
+
+def tokens(text: str) -> int:
+    """Return a count in which each digit is a token."""
+    return len(text) // 4 + 1 + sum(map(str.isdigit, text))
 
 
 # -------------------------------------------------------------- wherever the protocol puts them
