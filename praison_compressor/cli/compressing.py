@@ -223,8 +223,8 @@ def inspect(
 ) -> None:
     """Show what would be kept, masked and summarized, and why.
 
-    Prints references, tokens and the text that would stand there. Asks no model, writes nothing.
-    Takes FILE and the options of `compress`, which then does what was shown.
+    Prints references, tokens and the replacement texts. Calls no model and writes nothing. Takes
+    FILE and the options of `compress`; `compress` with the same options does what was shown.
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """

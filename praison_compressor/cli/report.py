@@ -63,8 +63,8 @@ def report(
     """Write one self-contained page that shows the life of a session.
 
     Context size over time with each compression, each summary beside its originals, masked outputs,
-    lineage, cost. FILE is a transcript as `compress` takes it. It is sent again as it grew, with
-    these options, to the compressor only: without --auxiliary-model no model is asked.
+    lineage, cost. FILE is a transcript as `compress` takes it. The transcript is replayed turn by
+    turn to the compressor with these options. Without an auxiliary model no model is called.
 
     $ praison-compressor report talk.jsonl --window 32k --out page.html
     """
@@ -102,7 +102,8 @@ def report(
 def bill(session: str, tenant: par.Tenant, as_json: bool) -> None:
     """Show what a session has cost, and the same without us.
 
-    As the provider reported it to an agent, or an application to `record_usage`.
+    The figures are those that a provider reported to the agent, or that an application passed to
+    `record_usage`.
 
     $ praison-compressor bill audit --store ledger.db
     """

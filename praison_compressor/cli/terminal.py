@@ -78,7 +78,7 @@ def show(pieces: Iterable[Piece], file: IO[str]) -> None:
 
 
 def _drawing(file: IO[str]) -> tuple[Callable[[Line, bool], str], int | None]:
-    """Return a function that returns a line as it is printed, and a terminal's width or None."""
+    """Return a line formatter, and the terminal's width or None."""
     if file.isatty() or "FORCE_COLOR" in os.environ:
         from rich.console import Console  # a pipe does not wait for it
         from rich.text import Text
@@ -215,7 +215,9 @@ EXIT_CODES = {
     FOUND_FAULT: "something that is needed does not work (`doctor`) or does not hold (`verify`)",
     BAD_INPUT: "the command line, an option, or the file cannot be used",
     DOES_NOT_FIT: "what cannot be dropped does not fit the window or `--target`",
-    LEDGER: "the store: not reachable, no such session, damaged, or changed by another",
+    LEDGER: (
+        "the store is unreachable, damaged or changed by another process, or has no such session"
+    ),
     INTERRUPTED: "interrupted",
 }
 """Exit codes of every command; the table of the documentation is made from them."""

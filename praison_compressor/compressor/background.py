@@ -93,7 +93,7 @@ JOIN_SECONDS = 2.0
 
 
 class Background:
-    """Runs coroutines in one thread, until `close`, the end of this object, or the exit."""
+    """Run coroutines in one thread until `close`, deletion or exit."""
 
     def __init__(self) -> None:
         self._lock = renewed(threading.Lock())

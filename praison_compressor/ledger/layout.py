@@ -205,7 +205,7 @@ def endings(texts: Iterable[str]) -> frozenset[str]:
 
 
 def without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
-    """Return the number of lines before an ending that other texts have too: a paragraph."""
+    """Return the number of lines before a closing paragraph of `shared` lines."""
     number = len(lines)
     while number and (not (line := lines[number - 1].strip()) or line in shared):
         number -= 1

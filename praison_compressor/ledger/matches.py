@@ -149,7 +149,7 @@ def _documents(found: Sequence[Found]) -> int:
 
 
 def _answers(found: Sequence[Found]) -> list[tuple[int, int]]:
-    """Return the places in `found` of each call and its result, where both are found."""
+    """Return (call, result) index pairs of `found`."""
     by_segment: dict[int, list[int]] = {}
     for number, each in enumerate(found):
         by_segment.setdefault(each.segment, []).append(number)
@@ -333,7 +333,10 @@ def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
 
 
 def _are_alike(one: _Match, other: _Match) -> bool:
-    """Return whether the newer has nearly all words of the older, or half and its best line."""
+    """Return whether the newer match repeats the older one.
+
+    It has nearly all words of the older match, or half of them and its best line.
+    """
     older, newer = sorted((one, other), key=lambda each: each.place)
     least = SAME_LINE if older.line == newer.line else ALIKE
     return len(older.words & newer.words) >= least * len(older.words)

@@ -119,7 +119,7 @@ def held_in(lines: Sequence[str], wanted: Sequence[Term]) -> list[Held]:
 
 
 def weights(wanted: Sequence[Term], held: Sequence[Sequence[Held]]) -> dict[str, float]:
-    """Return each term's weight: a term of few lines, in all texts, counts more."""
+    """Return each term's weight; rare terms weigh more."""
     times = Counter(text for lines in held for line in lines for text in line)
     number = sum(map(len, held))
     return {
@@ -138,10 +138,11 @@ def passages(
     dull: Collection[str] = (),
     worth: float = WORTH,
 ) -> list[Passage]:
-    """Return the best passages, best first, at most `most`, of that share of the best score.
+    """Return up to `most` passages, best first, that score enough.
 
     Lines around a match are shown up to `context` characters. `dull` lines are not shown at an end.
-    `held` are the lines' terms, where they are known.
+    `held` are the lines' terms, where they are known. `worth` is the least score, as a share of the
+    best.
     """
     held = held_in(lines, wanted) if held is None else held
     weight = weights(wanted, [held]) if weight is None else weight

@@ -41,7 +41,7 @@ class Store(Protocol):
         """
 
     def keep(self, session: Session, outline: Outline) -> bool:
-        """Record the transcript, unless the session changed since it was read; return whether."""
+        """Record the transcript of an unchanged session; return whether it worked."""
 
     def transcript(self, session: Session) -> list[Message]:
         """Return the recorded transcript exactly, else the originals in order of compression.

@@ -26,8 +26,8 @@ MAJOR_SHARE = 0.5
 (tests/view/test_keeping.py)."""
 
 PROSE_SHARE = 1 / 3
-"""Most of a summary's room to ask of the model. A weak model writes twice what it is asked for:
-a third is left for quotes then (tests/benchmarks/oracle.py)."""
+"""Largest share of a summary's room requested as prose. A weak model writes twice the requested
+length; a third is then still left for quotes (tests/benchmarks/oracle.py)."""
 
 
 @dataclass(frozen=True)

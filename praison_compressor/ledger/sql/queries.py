@@ -112,7 +112,7 @@ def _epochs(archive: MessageArchive, row: Row[Any], head: str) -> list[Epoch]:
 
 
 def note_of(archive: MessageArchive, session: Session, *, is_locked: bool = False) -> str:
-    """Return the session's note, "" without one; lock it until the transaction ends."""
+    """Return the session's note or ""; lock it if `is_locked`."""
     query = select(notes.c.body).where(
         notes.c.namespace == session.namespace, notes.c.session_id == session.id
     )

@@ -25,17 +25,17 @@ from .schema import entries, links, messages, sessions, spans
 
 NEAR = 8
 """Messages before and after a message among which its call or its results are looked for."""
-_NEAR_MOST = 40  # newest messages beside which these are looked for, where a list is not whole
-_NEAR_BANDS = 16  # newest bands among whose messages these are looked for
-_MOST_BANDS = 64  # bands of which the list of a second word is read
-_RANKED = 400  # candidates of a search that are read and ranked
-_IN_PART = 100  # ... where none has all words
-_FEW = 400  # messages in reach that are all read, without the index
-_FEW_BESIDE = 100  # ... beside messages with the rarest word
-_UNINDEXED = 1_000  # ... where no word is indexed
+_NEAR_MOST = 40  # newest messages whose neighbours are searched, if the list of keys is incomplete
+_NEAR_BANDS = 16  # newest bands whose messages are searched for neighbours
+_MOST_BANDS = 64  # bands in which a second word's keys are read
+_RANKED = 400  # candidates that a search reads and ranks
+_IN_PART = 100  # the same if no message has all words
+_FEW = 400  # up to this many messages are read without the index
+_FEW_BESIDE = 100  # the same beside messages with the rarest word
+_UNINDEXED = 1_000  # the same if no word is indexed
 _LISTED = 1_000  # newest keys of a word
 _FIRST_SPAN = 4 * _LISTED  # keys
-_WIDER = 8  # times as many keys in each further statement
+_WIDER = 8  # factor of the keys that each further statement reads
 
 
 def search(
