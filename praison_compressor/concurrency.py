@@ -1,4 +1,4 @@
-"""Run work in threads and coroutines from anywhere; keep locks usable in forked processes.
+"""Run work in threads and coroutines; keep locks usable after forks.
 
 A forked child has none of its parent's threads, so a lock that another thread held would stay
 locked. Our locks are renewed in the child. SQLite's cannot be, so a fork waits until no thread is
@@ -50,7 +50,7 @@ def apart(work: Callable[[], T]) -> T:
 
 
 def off_loop(work: Callable[[], Any]) -> None:
-    """Do the work here, or in another thread if a loop runs here."""
+    """Do the work, in another thread if a loop runs here."""
     if _is_in_loop():
         begin(work)
     else:

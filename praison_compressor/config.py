@@ -1,4 +1,7 @@
-"""Every option with its default, check and meaning; the only reader of the environment."""
+"""Define every option with its default, check and meaning.
+
+No other module reads the environment.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compress a transcript in a file, or show what would happen: `compress`, `inspect`."""
+"""Compress a transcript in a file, or preview that: `compress`, `inspect`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Declare the options that commands share, each group read into one value; open a store."""
+"""Declare the options that commands share; open a store."""
 
 from __future__ import annotations
 
@@ -297,7 +297,7 @@ def existing(store: SqlStore, namespace: str, name: str) -> Session:
 
 
 def remembered(store: SqlStore, namespace: str, name: str) -> Session:
-    """Return the stored session of an id, unless all of it was forgotten.
+    """Return the stored session unless all of it was forgotten.
 
     Raises:
         SessionNotFound: there is none, or only tombstones of it.

@@ -1,4 +1,4 @@
-"""Print what a session has cost: `bill`; write its life as one page: `report`.
+"""Print a session's cost and write its page: `bill`, `report`.
 
 A life is read from a store, or found by sending a transcript again as it grew. The page asks for
 nothing on the network, and nothing of a transcript in it is markup.
@@ -339,7 +339,7 @@ def _card(number: int, entry: Entry, standing: bool, messages: Sequence[Message]
 
 
 def requests_in(messages: Sequence[Message]) -> dict[int, int]:
-    """Return each request's number and messages; of a long transcript every few requests.
+    """Return requests by number; thin them in a long transcript.
 
     An assistant message answers a request. What comes after the last answer waits for one.
     """

@@ -199,7 +199,7 @@ IN_VIEW, FOLDED, UNDONE, GONE = "in view", "folded", "undone", "forgotten"
 
 
 def states(entries: Sequence[Entry]) -> list[str]:
-    """Return the state of each entry: in view, folded into a later one, undone or forgotten."""
+    """Return each entry's state: in view, folded, undone or forgotten."""
     later: list[frozenset[str]] = []
     found: list[str] = []
     for entry, segment in zip(reversed(entries), reversed(in_force(entries)), strict=True):
@@ -237,7 +237,7 @@ def _list_segments(
 
 
 def _kind_of_row(listed: tuple[int, Entry, str]) -> tuple[str, int]:
-    """Return a segment's kind and number; number 0 shares a row with its neighbours."""
+    """Return a segment's kind and number; number 0 shares a row."""
     n, entry, state = listed
     kind = entry.segment.kind
     if state == GONE:

@@ -1,4 +1,4 @@
-"""Print results and progress; turn errors into one line and an exit code.
+"""Print results, progress and one-line errors; set exit codes.
 
 Text of a transcript passes `clean`; none is read as markup. Output is coloured in a terminal and
 plain when piped. A bug keeps its traceback.
@@ -139,7 +139,7 @@ def _laid_out(table: Table, width: int | None) -> Iterator[Line]:
 
 
 def _fit(table: Table, widths: list[int], width: int) -> list[int]:
-    """Return the places of the columns that fit; cut the width of the last one.
+    """Return the columns that fit; cut the width of the last.
 
     Words go before numbers: first spare columns, then the rest of the last column.
     """
@@ -246,7 +246,7 @@ _OPTION = re.compile(
 
 
 def in_flags(text: str) -> str:
-    """Return a text with the library's options as the command line names them."""
+    """Replace the library's options in a text by their flags."""
     if text.startswith("no option"):  # it lists what `--set` takes
         return text
     return _OPTION.sub(lambda found: FLAGS.get(found[0], found[0]), text)

@@ -1,4 +1,4 @@
-"""Run one compression of a session at a time across processes, and summaries in the background."""
+"""Run one compression per session across processes, or in the background."""
 
 from __future__ import annotations
 

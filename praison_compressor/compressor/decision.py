@@ -83,7 +83,7 @@ class Decision:
 def decide(
     request: Request, view: View, measures: Measures, shown: Decision | None = None
 ) -> Decision:
-    """Return the decision about a view, or `shown` if the request commits it."""
+    """Return the decision, or `shown` if the request commits it."""
     if shown is not None and shown.is_taken_by(request, view):
         return replace(shown, request=request, view=view)
     budget = request.budget

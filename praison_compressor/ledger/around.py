@@ -15,7 +15,7 @@ __all__ = ["Around", "Near"]
 
 
 class Around:
-    """A run of a segment's messages, with the calls and results among them."""
+    """A run of a segment's messages with its calls and results."""
 
     def __init__(
         self,

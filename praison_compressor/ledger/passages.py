@@ -1,7 +1,8 @@
-"""The passages of a text that match a query: a few whole lines around each match. Pure.
+"""Find the passages of a text that match a query.
 
-Exact phrases and identifiers (paths, ids, numbers, snake_case and camelCase names) count more than
-words: agents that search their past ask for these.
+A passage is a few whole lines around a match. Pure. Exact phrases and identifiers (paths, ids,
+numbers, snake_case and camelCase names) count more than words: agents that search their past ask
+for these.
 """
 
 from __future__ import annotations
@@ -208,7 +209,7 @@ def _held(line: str, wanted: Iterable[Term]) -> Held:
 def _score(
     number: int, held: Sequence[Held], place: tuple[int, int], weight: Mapping[str, float]
 ) -> float:
-    """Return the weight of a line's terms, and a part of that of the lines beside it."""
+    """Return the weight of a line's terms, neighbours counted in part."""
     best: Held = {}
     for near in range(place[0] - 1, place[1]):
         part = 1.0 if near == number else NEAR
@@ -223,7 +224,10 @@ def _joined(text: str) -> str:
 
 
 def _has(text: str, folded: str, wanted: str) -> bool:
-    """Return whether a word, or a part of a camelCase one, begins so; numbers match only whole."""
+    """Return whether a word or camelCase part begins with `wanted`.
+
+    Numbers match only whole.
+    """
     place = folded.find(wanted)
     while place >= 0:
         end = place + len(wanted)

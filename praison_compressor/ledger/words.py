@@ -187,7 +187,7 @@ def words(text: str) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    """Return the text without case, each character of a script without spaces as a word."""
+    """Casefold a text; separate characters of scripts without spaces."""
     if text.isascii():
         return text.lower()
     return _UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFKC", text).casefold())

@@ -1,4 +1,4 @@
-"""Learn a model's window from requests that passed and requests that were refused.
+"""Learn a model's window from passed and refused requests.
 
 A refusal is answered by one smaller request. If the smaller request passes, the refusal teaches a
 window; otherwise it teaches nothing. A window that no refusal confirmed is tried upward later.

@@ -1,4 +1,4 @@
-"""`Budget`: the tokens that a view may take. `Costs`, `Balance`: the price of a compression.
+"""`Budget`: tokens of a view. `Costs`, `Balance`: price of a compression.
 
 Pure: prices in US dollars and the session's pace are arguments.
 """

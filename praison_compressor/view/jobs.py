@@ -1,4 +1,4 @@
-"""`Plan` and `Job`: where the tail starts, which runs before it are summarized, in which room.
+"""`Plan` and `Job`: start of the tail, runs to summarize, their room.
 
 Texts get room for prose and quotes; the tail gets the newest messages that are asked for and fit
 beside the texts. The quotes are measured: what they do not need goes to the tail.

@@ -1,4 +1,4 @@
-"""Plan a compression: what is shortened, masked and summarized, and where the tail starts.
+"""Plan what to shorten, mask and summarize, and the tail's start.
 
     view = head + summaries + tail
 
