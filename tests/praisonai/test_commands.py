@@ -51,7 +51,7 @@ LINE = re.compile(
 def test_the_status_counts_what_was_sent(
     host: LocalProvider, options: dict[str, Any], prompts: Any, heard: str
 ) -> None:
-    """Without a store, unasked, or shortened: what was sent is counted, and what it was before."""
+    """The status has the tokens of the last request and those before compression."""
     made = agent(host, OPENAI, context(host, **options))
     assert made.context_compressor.status().tokens == 0
     assert None not in chat(made, prompts)
@@ -170,7 +170,7 @@ def test_other_slashes_are_words(host: LocalProvider) -> None:
 
 
 def test_a_misspelled_command_is_answered_with_the_right_one(host: LocalProvider) -> None:
-    """Not by the model, which makes something up of it."""
+    """The compressor, not the model, answers a misspelled command."""
     wrong = {
         "/compres": "compact",
         "/compress": "compact",
@@ -234,7 +234,7 @@ def test_status_and_undo_count_what_is_sent_next(host: LocalProvider) -> None:
 
 @pytest.mark.parametrize("mode", ["iter_stream", "achat"])
 def test_the_context_is_shown_by_part(host: LocalProvider, mode: str) -> None:
-    """What the next request takes, tool schemas and all, and the largest messages by their tool."""
+    """`/context` prints the next request by part, with tool schemas, and the largest messages."""
     host.answer_with(Worker(1, parallel=2, tool="look_up", arguments=numbered, answer="Noted."))
     made = agent(host, OPENAI, context(host, recall=False), tools=[look_up])
     MODES["iter_stream"](made, [turn(n) for n in range(16)])

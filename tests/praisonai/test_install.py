@@ -55,7 +55,7 @@ def clean() -> Iterator[None]:
 
 
 def test_the_page_lists_what_is_replaced() -> None:
-    """In docs/host.md: each name, whether it is an added one, and what is left out without it."""
+    """docs/host.md lists each replaced or added name, and what is left out without it."""
     page = (ROOT / "praison_compressor" / "docs" / "host.md").read_text(encoding="utf-8")
     shown = re.findall(
         r"^\| `(\w+\.\w+)`( \(added\))? \| [^|]+ \| ([^|]+) \| [^|]+ \|$", page, re.M

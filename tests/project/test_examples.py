@@ -196,7 +196,7 @@ def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[st
 def test_an_example_that_is_called_wrongly_says_how_it_is_called(
     called: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In its usage, without a traceback."""
+    """A wrongly called example prints its usage without a traceback."""
     name, *arguments = called.split()
     monkeypatch.setattr(sys, "argv", [f"{name}.py", *arguments])
     with pytest.raises(SystemExit, match="2"):

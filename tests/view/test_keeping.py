@@ -96,7 +96,7 @@ def is_valid(ours: ContextCompressor, messages: list[dict[str, Any]]) -> bool:
 def test_a_growing_conversation_stays_whole_and_within_its_window(
     messages: list[dict[str, Any]], kept: str
 ) -> None:
-    """Whatever is kept, and however often it has to yield."""
+    """A growing conversation with kept tools stays recoverable and within its window."""
     config = CompressorConfig(
         model="gpt-4o",
         context_window=1_200,
