@@ -71,7 +71,7 @@ def test_version_and_help(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_misspelled_command_is_answered_with_the_nearest_one(run: Run) -> None:
-    """One line names the nearest of all commands, or how to list them."""
+    """The error is one line with the nearest command, or how to list all commands."""
     for name in commands():
         wrong = name[0] + name[2:]
         done = run(wrong, "x")
@@ -129,7 +129,7 @@ def test_a_wrong_option_is_named(
 
 
 def test_a_remedy_names_options_of_the_command_line(file: Path, run: Run) -> None:
-    """What does not fit is answered with flags, not with options of the library."""
+    """The remedy of BudgetTooSmall names command-line flags, not options of the library."""
     small = run("compress", file, "--target", 50).err
     assert "raise --window or --target, or lower --set output_reserve" in small
     assert "context_window" not in small
@@ -323,7 +323,7 @@ def test_inspect_promises_what_compress_does(file: Path, run: Run) -> None:
 
 
 def test_inspect_shows_what_compressing_now_costs(file: Path, run: Run) -> None:
-    """One line has the sum where the model's prices are listed."""
+    """`inspect` prints one line of cost and saving if the model's prices are listed."""
     sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a turn\n"
     for model, is_shown in (("claude-sonnet-4-5", True), ("unlisted-1", False)):
         out = run("inspect", file, "--window", "8k", "--model", model, "--force").out

@@ -253,7 +253,7 @@ def test_the_context_is_shown_by_part(host: LocalProvider, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 def test_compacting_by_masks_alone_is_reported(host: LocalProvider, mode: str) -> None:
-    """Where masks are enough `/compact` says what they brought, and nothing the second time."""
+    """`/compact` by masks alone reports the freed tokens; a second one has nothing to report."""
 
     def read_page(topic: str, part: int) -> str:
         """Read a page.
@@ -392,7 +392,7 @@ def test_keeping_nothing_is_answered_with_the_form(host: LocalProvider) -> None:
 def test_a_preview_has_the_sum_where_prices_are_known(
     host: LocalProvider, auxiliary_model: str | None
 ) -> None:
-    """One line: what compressing now costs, by the agent's own model too, and saves a turn."""
+    """The preview prints one line with the cost of compressing now and the saving a turn."""
     host.route("gpt-4o", SummaryModel(r"L-\d+"))
     host.set_window(128_000, "gpt-4o")
     made = talked(host, auxiliary_model=auxiliary_model)
@@ -401,7 +401,7 @@ def test_a_preview_has_the_sum_where_prices_are_known(
 
 
 def test_a_kept_message_is_never_summarized(host: LocalProvider) -> None:
-    """Neither the command, later compressions nor a wrong reference undoes the choice."""
+    """A kept message stays after `/compact`, later compressions and a wrong reference."""
     made = talked(host)
     for number in (2, 4):
         shown = made.chat("/compact preview")

@@ -86,7 +86,7 @@ def test_a_message_larger_than_the_window(
 def test_an_agent_in_an_unknown_state(
     host: LocalProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What we cannot read we leave to the host, and say so once."""
+    """The host handles a state that we cannot read; the log says so once."""
     made = agent(host, OPENAI, context(host))
     made._context_manager_initialized = False
     del made._context_manager

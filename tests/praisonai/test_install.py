@@ -131,7 +131,7 @@ def test_uninstall_puts_every_object_back(clean: None) -> None:
 
 
 def test_a_patch_of_somebody_else_survives(clean: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who wrapped our wrapper keeps theirs after `uninstall`, and ours inside it does nothing."""
+    """After `uninstall` another library's wrapper stays, and ours inside it does nothing."""
     mixin = next(place.holder for place in PLACES if place.row.name == "chat")
     monkeypatch.setattr(mixin, "chat", mixin.chat)  # put back by monkeypatch at the end
     install()

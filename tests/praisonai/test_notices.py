@@ -113,7 +113,7 @@ def test_each_compression_in_the_background_is_reported_once(
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 def test_a_failing_hook_ends_nothing(host: LocalProvider, mode: str) -> None:
-    """What listens may raise; the turn goes on and the summary is written."""
+    """After a hook's or listener's exception the turn goes on and the summary is written."""
 
     def hook(data: Any) -> HookResult:
         raise RuntimeError("hook")

@@ -258,7 +258,7 @@ FLOWS: dict[str, Callable[[Agent, Agent], list[Any]]] = {
 
 @pytest.mark.parametrize("shape", FLOWS)
 def test_a_workflow_in_code(host: LocalProvider, shape: str) -> None:
-    """Whatever its steps are, `Workflow(context=...)` reaches their agents."""
+    """`Workflow(context=...)` reaches the agents of every kind of step."""
     one = agent(host, OPENAI, name="Ann")
     two = agent(host, OPENAI, name="Ben", tools=[look_up])
     steps = FLOWS[shape](one, two)

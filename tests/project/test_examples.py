@@ -116,7 +116,7 @@ def test_the_coding_agents_tools_stay_in_the_project(tmp_path: Path) -> None:
 
 
 def test_an_agent_of_several_turns_reads_a_file_once(home: LocalProvider, tmp_path: Path) -> None:
-    """What the first turn read stands in the second turn's first request."""
+    """The second turn's first request has the file that the first turn read."""
     (tmp_path / "parser.py").write_text("LIMIT = 4711  # FACT-1\n")
     home.answer_with(
         [

@@ -290,7 +290,7 @@ def test_without_references_none_is_printed() -> None:
 
 
 def test_repeats_and_agreement_yield_their_room() -> None:
-    """What was said once more counts at its newest place."""
+    """Repeated agreement yields its room to a statement."""
     messages = [m for n in range(60) for m in (user("yes, go on"), said("I do."))]
     messages[20] = user("The export has to be in UTF-16.")
     assert "UTF-16" in quoted(messages, 120)

@@ -62,7 +62,7 @@ def test_all_kept_outputs_yield_where_no_number_is_enough() -> None:
 
 
 def test_the_newest_kept_outputs_stay_over_a_long_conversation() -> None:
-    """What stays fills the target, always the newest; compressions are as rare as ever."""
+    """The newest kept outputs fill the target, and compressions stay rare."""
     given_: dict[str, Any] = {"model": "gpt-4o", "context_window": 32_000}
     options = {"protect_last_n_tokens": 1_000, "tool_policies": "keep_all"}
     ours = ContextCompressor(CompressorConfig(**given_, **options), summarizer=Model())

@@ -145,7 +145,7 @@ def test_without_a_model_the_static_summary_keeps_more():
 
 
 def test_the_summarizer_reads_originals_not_masks():
-    """What was masked first and summarized later is read whole."""
+    """Outputs that were masked and are summarized later are read whole."""
     model = Model()
     ours = ContextCompressor(config(), summarizer=model)
     messages = outputs(20)
