@@ -433,7 +433,7 @@ class ContextCompressor:
         )
 
     def _finished(self, result: CompressResult, options: Options) -> CompressResult:
-        """Return the result with recall tools, costs to report and bill."""
+        """Return the result with the recall tools, the costs that it has to report and the bill."""
         key = key_of(options, self.config, self.session_id)
         has_tools = result.segments or result.masked or self.config.recall
         tools = tuple(self.recall_tools(key[1])) if has_tools else ()
