@@ -38,7 +38,7 @@ _PASSING = frozenset({"network", "quota", "provider"})
 
 @dataclass
 class Asker:
-    """Ask for one summary; add up the cost of all answers."""
+    """Ask a summarizer for one summary; sum up the cost, rejected answers included."""
 
     config: CompressorConfig
     summarizer: Any
@@ -69,7 +69,7 @@ class Asker:
         A refusal as too long teaches the model's window, counted by `tokens`.
 
         Raises:
-            SummaryError: no text was accepted; the kind of failure decides the number of tries.
+            SummaryError: the last failure; its kind decides the number of tries.
         """
         rejected = failed = 0
         while True:
@@ -285,8 +285,8 @@ class AuxiliaryWindows:
     def learn(self, model: str | None, error: Exception, *, sent: int, most: int) -> None:
         """Learn a smaller window from a refusal as too long.
 
-        The window is the number in the refusal if it is below the request and the known window,
-        else half of the request. `sent` are the request's tokens, `most` those of its answer.
+        It is the refusal's number if that is below the request and the known window, else half of
+        the request. `sent` are the request's tokens, `most` those of its answer.
         """
         refused = overflow_of(error)
         if refused is None:
