@@ -1,8 +1,8 @@
-"""Run work in threads and coroutines from anywhere; keep locks usable in forked processes.
+"""Run work in threads and coroutines; keep locks usable after forks.
 
-A parent's threads are not in its child: a lock that a thread held is never released there. A
-library's own locks cannot be renewed, so a fork waits until no thread is inside SQLite, and closes
-connections.
+A forked child has none of its parent's threads, so a lock that another thread held would stay
+locked. Our locks are renewed in the child. SQLite's cannot be, so a fork waits until no thread is
+inside SQLite, then closes connections.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def apart(work: Callable[[], T]) -> T:
 
 
 def off_loop(work: Callable[[], Any]) -> None:
-    """Do the work here; where a loop runs in this thread, begin it in another."""
+    """Do the work, in another thread if a loop runs here."""
     if _is_in_loop():
         begin(work)
     else:
@@ -95,7 +95,7 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 async def in_time(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[T] | None:
     """Return the ended task, or None after `seconds`.
 
-    Work that has not ended then, or when this is cancelled, is cancelled and abandoned.
+    Work still running then is cancelled and abandoned, and so is the work of a cancelled call.
     """
     task = asyncio.ensure_future(work)
     # The outcome of abandoned work is read, so that the loop does not log it.
@@ -118,7 +118,8 @@ async def in_time(work: Coroutine[Any, Any, T], seconds: float) -> asyncio.Task[
 # -------------------------------------------------------------- forks
 
 PATIENCE_SECONDS = 5.0
-"""How long a fork waits; after that the child may hang, rather than the parent."""
+"""Longest wait of a fork. After it the fork goes on, and its child may hang; waiting on would hang
+the parent."""
 
 _known: dict[int, weakref.ref[Any]] = {}
 

@@ -1,4 +1,7 @@
-"""Every option with its default, check and meaning; the only reader of the environment."""
+"""Define every option with its default, check and meaning.
+
+No other module reads the environment.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,7 @@ def shown(value: Any) -> str:
 # -------------------------------------------------------------- checks
 
 Check = Callable[[str, Any], Any]
-"""Return the value of the named option as it is kept, or raise ConfigError."""
+"""Return the option's normalized value, or raise ConfigError."""
 
 
 def expects(wanted: str, holds: Callable[[Any], object]) -> Check:
@@ -129,16 +132,20 @@ class CompressorConfig:
     trigger_ratio: float = _option(0.8, _ratio, "Compress above this share of the usable window.")
     target_ratio: float = _option(0.6, _ratio, "Compress down to this share of the trigger.")
     idle_trigger_ratio: float = _option(
-        0.5, _ratio, "Share of the trigger above which to compress once the cache is cold."
+        0.5, _ratio, "Once the cache is cold, compress above this share of the trigger."
     )
     cache_ttl_seconds: float | None = _option(
-        None, _seconds, "Life of the provider's cache. None: known of provider and marks, else 300."
+        None,
+        _seconds,
+        "Lifetime of the provider's cache. None: by provider and cache marks, else 300.",
     )
-    token_floor: int = _option(2_000, _count, "Never compress a view of fewer tokens.")
+    token_floor: int = _option(
+        2_000, _count, "Least tokens of the trigger; force and target_tokens ignore it."
+    )
     protect_last_n_tokens: int = _option(
         20_000,
         _count,
-        "Newest tokens kept verbatim. From 20,000: half of the target beside the head or more.",
+        "Newest tokens kept verbatim. From 20,000 on: at least half of the target less the head.",
     )
     keep_recent_turns: int | None = _option(
         None, _count, "Newest turns kept verbatim too, where they fit."
@@ -154,7 +161,7 @@ class CompressorConfig:
     quotes_budget_tokens: int | None = _option(
         None,
         _count,
-        "Tokens of quotes beside prose. None: 10 % of the target, or 3,000 up to an eighth.",
+        "Tokens of quotes. None: 10 % of the target, at least 3,000 or an eighth if less.",
     )
     pinned: tuple[str, ...] = _option(
         (), _texts, "Texts that stand in every compressed view, word for word."
@@ -174,7 +181,7 @@ class CompressorConfig:
     tool_policies: Mapping[str, str] = _option(
         {},
         _policies,
-        'What becomes of old outputs by tool name or pattern: "mask", "summarize" or "keep".',
+        'Treatment of old outputs, by tool name or pattern: "mask", "summarize" or "keep".',
     )
     recall: bool | None = _option(
         None, switch, "Offer the archive as tools. None: in the host, to agents that call tools."
@@ -201,10 +208,10 @@ class CompressorConfig:
         (), _texts, "Models tried in order when the auxiliary model fails."
     )
     summary_instructions: str | None = _option(
-        None, _text, "Words of yours added to the request for a summary."
+        None, _text, "Your text, added to the request for a summary."
     )
     summary_max_retries: int = _option(
-        2, _count, "Retries with one model after a failure that may pass."
+        2, _count, "Retries with one model after a temporary failure."
     )
     timeout_seconds: float = _option(60.0, _seconds, "Seconds for one call of a model.")
     store_url: str | None = _option(
@@ -257,7 +264,7 @@ class CompressorConfig:
             ConfigError: there is no option of that name, or its value cannot work.
         """
         if not isinstance(options, Mapping):
-            raise ConfigError(f"a {type(options).__name__}; expected a mapping of options")
+            raise ConfigError(f"options are a {type(options).__name__}; expected a mapping")
         unknown = sorted(set(map(str, options)) - set(cls.names()))
         if unknown:
             raise ConfigError(
@@ -267,7 +274,7 @@ class CompressorConfig:
         return cls(**options)
 
     def with_environment(self, environ: Mapping[str, str] | None = None) -> CompressorConfig:
-        """Return this configuration, completed by the environment where nothing was given."""
+        """Return this configuration with unset options from the environment."""
         environ = os.environ if environ is None else environ
         url = self.store_url or environ.get(STORE_VARIABLE) or None
         key = self.store_key or environ.get(KEY_VARIABLE) or None

@@ -1,4 +1,4 @@
-"""All errors of the package; each message has the fact, the numbers and the remedy.
+"""Define the package's errors: fact, numbers and remedy in each message.
 
 CompressorError
 ├ ConfigError(ValueError)

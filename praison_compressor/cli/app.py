@@ -63,7 +63,7 @@ class _Group(click.Group):
         return found
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Return the command that the arguments name; suggest the nearest for an unknown one."""
+        """Return the named command; suggest the nearest for an unknown one."""
         if args[0] not in COMMANDS:
             meant = nearest(args[0], COMMANDS)
             hint = f"did you mean {meant}?" if meant else f"{NAME} -h lists the commands"

@@ -1,4 +1,4 @@
-"""Compress a transcript in a file, or show what would happen: `compress`, `inspect`."""
+"""Compress a transcript in a file, or preview that: `compress`, `inspect`."""
 
 from __future__ import annotations
 
@@ -223,8 +223,8 @@ def inspect(
 ) -> None:
     """Show what would be kept, masked and summarized, and why.
 
-    Prints references, tokens and the text that would stand there. Asks no model, writes nothing.
-    Takes FILE and the options of `compress`, which then does what was shown.
+    Prints references, tokens and the replacement texts. Calls no model and writes nothing. Takes
+    FILE and the options of `compress`; `compress` with the same options does what was shown.
 
     $ praison-compressor inspect talk.jsonl --window 32k --messages
     """

@@ -131,7 +131,7 @@ def _requests(sent: Sequence[Sent], first: int) -> Table:
 
 
 def picture(one: Sent, tokens: TokenCounter, half: int = WIDTH) -> Iterator[str]:
-    """Draw the transcript beside what was sent, line by line; each has `half` columns."""
+    """Draw transcript and request side by side in `half` columns each."""
     halves = (("whole", one.whole, one.transcript_tokens), ("sent", one.view, one.sent_tokens))
     left, right = (
         [

@@ -111,7 +111,7 @@ LAST = "Before you write: one ship came to pier-3 with a broken mast. Which, and
 
 
 def answer_last(asked: Asked) -> Reply:
-    """Answer the last question from nothing but the request; search once if it lacks the line."""
+    """Answer the last question from the request, after at most one search."""
     found = re.search(r"\d\d-\d\d [^\n\\]*mast broken, towed in by the \w+", asked.text)
     if found is not None:
         return Reply(f"The log says: {found.group(0)}.")

@@ -50,10 +50,10 @@ CheckFunction = Callable[[CompressorConfig], Check]
 def doctor(config: CompressorConfig, as_json: bool) -> None:
     """Check host, configuration, window, store and models.
 
-    Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does. Options given here count
-    before those of the files. An agent outgrows its window against a local server, to show which
-    agents are compressed and from how many tokens on. Exit code 1 when something that is
-    configured does not work.
+    Reads PRAISONAI_PLUGINS and .praisonai/config.yaml as the host does. Options given here override
+    those of the files. An agent outgrows its window against a local server; the result shows which
+    agents are compressed, and above how many tokens. Exit code 1 when something that is configured
+    does not work.
 
     $ praison-compressor doctor --window 32k
     """
@@ -83,12 +83,12 @@ def _lines(checks: Mapping[str, Check]) -> Iterator[Line]:
 def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
     """Return the options in force, and where each comes from.
 
-    The command line counts before the host's files, these before the environment.
+    The command line overrides the host's files; the files override the environment.
     """
     plain = vars(CompressorConfig().with_environment())
     options = {name: value for name, value in vars(given).items() if value != plain[name]}
     sources = dict.fromkeys(options, "the command line")
-    with contextlib.suppress(ImportError, AttributeError):  # the check of the plugin reports it
+    with contextlib.suppress(ImportError, AttributeError):  # `_plugin` reports the failure
         for name, (value, file) in _of_host(options).items():
             options[name], sources[name] = value, file
     config = CompressorConfig(**options).with_environment()
@@ -141,7 +141,7 @@ def _host(config: CompressorConfig) -> Check:
     if made.lacking:
         parts = "; ".join(f"{part} ({reason})" for part, reason in made.lacking.items())
         return Check(NOTE, f"{found}: left out: {parts}", f"the rest works; {UPGRADE}")
-    return Check(OK, f"{found}: all {count} places that are replaced are there")
+    return Check(OK, f"{found}: all {count} names that we replace exist")
 
 
 def _plugin(config: CompressorConfig) -> Check:
@@ -154,7 +154,7 @@ def _plugin(config: CompressorConfig) -> Check:
     if asks.faults:
         return Check(FAIL, f"{'; '.join(asks.faults)} ({read})")
     if not entry_points(group="praisonai.plugins", name=NAME):
-        remedy = "install the package with pip, for the host's configuration to find it"
+        remedy = "install the package with pip, so that the host finds it"
         found = f"not registered with the host, so only code switches it on ({read})"
         return Check(FAIL if asks.on else NOTE, found, remedy)
     options = f", with {', '.join(asks.options)}" if asks.options else ""
@@ -177,10 +177,12 @@ def _agents(config: CompressorConfig) -> Check:
     if tried["plain"]:
         return Check(OK, found)
     if is_on and strategy:
-        return Check(NOTE, found, f"unset {STRATEGY_VARIABLE}={strategy} for all others")
+        remedy = f"unset {STRATEGY_VARIABLE}={strategy} to compress every other agent"
+        return Check(NOTE, found, remedy)
     if is_on:
         return Check(FAIL, f"{found}; the host did not load the plugin", tried["last_line"])
-    return Check(NOTE, found, "PRAISONAI_PLUGINS=praison-compressor adds every other")
+    remedy = "set PRAISONAI_PLUGINS=praison-compressor to compress every other agent"
+    return Check(NOTE, found, remedy)
 
 
 def _said(tried: Mapping[str, Any], *, keeps_steps: bool) -> str:
@@ -193,17 +195,17 @@ def _said(tried: Mapping[str, Any], *, keeps_steps: bool) -> str:
         steps = "Tool steps go when a turn ends, as in the host (keep_tool_steps=False)"
     window, trigger = number(tried["window"]), number(tried["trigger"])
     return (
-        f"{who}: by {tried['model']} above {trigger} tokens of a window of {window} "
-        f"({tried['source']}). Tried: a conversation of {number(tried['tokens'])} was sent as "
-        f"{number(tried['sent'])}. {steps}"
+        f"{who}: with model {tried['model']}, above {trigger} of {window} tokens "
+        f"({tried['source']}). Trial: a conversation of {number(tried['tokens'])} tokens was sent "
+        f"as {number(tried['sent'])}. {steps}"
     )
 
 
 def _tried(config: CompressorConfig) -> Any:
-    """Run `trial` in a process of its own: the host reads its configuration once a process.
+    """Run `trial` in a new process; the host reads its configuration once.
 
     Raises:
-        ValueError: the process failed; with its last line.
+        ValueError: the process failed; the message is its last line.
     """
     from .demo_agent import OFFLINE
 
@@ -231,9 +233,9 @@ NOWHERE_ELSE = {
 def trial() -> None:
     """Have an agent outgrow its window; print the result as JSON.
 
-    The command line has model and window as JSON; null means the configured one. The agent is as
-    the host's configuration makes it, without what would reach out of this process: addresses,
-    keys, memory, the store, the model that writes summaries.
+    The command line has model and window as JSON; null means the configured one. The agent has the
+    host's configuration, except for everything outside this process: addresses, keys, memory, store
+    and auxiliary model.
     """
     from praisonaiagents import Agent
     from praisonaiagents.config import loader
@@ -305,7 +307,7 @@ def _window(config: CompressorConfig) -> Check:
 
 
 def _store(config: CompressorConfig) -> Check:
-    before = "" if config.store_url else "memory; of an agent whose host keeps its session: "
+    before = "" if config.store_url else "memory, or for an agent whose session the host stores: "
     with par.ledger(config.store_url, new=True) as store:
         if not store.is_there():  # looking must not create the file
             other = "" if config.store_url else " (--store URL for another)"
@@ -318,7 +320,7 @@ def _auxiliary(config: CompressorConfig) -> Check:
     """Ask the model one small question, as for a summary."""
     model = config.auxiliary_model
     if model is None:
-        usual = "static outside an agent; in one its own model writes them"
+        usual = "static outside an agent; in an agent, the agent's model writes summaries"
         return Check(OK, f"{usual} (--auxiliary-model tries one)")
     from ..concurrency import run
     from ..summaries.litellm_client import LiteLLMSummarizer
@@ -341,16 +343,16 @@ def _auxiliary(config: CompressorConfig) -> Check:
 
 _REMEDIES = {
     "auth": "set the provider's key in the environment, such as OPENAI_API_KEY",
-    "quota": "wait, or see to the account; until then summaries are static",
-    "timeout": "a faster model, or a longer timeout_seconds",
-    "network": "is auxiliary_api_base right, and the network there?",
-    "context": "a model with a larger window",
-    **dict.fromkeys(("refused", "provider"), "is the model's name right, and auxiliary_api_base?"),
+    "quota": "wait, or raise the account's quota; until then summaries are static",
+    "timeout": "use a faster model or raise timeout_seconds",
+    "network": "check auxiliary_api_base and the network",
+    "context": "use a model with a larger window",
+    **dict.fromkeys(("refused", "provider"), "check the model's name and auxiliary_api_base"),
 }
 
 
 def _guarded(check: CheckFunction, remedy: str = "") -> CheckFunction:
-    """Return the check; its failure has the remedy."""
+    """Return the check, with its exceptions as failures with `remedy`."""
 
     def guarded(config: CompressorConfig) -> Check:
         try:
@@ -371,4 +373,4 @@ CHECKS: dict[str, CheckFunction] = {
     "store": _guarded(_store, "repair it, move the file away, or start the database"),
     "summaries": _auxiliary,
 }
-"""Checks by name; a later one needs those before it."""
+"""Checks by name, in order of dependency."""

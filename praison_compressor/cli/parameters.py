@@ -1,4 +1,4 @@
-"""Declare the options that commands share, each group read into one value; open a store."""
+"""Declare the options that commands share; open a store."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class _Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
 
 def command(function: Function) -> click.Command:
-    """Make a command; its docstring is its help, the last line of it an example."""
+    """Make a command whose docstring is its help, ending in an example."""
     text, _, example = cleandoc(function.__doc__ or "").rpartition("\n\n$ ")
     return click.command(help=text, epilog=f"$ {example}")(function)
 
@@ -78,13 +78,13 @@ def switch(name: str, help: str) -> Decorator:
 
 
 def argument(name: str, *, required: bool = True, metavar: str | None = None) -> Decorator:
-    """Declare a word without a name; the docstring of its command describes it."""
+    """Declare a positional argument; the command's docstring describes it."""
     shown = metavar or (name.upper() if required else f"[{name.upper()}]")
     return click.argument(name, metavar=shown, required=required)
 
 
 def _read_into(name: str, make: Function, *options: Decorator) -> Decorator:
-    """Return a decorator that declares options, and passes what `make` makes of them."""
+    """Return a decorator that reads options into one value by `make`."""
     taken = list(inspect.signature(make).parameters)
 
     def decorate(function: Function) -> Function:
@@ -228,7 +228,11 @@ configured = _read_into(
     option("--model", "MODEL", "The model that reads the view: its window and tokenizer."),
     option("--window", "TOKENS", "The model's window (context_window)."),
     option("--keep-tokens", "TOKENS", "Newest tokens kept verbatim (protect_last_n_tokens)."),
-    option("--auxiliary-model", "MODEL", "The model that writes summaries. Default: static text."),
+    option(
+        "--auxiliary-model",
+        "MODEL",
+        "The model that writes summaries. Default: PRAISONAI_AUXILIARY_MODEL, else static text.",
+    ),
     option("--pin", "TEXT", "Keep TEXT in the view, word for word. Repeatable.", multiple=True),
     option(
         "--set",
@@ -293,7 +297,7 @@ def existing(store: SqlStore, namespace: str, name: str) -> Session:
 
 
 def remembered(store: SqlStore, namespace: str, name: str) -> Session:
-    """Return the stored session of an id, unless all of it was forgotten.
+    """Return the stored session unless all of it was forgotten.
 
     Raises:
         SessionNotFound: there is none, or only tombstones of it.

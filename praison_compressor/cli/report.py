@@ -1,4 +1,4 @@
-"""Print what a session has cost: `bill`; write its life as one page: `report`.
+"""Print a session's cost and write its page: `bill`, `report`.
 
 A life is read from a store, or found by sending a transcript again as it grew. The page asks for
 nothing on the network, and nothing of a transcript in it is markup.
@@ -63,8 +63,8 @@ def report(
     """Write one self-contained page that shows the life of a session.
 
     Context size over time with each compression, each summary beside its originals, masked outputs,
-    lineage, cost. FILE is a transcript as `compress` takes it. It is sent again as it grew, with
-    these options, to the compressor only: without --auxiliary-model no model is asked.
+    lineage, cost. FILE is a transcript as `compress` takes it. The transcript is replayed turn by
+    turn to the compressor with these options. Without an auxiliary model no model is called.
 
     $ praison-compressor report talk.jsonl --window 32k --out page.html
     """
@@ -102,7 +102,8 @@ def report(
 def bill(session: str, tenant: par.Tenant, as_json: bool) -> None:
     """Show what a session has cost, and the same without us.
 
-    As the provider reported it to an agent, or an application to `record_usage`.
+    The figures are those that a provider reported to the agent, or that an application passed to
+    `record_usage`.
 
     $ praison-compressor bill audit --store ledger.db
     """
@@ -338,7 +339,7 @@ def _card(number: int, entry: Entry, standing: bool, messages: Sequence[Message]
 
 
 def requests_in(messages: Sequence[Message]) -> dict[int, int]:
-    """Return each request's number and messages; of a long transcript every few requests.
+    """Return requests by number; thin them in a long transcript.
 
     An assistant message answers a request. What comes after the last answer waits for one.
     """

@@ -67,7 +67,7 @@ def _compressions(info: SessionInfo) -> str:
 def lineage(session: str, forks: bool, tenant: par.Tenant, as_json: bool) -> None:
     """Show a session's chain of epochs, root first.
 
-    Each compression or undo opened one.
+    Each compression and each undo opened one epoch.
 
     $ praison-compressor lineage audit --forks --store ledger.db
     """
@@ -149,7 +149,7 @@ MOST_TOKENS, SAID_CHARS = 2_000, 240
 
 
 def _recall(opened: SqlStore, session: Session, store: str | None = None) -> Recall:
-    """Return the agent's reader of the session; it prints the command that reads on."""
+    """Return a session's Recall that prints the continuing command."""
 
     def reading(reference: str) -> str:
         words = ["praison-compressor", "show", session.id, reference]
@@ -199,7 +199,7 @@ IN_VIEW, FOLDED, UNDONE, GONE = "in view", "folded", "undone", "forgotten"
 
 
 def states(entries: Sequence[Entry]) -> list[str]:
-    """Return the state of each entry: in view, folded into a later one, undone or forgotten."""
+    """Return each entry's state: in view, folded, undone or forgotten."""
     later: list[frozenset[str]] = []
     found: list[str] = []
     for entry, segment in zip(reversed(entries), reversed(in_force(entries)), strict=True):
@@ -237,7 +237,7 @@ def _list_segments(
 
 
 def _kind_of_row(listed: tuple[int, Entry, str]) -> tuple[str, int]:
-    """Return a segment's kind and number; number 0 shares a row with its neighbours."""
+    """Return a segment's kind and number; number 0 shares a row."""
     n, entry, state = listed
     kind = entry.segment.kind
     if state == GONE:
@@ -291,9 +291,9 @@ def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iter
 def search(query: str, session: str | None, limit: int, tenant: par.Tenant, as_json: bool) -> None:
     """Find messages of stored sessions by their words, best first.
 
-    QUERY is words to find. Each session's answer is that of the agent's search tool. `show SESSION
-    REFERENCE` reads a reference. A message that was never compressed has none; `restore` writes it.
-    With --json each message has the digest that `forget` takes.
+    QUERY is words to find. Each session is searched as the agent's search tool searches it. `show
+    SESSION REFERENCE` reads a reference. A message that was never compressed has none; `restore`
+    writes it. With --json each message has the digest that `forget` takes.
 
     $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
@@ -373,7 +373,7 @@ def _lacking(messages: Sequence[Message]) -> Iterator[str]:
 def verify(session: str | None, store: str | None, namespace: str | None, as_json: bool) -> None:
     """Compute every hash of the ledger again, and compare.
 
-    Exit code 1 when one differs.
+    Exits with code 1 when a hash differs.
 
     $ praison-compressor verify audit --store ledger.db
     """
@@ -399,7 +399,7 @@ def verify(session: str | None, store: str | None, namespace: str | None, as_jso
 @par.tenant
 @par.AS_JSON
 def forget(target: str | None, yes: bool, tenant: par.Tenant, as_json: bool) -> None:
-    """Erase a session or a message, and what was summarized of it.
+    """Erase a session or a message, and every summary of it.
 
     TARGET is a session, or a message's digest sha256:... There is no way back. Every summary that
     covered an erased message goes too, and so do later summaries, whose writer was shown the erased

@@ -1,4 +1,4 @@
-"""Print results and progress; turn errors into one line and an exit code.
+"""Print results, progress and one-line errors; set exit codes.
 
 Text of a transcript passes `clean`; none is read as markup. Output is coloured in a terminal and
 plain when piped. A bug keeps its traceback.
@@ -78,7 +78,7 @@ def show(pieces: Iterable[Piece], file: IO[str]) -> None:
 
 
 def _drawing(file: IO[str]) -> tuple[Callable[[Line, bool], str], int | None]:
-    """Return a function that returns a line as it is printed, and a terminal's width or None."""
+    """Return a line formatter, and the terminal's width or None."""
     if file.isatty() or "FORCE_COLOR" in os.environ:
         from rich.console import Console  # a pipe does not wait for it
         from rich.text import Text
@@ -139,7 +139,7 @@ def _laid_out(table: Table, width: int | None) -> Iterator[Line]:
 
 
 def _fit(table: Table, widths: list[int], width: int) -> list[int]:
-    """Return the places of the columns that fit; cut the width of the last one.
+    """Return the columns that fit; cut the width of the last.
 
     Words go before numbers: first spare columns, then the rest of the last column.
     """
@@ -215,7 +215,9 @@ EXIT_CODES = {
     FOUND_FAULT: "something that is needed does not work (`doctor`) or does not hold (`verify`)",
     BAD_INPUT: "the command line, an option, or the file cannot be used",
     DOES_NOT_FIT: "what cannot be dropped does not fit the window or `--target`",
-    LEDGER: "the store: not reachable, no such session, damaged, or changed by another",
+    LEDGER: (
+        "the store is unreachable, damaged or changed by another process, or has no such session"
+    ),
     INTERRUPTED: "interrupted",
 }
 """Exit codes of every command; the table of the documentation is made from them."""
@@ -244,7 +246,7 @@ _OPTION = re.compile(
 
 
 def in_flags(text: str) -> str:
-    """Return a text with the library's options as the command line names them."""
+    """Replace the library's options in a text by their flags."""
     if text.startswith("no option"):  # it lists what `--set` takes
         return text
     return _OPTION.sub(lambda found: FLAGS.get(found[0], found[0]), text)

@@ -21,7 +21,7 @@ ACCEPTED = (
 
 
 def read_one(path: str, which: int | None = None) -> list[Any]:
-    """Return the only conversation in a file, or the chosen one; `-` is standard input."""
+    """Return a file's only or chosen conversation; `-` is standard input."""
     with _usable(path):
         raw = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
     try:

@@ -1,4 +1,4 @@
-"""Carry out one request in the steps look -> decide -> write -> commit -> result.
+"""Look, decide, write, commit and return the result of one request.
 
 - `context_compressor`: `ContextCompressor`, the public interface; turns that only add messages
 - `request`: `Request`: messages, options, budget and mode of one call

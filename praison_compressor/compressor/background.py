@@ -1,4 +1,4 @@
-"""Run one compression of a session at a time across processes, and summaries in the background."""
+"""Run one compression per session across processes, or in the background."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ JOIN_SECONDS = 2.0
 
 
 class Background:
-    """Runs coroutines in one thread, until `close`, the end of this object, or the exit."""
+    """Run coroutines in one thread until `close`, deletion or exit."""
 
     def __init__(self) -> None:
         self._lock = renewed(threading.Lock())

@@ -63,7 +63,7 @@ class RequestUsage:
 
 @dataclass(frozen=True)
 class Bill:
-    """What a session's requests and summaries cost, and the same requests without us."""
+    """What a session costs, and the same requests without us."""
 
     requests: int = 0
     usage: RequestUsage = field(default_factory=RequestUsage)
@@ -165,7 +165,7 @@ YOUNG_SHARE = 0.1
 
 
 class Account:
-    """A session's bill and last request, kept in the store for all processes; thread-safe."""
+    """Keep a session's bill and last request; thread-safe."""
 
     def __init__(self, key: Key) -> None:
         self._session = Session(*key, tip=key[1], parent=None)

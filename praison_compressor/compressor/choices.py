@@ -1,4 +1,4 @@
-"""Choices of a user about a compression: messages to keep, a range, and their references."""
+"""Resolve a user's choices: messages to keep, a range, their references."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Committer`: ask the hook, write a decision's texts, commit its segments, return the result.
+"""`Committer`: ask the hook, write texts, commit segments, return the result.
 
 One compression of a session at a time, in all processes. After a lost race the request looks and
 decides again.

@@ -1,8 +1,7 @@
-"""Decide whether a view is compressed now, by what plan, and why: for turn, preview, background.
+"""Decide whether to compress a view now, by which plan, and why.
 
-Pure: a request carries its budget, with prices and pace of its session, and the state of the
-provider's cache. No timer runs: the time since the session's last request decides, when the next
-request comes.
+Pure: the request carries the budget, the session's prices and pace, and the cache's state. No timer
+runs; a cold cache is noticed when the next request arrives.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class Decision:
     """
 
     request: Request
-    """Of a preview: with the user's choices as indices in the caller's list."""
+    """In a preview, the user's choices are indices in the caller's list."""
     view: View
     compresses: bool
     """False: the view is sent as it is, and the plan is empty."""
@@ -51,7 +50,7 @@ class Decision:
     texts: tuple[Written, ...] = ()
     """The plan's summaries; () if they are not written yet."""
     references: Mapping[str, int] = field(default_factory=dict)
-    """Of a preview: reference that a message would get -> its index in the transcript."""
+    """In a preview: future reference -> index of its message in the transcript."""
 
     def holds_for(self, view: View) -> bool:
         """Return whether the transcript only grew on an unchanged ledger."""
@@ -84,7 +83,7 @@ class Decision:
 def decide(
     request: Request, view: View, measures: Measures, shown: Decision | None = None
 ) -> Decision:
-    """Return the decision about a view; `shown` if the request commits that."""
+    """Return the decision, or `shown` if the request commits it."""
     if shown is not None and shown.is_taken_by(request, view):
         return replace(shown, request=request, view=view)
     budget = request.budget
@@ -113,7 +112,7 @@ def _planned(
         found = plan(view, budget, measures, force=force, by_model=by_model)
     if found is None:
         return None, NO_GAIN if is_due(view, budget) else FITS
-    # Halfway to the limit a compression is due whatever it costs: counts may be too low.
+    # Above the midpoint of trigger and limit, compress at any price: counts may be too low.
     can_wait = size <= (budget.trigger + budget.limit) // 2 and not found.excerpts
     if can_wait and budget.costs is not None and not balance_of(view, found, budget.costs).pays:
         return None, PRICE
@@ -123,8 +122,8 @@ def _planned(
 def mark(request: Request, session: Session, share: float = 1.0) -> int:
     """Return the tokens above which a view is compressed.
 
-    `share` of the trigger, or less if the provider's cache is cold. After an undo, the limit: the
-    next turn would otherwise take the undo back.
+    The mark is `share` of the trigger, lower with a cold cache. After an undo it is the limit, or
+    the next turn would reverse the undo.
     """
     budget, config = request.budget, request.config
     if session.was_undone:
@@ -135,7 +134,7 @@ def mark(request: Request, session: Session, share: float = 1.0) -> int:
 
 
 def quiet_mark(request: Request, session: Session, *, is_busy: bool) -> int:
-    """Return the tokens up to which a turn that only adds messages changes nothing."""
+    """Return the tokens up to which an appending turn changes nothing."""
     if is_busy:  # while a summary is written, send the whole as long as it fits
         return request.budget.limit
     return mark(request, session, SOFT_RATIO if request.mode is Mode.BACKGROUND else 1.0)
@@ -171,7 +170,7 @@ def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
     changed = [*(job.start for job in plan.jobs), *plan.masks, *plan.excerpted]
     again = plan.expected - view.shown(0, min(changed, default=0))
     prose = sum(job.prose for job in plan.jobs)
-    # Of a fold the model reads the texts that it replaces, not their originals.
+    # For a fold the model reads the summaries that the fold replaces, not the originals.
     read = sum(view.shown(job.start, job.end) for job in plan.jobs if job.by_model)
     return costs.balance(view.size() - plan.expected, max(0, again), read, prose)
 
@@ -179,7 +178,7 @@ def balance_of(view: View, plan: Plan, costs: Costs) -> Balance:
 # -------------------------------------------------------------- the cache
 
 DEFAULT_SECONDS = 300.0
-"""Anthropic's default, and the least of OpenAI's."""
+"""Anthropic's default lifetime, and the shortest that OpenAI documents."""
 
 HOUR_SECONDS = 3_600.0
 

@@ -1,4 +1,4 @@
-"""`Pipeline`: carry out a request in the steps look -> decide -> write -> commit -> result.
+"""`Pipeline`: look, decide, write, commit and return the result.
 
 Each step returns the next step's argument: a view, a decision, texts, a session, a result. The mode
 of the request names its last step.

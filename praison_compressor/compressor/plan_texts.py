@@ -1,4 +1,4 @@
-"""`PlanTexts`: write the texts of a plan, by a model or without one, and make their segments."""
+"""`PlanTexts`: write a plan's texts and make their segments."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`Preview`: the compression to come, part by part; `ContextUse`: the tokens of the window."""
+"""`Preview`: show the next compression. `ContextUse`: tokens of the window by part."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Preview:
-    """The compression to come. Counts are tokens of the model that reads the view."""
+    """Show the next compression, with counts by the view's model."""
 
     parts: tuple[Part, ...]
     messages: tuple[Message, ...]
@@ -114,7 +114,7 @@ class LargeMessage:
 
 @dataclass(frozen=True)
 class ContextUse:
-    """The window's tokens by part, as the model that reads the view counts them."""
+    """The window's tokens by part, as the view's model counts them."""
 
     model: str | None
     window: int

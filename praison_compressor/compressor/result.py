@@ -161,7 +161,7 @@ def usage_of(texts: Sequence[Written]) -> Usage:
 
 
 def charged_with(owed: Usage, texts: Sequence[Written]) -> tuple[Written, ...]:
-    """Return the texts, the first with a cost that no result has reported."""
+    """Return the texts; add the unreported cost to the first."""
     return tuple(replace(t, usage=t.usage + owed) if not n else t for n, t in enumerate(texts))
 
 

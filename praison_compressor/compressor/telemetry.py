@@ -72,7 +72,7 @@ def emit(telemetry: Listener, listener: Listener | None, event: Event) -> None:
 
 
 class _Exporter:
-    """Holds the instruments and open spans; has a method for each exported event."""
+    """Hold the instruments and open spans; export each event."""
 
     def __init__(self, tracers: Any, meters: Any) -> None:
         from opentelemetry import metrics, trace

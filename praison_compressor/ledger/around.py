@@ -15,7 +15,7 @@ __all__ = ["Around", "Near"]
 
 
 class Around:
-    """A run of a segment's messages, with the calls and results among them."""
+    """A run of a segment's messages with its calls and results."""
 
     def __init__(
         self,
@@ -24,7 +24,7 @@ class Around:
         messages: Sequence[Message],
         shared: frozenset[str] = frozenset(),
     ) -> None:
-        """Take the messages from ordinal `start` on, and lines that end several of the session."""
+        """Hold messages from ordinal `start`; `shared` lines end several messages."""
         self.segment, self.start, self.messages, self.shared = segment, start, messages, shared
         self._calls = read_calls(messages)
 
@@ -48,7 +48,7 @@ class Around:
         return [one for one in self._calls if one.at == at != one.answered_at >= 0]
 
     def answers_of(self, ordinal: int) -> list[int]:
-        """Return the ordinals of the results of a message's calls in other messages."""
+        """Return the ordinals of a message's results in other messages."""
         found = dict.fromkeys(one.answered_at for one in self.made_by(ordinal))
         return [self.start + at for at in found]
 

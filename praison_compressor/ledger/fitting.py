@@ -1,4 +1,4 @@
-"""Texts within a budget of tokens: lists, found passages, messages of a range, lines of one."""
+"""Fit lists, passages, messages and lines into a budget of tokens."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Fitting:
     # -------------------------------------------------------------- lists
 
     def rows(self, lines: Sequence[str], room: int, more: str, first: str = "") -> str:
-        """Return the lines that fit below `first`, and `more` if some do not."""
+        """Return the lines that fit below `first`; end with `more`."""
         answer = f"{OPENS}\n{first}" if first else OPENS
         room -= self.count(answer) + self.count(more) + 2
         for number, line in enumerate(lines):
@@ -115,7 +115,7 @@ class Fitting:
     def messages(
         self, named: Sequence[tuple[Reference, Message]], room: int, endings: Collection[str] = ()
     ) -> list[str]:
-        """Return the messages, cut to a share of the room that fills it evenly.
+        """Return the messages, cut to equal shares that fill the room.
 
         `endings` are lines that other messages end with too.
         """

@@ -1,6 +1,7 @@
-"""A text's lines as references count them, long JSON broken at its members; condensed texts. Pure.
+"""Split texts into the lines that references count; condense texts.
 
-Every line is a slice of its text: a line that was wrapped ends without a line break.
+Long JSON is broken at its members. Pure. Every line is a slice of its text: a line that was wrapped
+ends without a line break.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def _wrapped(line: str) -> Iterator[str]:
 
 
 def _members(line: str) -> list[str]:
-    """Return a long line of JSON in pieces that end with a member."""
+    """Split a long JSON line into pieces that end with members."""
     begin = _BEGINS_JSON.search(line)
     if begin is None:
         return [line]
@@ -78,7 +79,7 @@ def _members(line: str) -> list[str]:
 
 
 def _is_item(before: str, piece: str) -> bool:
-    """Return whether a piece begins a container, or the one before opened one."""
+    """Return whether a piece begins a container or follows an opening."""
     return piece[:1] in _OPENING or before.rstrip()[-1:] in _OPENING
 
 
@@ -160,7 +161,7 @@ def _path(stack: Sequence[Sequence[str | int]]) -> str:
 
 
 def value_around(at: int, lines: Sequence[str], paths: Sequence[str], most: int) -> tuple[int, int]:
-    """Return the lines of the largest JSON value around one, of at most `most` characters."""
+    """Return the largest JSON value's lines, up to `most` characters."""
     found, value = (at, at), paths[at]
     while value:
         first = next((n for n in range(at, -1, -1) if not paths[n].startswith(value)), 0)
@@ -187,7 +188,7 @@ _HEAD_CHARS = 200
 
 
 def says_nothing(line: str) -> bool:
-    """Return whether a line is a frame, progress, a passed test, or empty."""
+    """Return whether a line is framing, progress, passed tests or blank."""
     return _NOTHING.match(line[:_HEAD_CHARS]) is not None
 
 
@@ -196,7 +197,7 @@ ENDING, SHARED, WORTH_CUTTING = 12, 3, 120
 
 
 def endings(texts: Iterable[str]) -> frozenset[str]:
-    """Return lines that end several texts: what a host appends to each result."""
+    """Return lines that end several texts, such as host reminders."""
     times: Counter[str] = Counter()
     for text in texts:
         last = lines_of("\n".join(text.rsplit("\n", ENDING)[-ENDING:]))
@@ -205,7 +206,7 @@ def endings(texts: Iterable[str]) -> frozenset[str]:
 
 
 def without_ending(lines: Sequence[str], shared: Collection[str]) -> int:
-    """Return the number of lines before an ending that other texts have too: a paragraph."""
+    """Return the number of lines before a closing paragraph of `shared` lines."""
     number = len(lines)
     while number and (not (line := lines[number - 1].strip()) or line in shared):
         number -= 1
@@ -230,7 +231,7 @@ def condensed(
     gap: Callable[[int, int], str],
     seen: Collection[str] = (),
 ) -> str:
-    """Return the lines within a budget of tokens, gaps marked by `gap(first, last)`.
+    """Return lines within a token budget; mark gaps by `gap(first, last)`.
 
     Lines that say nothing and repeated lines (those in `seen` too) go first, then the middle.
     Errors of the middle stay. A numbered listing gives its first lines: they are read on.
@@ -248,7 +249,7 @@ def condensed(
 
 
 def _without_small_gaps(kept: Sequence[int], sizes: Sequence[int], mark: int) -> list[int]:
-    """Return the kept lines, and others where these cost no more than a mark."""
+    """Fill the gaps that cost no more than a mark."""
     found: list[int] = []
     for number in (*kept, len(sizes)):
         missing = range(found[-1] + 1 if found else 0, number)
@@ -263,7 +264,7 @@ NUMBERED = re.compile(r"^\s*\d+(?:[→|:\t]|\s{2,})")
 
 
 def _is_listing(lines: Sequence[str]) -> bool:
-    """Return whether most lines are numbered, as those of a file that a tool shows."""
+    """Return whether most lines are numbered, as in a file listing."""
     return 2 * sum(NUMBERED.match(line) is not None for line in lines) > len(lines)
 
 
@@ -284,7 +285,7 @@ def _gaps(kept: Sequence[int], length: int) -> int:
 def _edges(
     kept: Sequence[int], sizes: Sequence[int], lines: Sequence[str], room: int, mark: int
 ) -> list[int]:
-    """Return the first and the last lines that fit, and errors between them."""
+    """Return first and last lines that fit, and errors between."""
     chosen: set[int] = set()
     bad = [number for number in kept if is_bad(lines[number])][:20]
     ahead = room if _is_listing(lines) else room // 2

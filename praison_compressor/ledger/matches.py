@@ -1,6 +1,6 @@
-"""A search's answer: the number of matches, passages of the best, references of the others. Pure.
+"""Lay out a search's answer: count, best passages, other references.
 
-A call and its results are one document: they are counted and shown together.
+Pure. A call and its results are one document: they are counted and shown together.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def answer_of(
     *,
     whole: int,
 ) -> Answer:
-    """Return the best passages, at most `limit`, and all other matches by reference.
+    """Return up to `limit` best passages, and other matches by reference.
 
     `shared` are lines that end several messages of the session. A message of at most `whole`
     characters is shown whole where a passage has most of it.
@@ -149,7 +149,7 @@ def _documents(found: Sequence[Found]) -> int:
 
 
 def _answers(found: Sequence[Found]) -> list[tuple[int, int]]:
-    """Return the places in `found` of each call and its result, where both are found."""
+    """Return (call, result) index pairs of `found`."""
     by_segment: dict[int, list[int]] = {}
     for number, each in enumerate(found):
         by_segment.setdefault(each.segment, []).append(number)
@@ -225,7 +225,7 @@ class _Match:
 
     @property
     def path(self) -> str:
-        """The keys that lead to a passage of JSON, in words; "" elsewhere."""
+        """Return the keys to a JSON passage in words, or ""."""
         path = self.paths[self.passage.first - 1]
         return f", in {path}" if path else ""
 
@@ -249,7 +249,7 @@ class _Match:
         return "" if is_end else str(self.where.lines(self.passage.last + 1, last))
 
     def with_value(self, most: int) -> _Match:
-        """Return the match with the JSON value around it, of at most `most` characters."""
+        """Return the match widened to its JSON value, if small enough."""
         at, passage = self.passage.best - 1, self.passage
         first, last = value_around(at, self.lines, self.paths, most)
         first, last = min(first + 1, passage.first), max(last + 1, passage.last)
@@ -269,7 +269,7 @@ def _ranked(
     *,
     is_lone: bool,
 ) -> tuple[list[_Match], dict[str, float]]:
-    """Return the messages' passages, best first, then newest first; and the terms' weights.
+    """Return passages, best first, then newest; and the terms' weights.
 
     A message that has more of the query elsewhere comes first. A call whose result has more of it
     is shown with that. What matches alone will be read next: it is shown with more lines around it.
@@ -333,7 +333,10 @@ def _apart(matches: Sequence[_Match]) -> tuple[list[_Match], list[_Match]]:
 
 
 def _are_alike(one: _Match, other: _Match) -> bool:
-    """Return whether the newer has nearly all words of the older, or half and its best line."""
+    """Return whether the newer match repeats the older one.
+
+    It has nearly all words of the older match, or half of them and its best line.
+    """
     older, newer = sorted((one, other), key=lambda each: each.place)
     least = SAME_LINE if older.line == newer.line else ALIKE
     return len(older.words & newer.words) >= least * len(older.words)
@@ -344,7 +347,7 @@ def _are_alike(one: _Match, other: _Match) -> bool:
 
 @dataclass
 class _Shown:
-    """The passages that an answer shows, each message with its call or results once."""
+    """Lay out an answer's passages, each with its call or results once."""
 
     near: Near
     wanted: Sequence[Term]
@@ -377,7 +380,7 @@ class _Shown:
         return ""
 
     def _results(self, match: _Match, around: Around) -> list[str]:
-        """Return the results of a passage's calls that are not to be shown themselves."""
+        """Return results of a passage's calls that are not shown otherwise."""
         calls, found = _calls_in(match, self.wanted), []
         for one in around.made_by(match.ordinal):
             place = around.segment, around.start + one.answered_at
@@ -388,7 +391,7 @@ class _Shown:
         return found[:RESULTS] + more
 
     def _result(self, match: _Match, around: Around, at: int) -> str:
-        """Return a short result whole, of a long one what the match lacks, else its beginning."""
+        """Return a result whole, or the part that the match lacks."""
         where, lines = around.where(at), around.lines(at)
         if sum(map(len, lines)) <= WHOLE_RESULT:
             return f"=> [{where}] " + "\n".join(lines)
@@ -417,7 +420,7 @@ def _calls_in(match: _Match, wanted: Sequence[Term]) -> set[str]:
 
 
 def _called(call: ToolCall) -> str:
-    """Return a call on one line: of a long one its first values, of paths the ends."""
+    """Return a call on one line, shortened to its first values."""
     text = one_line(f"{call.name}({call.arguments})")
     if len(text) <= CALL_CHARS:
         return text

@@ -1,4 +1,4 @@
-"""The ledger in this process's memory: for agents that asked for no store."""
+"""Keep the ledger in this process's memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outline of a segment: a line for each turn or stretch of work, with references. Pure."""
+"""Outline a segment: one referenced line per turn or stretch. Pure."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def outline(
     users: bool = True,
     most: int = STEPS_A_LINE,
 ) -> list[str]:
-    """Return a row for each user's message and each stretch of work, of at most `most` steps.
+    """Return a row per user message and per stretch of work.
 
-    `references` are those of the messages, "" for a message without one. Without `users` the rows
-    of users' messages are left out.
+    A row has at most `most` steps. `references` are those of the messages, "" for a message without
+    one. Without `users` the rows of users' messages are left out.
     """
     common = _common_lines(messages)
     rows: dict[str, list[list[str]]] = {}
@@ -87,7 +87,7 @@ def _where(named: Sequence[str]) -> str:
 
 
 def in_pairs(rows: Sequence[str]) -> list[str]:
-    """Join an outline's rows in pairs, with a user's or the longer words."""
+    """Join rows in pairs; keep a user's or the longer words."""
     found = []
     for first, second in zip_longest(rows[::2], rows[1::2], fillvalue=""):
         from_, to = first.partition(" ")[0].split(",")[0], second.partition(" ")[0].split(",")[-1]
@@ -104,7 +104,7 @@ def in_order(segment: int, messages: Sequence[Message]) -> list[str]:
 
 
 def _stretches(messages: Sequence[Message], most: int) -> Iterator[range]:
-    """Yield runs of steps: each user's message alone, then the work behind it."""
+    """Yield each user's message alone, and the work after it."""
     start, held = 0, 0
     for step in steps(messages):
         is_user = messages[step.start].get("role") == "user"
@@ -183,7 +183,7 @@ def _values(call: ToolCall) -> Iterator[str]:
 
 
 def _quoted(messages: Sequence[Message], calls: Sequence[ToolCall], common: frozenset[str]) -> str:
-    """Return the newest run's words, else an error's, else the assistant's last words."""
+    """Return the newest run's, an error's or the assistant's last words."""
     made = {call.id: call for call in calls}
     bad = ""
     for message in filter(is_result, reversed(messages)):

@@ -1,7 +1,8 @@
-"""The passages of a text that match a query: a few whole lines around each match. Pure.
+"""Find the passages of a text that match a query.
 
-Exact phrases and identifiers (paths, ids, numbers, snake_case and camelCase names) count more than
-words: agents that search their past ask for these.
+A passage is a few whole lines around a match. Pure. Exact phrases and identifiers (paths, ids,
+numbers, snake_case and camelCase names) count more than words: agents that search their past ask
+for these.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def held_in(lines: Sequence[str], wanted: Sequence[Term]) -> list[Held]:
 
 
 def weights(wanted: Sequence[Term], held: Sequence[Sequence[Held]]) -> dict[str, float]:
-    """Return each term's weight: a term of few lines, in all texts, counts more."""
+    """Return each term's weight; rare terms weigh more."""
     times = Counter(text for lines in held for line in lines for text in line)
     number = sum(map(len, held))
     return {
@@ -138,10 +139,11 @@ def passages(
     dull: Collection[str] = (),
     worth: float = WORTH,
 ) -> list[Passage]:
-    """Return the best passages, best first, at most `most`, of that share of the best score.
+    """Return up to `most` passages, best first, that score enough.
 
     Lines around a match are shown up to `context` characters. `dull` lines are not shown at an end.
-    `held` are the lines' terms, where they are known.
+    `held` are the lines' terms, where they are known. `worth` is the least score, as a share of the
+    best.
     """
     held = held_in(lines, wanted) if held is None else held
     weight = weights(wanted, [held]) if weight is None else weight
@@ -207,7 +209,7 @@ def _held(line: str, wanted: Iterable[Term]) -> Held:
 def _score(
     number: int, held: Sequence[Held], place: tuple[int, int], weight: Mapping[str, float]
 ) -> float:
-    """Return the weight of a line's terms, and a part of that of the lines beside it."""
+    """Return the weight of a line's terms, neighbours counted in part."""
     best: Held = {}
     for near in range(place[0] - 1, place[1]):
         part = 1.0 if near == number else NEAR
@@ -222,7 +224,10 @@ def _joined(text: str) -> str:
 
 
 def _has(text: str, folded: str, wanted: str) -> bool:
-    """Return whether a word, or a part of a camelCase one, begins so; numbers match only whole."""
+    """Return whether a word or camelCase part begins with `wanted`.
+
+    Numbers match only whole.
+    """
     place = folded.find(wanted)
     while place >= 0:
         end = place + len(wanted)

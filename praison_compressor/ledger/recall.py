@@ -1,4 +1,4 @@
-"""Recall: search and read one session's archive, word for word, within a budget.
+"""Search and read one session's archive verbatim, within a budget.
 
 Each answer states its cost, and is never larger than its budget. The answers of one turn share a
 budget too: an archive that is read whole again was compressed for nothing.
@@ -87,13 +87,13 @@ class Recall:
     # -------------------------------------------------------------- what the tools answer
 
     def search(self, query: str, limit: int = 3, budget: int = SEARCH_TOKENS) -> str:
-        """Return the number of matches, the best passages, and the others by reference."""
+        """Return the number of matches, best passages, and other references."""
         return self._within_turn(
             budget, lambda session, room: self._search(session, query, max(1, limit), room)
         )
 
     def read(self, reference: str = "", budget: int = READ_TOKENS, about: str = "") -> str:
-        """Return the text at a reference, or at several behind commas; "" lists the segments.
+        """Return the text at the references; "" lists the segments.
 
         With `about`, long messages are cut to the passages that match.
         """
@@ -151,7 +151,7 @@ class Recall:
         return answer_of(query, found, limit, *self._near(session), whole=room * CHARS)
 
     def _near(self, session: Session) -> tuple[Near, frozenset[str]]:
-        """Return a function that reads the messages around one; and lines that end several."""
+        """Return a reader of nearby messages, and lines ending several."""
         shared = self._endings(session)
 
         @functools.cache
@@ -208,7 +208,7 @@ class Recall:
     # -------------------------------------------------------------- reading
 
     def _read_all(self, session: Session, references: Sequence[str], about: str, room: int) -> str:
-        """Return the texts at several references, each within its share of what is left."""
+        """Return the texts at several references, each within its share."""
         parts: list[str] = []
         for number, reference in enumerate(references):
             share = max(LEAST_TOKENS, room // (len(references) - number))
@@ -258,9 +258,9 @@ class Recall:
         about: str,
         room: int,
     ) -> str | None:
-        """Return the passages about something, else a remark; None for short messages with it.
+        """Return passages about something, a remark, or None.
 
-        The results of a message's calls belong to it.
+        None means short messages that contain it. The results of a message's calls belong to it.
         """
         last = min(named.messages.stop or len(originals), len(originals))
         places = range((named.message or 1) - 1, last)
@@ -355,7 +355,7 @@ class Recall:
         return Around(named.segment, start, found, self._endings(session))
 
     def _ends(self, around: Around, places: range, room: int, size: int) -> tuple[str, str]:
-        """Return the calls that named results answer, and the results of named calls.
+        """Return calls that named results answer, and named calls' results.
 
         Both have a share of the room, and what named messages of that size leave.
         """
@@ -386,7 +386,7 @@ def _similar(query: str, known: Sequence[str]) -> list[str]:
 
 
 def _lacking(named: Reference, messages: Sequence[Message], about: str) -> str:
-    """Return a remark on the words that no message has, "" for none."""
+    """Return a remark on words that no message has, or ""."""
     lacking = missing(about, list(map(in_words, messages)))
     return excerpt(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
 
@@ -406,7 +406,7 @@ def _runs(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]]]:
 
 
 def _masks(run: Sequence[tuple[int, Entry]]) -> str:
-    """Return a row for neighbouring masks: their references, and what the newest replace."""
+    """Return a row for neighbouring masks: references and newest replacements."""
     first, last = run[0][0], run[-1][0]
     named = f"s{first}" if first == last else f"s{first} to s{last}"
     lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MASKS:])]

@@ -14,8 +14,8 @@ __all__ = ["HOW", "Reference", "in_runs", "parse"]
 
 HOW = (
     'expected one like "s2" (a segment), "s2.14" (a message), "s2.14-20" (messages), '
-    '"s2.14:900-940" (lines of a message) or "s2.14:922" (the lines around one); a range goes up, '
-    "within one segment"
+    '"s2.14:900-940" (lines of a message) or "s2.14:922" (the lines around one); a range ascends '
+    "and stays within one segment"
 )
 
 _WRITTEN = re.compile(
@@ -34,7 +34,7 @@ class Reference:
     last_message: int | None = None
     """The last of several messages; None: only `message`."""
     line: int | None = None
-    """The first line; None: from the first on."""
+    """The first line; None: line 1."""
     last_line: int | None = None
     """The last line; None with a `line`: as much as fits, or lines around it (`around`)."""
     around: bool = False
@@ -86,7 +86,7 @@ def in_runs(messages: Iterable[tuple[int, int]]) -> list[str]:
 
 
 def parse(text: str) -> Reference | None:
-    """Return the reference in a text, with or without brackets and words, or None."""
+    """Return the reference in a text, ignoring brackets and words, or None."""
     chunks = [each for chunk in text.split() if (each := chunk.strip("[]()\"'` .,"))]
     if len(chunks) > 1:  # as "s1 outline"
         chunks = [chunk for chunk in chunks if not chunk.isalpha()]

@@ -71,7 +71,7 @@ class Segment:
     """Digest of what the model was asked for; "" without a model."""
 
     def is_for(self, limit: int) -> bool:
-        """Return whether the segment was made for a window of that size, or a larger one.
+        """Return whether the segment was made for at least that window.
 
         What a small model needed once, a model with twice the room does not have to read.
         """

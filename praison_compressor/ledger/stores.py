@@ -1,4 +1,4 @@
-"""What a store of ledgers does: a protocol for each kind, and the function that finds it."""
+"""Define the protocols of a store; find the store of a configuration."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Store(Protocol):
         """
 
     def keep(self, session: Session, outline: Outline) -> bool:
-        """Record the transcript, unless the session changed since it was read; return whether."""
+        """Record the transcript of an unchanged session; return whether it worked."""
 
     def transcript(self, session: Session) -> list[Message]:
         """Return the recorded transcript exactly, else the originals in order of compression.
@@ -115,7 +115,7 @@ class Noting(Protocol):
     """A store with a short text beside each session, outside its chain."""
 
     def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
-        """Return the session's text, "" without one; first change it, in one transaction.
+        """Return the session's text or ""; change it first if asked.
 
         `change` may be called again, after a conflict.
         """
@@ -178,7 +178,7 @@ class Lasting(Protocol):
         """Return the namespace's sessions, last used first, without forgotten ones."""
 
     def names_below(self, namespace: str, prefix: str, limit: int) -> list[str]:
-        """Return the ids of sessions that begin with `prefix`, the last used first."""
+        """Return session ids that begin with `prefix`, last used first."""
 
     def extend(self, session: Session, place: int, messages: Sequence[Message]) -> bool:
         """Replace the recorded transcript's messages from `place` on; return whether it worked.

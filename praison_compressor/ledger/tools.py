@@ -1,4 +1,4 @@
-"""The two recall tools as functions for an agent, and as each provider's request describes them."""
+"""Make the two recall tools, and their schemas for each API."""
 
 from __future__ import annotations
 

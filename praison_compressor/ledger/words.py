@@ -117,7 +117,7 @@ def goes_on(word: str) -> bool:
 
 
 def missing(query: str, texts: Sequence[str]) -> list[str]:
-    """Return the chunks of a query that no text has, not even inside a word."""
+    """Return the query's chunks that occur in no text."""
     ordered = [form(text) for text in texts for form in (_in_order, str.casefold)]
     named = {chunk: names(chunk) for chunk in query.split()[:ASKED]}
     return [
@@ -144,7 +144,7 @@ def _held(wanted: Sequence[str], ordered: Mapping[str, str]) -> dict[str, frozen
 def _beside(
     own: Mapping[str, frozenset[str]], pool: Mapping[str, Message], runs: Iterable[Sequence[str]]
 ) -> dict[str, frozenset[str]]:
-    """Return the names that the call or the results of each message have."""
+    """Return the names in each message's call or result."""
     beside = dict.fromkeys(own, frozenset[str]())
     for run in runs:
         near = [digest for digest in run if digest in own]
@@ -187,7 +187,7 @@ def words(text: str) -> list[str]:
 
 
 def _fold(text: str) -> str:
-    """Return the text without case, each character of a script without spaces as a word."""
+    """Casefold a text; separate characters of scripts without spaces."""
     if text.isascii():
         return text.lower()
     return _UNSPACED.sub(r" \g<0> ", unicodedata.normalize("NFKC", text).casefold())

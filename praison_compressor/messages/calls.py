@@ -1,4 +1,4 @@
-"""Read a tool call: arguments, command line, files and kind; find its result."""
+"""Read a tool call's arguments, command, files and kind; find its result."""
 
 from __future__ import annotations
 

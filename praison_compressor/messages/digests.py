@@ -1,4 +1,4 @@
-"""Digests of messages, and the cache of a message's digests and token counts.
+"""Digest messages; cache their digests and token counts.
 
 The whole transcript is looked up at every turn: first by identity, with one comparison in C against
 a private copy (about 0.2 µs), else by content (about 0.6 µs, for hosts that rebuild their

@@ -1,6 +1,7 @@
-"""Put the tool steps and the front that a host dropped back into a request. Pure functions.
+"""Restore the tool steps and first messages that a host dropped.
 
-A host keeps questions and answers, and drops the steps between them when a turn ends:
+Pure functions. A host keeps questions and answers, and drops the steps between them when a turn
+ends:
 
     carried    q0 call result a0 | q1 call result call result a1 |
     given      q0             a0 | q1                         a1 | q2
@@ -321,7 +322,7 @@ def _aligned(theirs: Sequence[Key], ours: Sequence[Key]) -> Iterator[tuple[int, 
 
 
 class _Front(NamedTuple):
-    """Exchanges to put before the given messages, and fields of the next `Carried`."""
+    """Exchanges to prepend, and fields of the next `Carried`."""
 
     exchanges: Sequence[Exchange] = ()
     bound: int = 0

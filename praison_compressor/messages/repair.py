@@ -1,4 +1,4 @@
-"""Repair a transcript that a provider would refuse: each message, then calls and their results.
+"""Repair messages, calls and results that a provider would refuse.
 
 A result is a message, or a `tool_result` block of a user message (Anthropic's API). Such blocks
 come first in their message, directly after the message with the `tool_use` blocks.

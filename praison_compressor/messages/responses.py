@@ -1,4 +1,6 @@
-"""Convert the Responses API's `instructions` and `input` items to chat messages, and back. Pure.
+"""Convert Responses API input to chat messages, and back.
+
+Pure. The input is `instructions` and `input` items.
 
 ```python
 result = compressor.compress_sync(to_messages(None, items))
@@ -102,7 +104,10 @@ def _is_output(kind: Any) -> bool:
 
 
 def _continues(last: Message, kind: str) -> bool:
-    """Return whether an item belongs to an answer: reasoning, then text, then calls."""
+    """Return whether an item continues an answer.
+
+    An answer is reasoning, then text, then calls.
+    """
     is_open = kind in _CALLED or not (last["content"] or last.get("tool_calls"))
     return is_open and last.get("role") == "assistant"
 

@@ -1,4 +1,7 @@
-"""Read one chat message of OpenAI's or Anthropic's shape: text, calls, plain copy."""
+"""Read a chat message of either shape: text, calls, plain copy.
+
+The shapes are OpenAI's and Anthropic's.
+"""
 
 from __future__ import annotations
 

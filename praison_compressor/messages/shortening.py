@@ -1,4 +1,4 @@
-"""Shorten texts, to one line or to their ends, and the arguments of calls."""
+"""Shorten texts to one line or their ends, and calls' arguments."""
 
 from __future__ import annotations
 

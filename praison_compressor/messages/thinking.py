@@ -1,4 +1,4 @@
-"""Find and leave out signed thinking of Anthropic's models, in the content or beside it.
+"""Find and remove signed thinking of Anthropic's models.
 
 Newer models bind a block to everything before it: system prompt, tools and messages
 (*preserved thinking*). After a change there, the API refuses the block and all blocks behind it

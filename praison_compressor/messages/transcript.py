@@ -63,7 +63,7 @@ def check(messages: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def as_list(messages: Any) -> Sequence[Any]:
-    """Return the messages as a sequence; an iterator is read once.
+    """Return the messages as a sequence; consume an iterator.
 
     Raises:
         InvalidMessages: it is no list of messages.

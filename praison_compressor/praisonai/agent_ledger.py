@@ -1,4 +1,4 @@
-"""Open an agent's ledger, find its stored sessions, and forget a part of it."""
+"""Open an agent's ledger; find and forget its stored sessions."""
 
 from __future__ import annotations
 

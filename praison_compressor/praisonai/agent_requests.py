@@ -1,4 +1,4 @@
-"""Make the view of each request of one agent; learn from answers and refusals."""
+"""Make the view of each request; learn from answers and refusals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Find the compressor of an agent, and pass each call of a replaced name of the host on."""
+"""Find an agent's compressor; pass on calls of replaced names."""
 
 from __future__ import annotations
 

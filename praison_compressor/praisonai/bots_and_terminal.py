@@ -1,4 +1,4 @@
-"""Switch the compaction of the host's terminal, gateway and bots off for our agents.
+"""Switch off compaction by the host's terminal, gateway and bots.
 
 Each of them would compact an agent's history, which our requests need whole. The agent's compressor
 answers commands that are typed in the terminal.

@@ -133,7 +133,7 @@ async def _compact(compressor: AgentCompressor, focus: str) -> str:
 
 
 def _sizes(compressor: AgentCompressor) -> tuple[int, int]:
-    """Return the tokens of the next request, and the messages of the conversation."""
+    """Return tokens of the next request, and the conversation's messages."""
     return compressor.context_use().used, len(compressor.carried())
 
 
@@ -251,7 +251,7 @@ def listed(sessions: Sequence[SessionInfo]) -> str:
 
 
 def undone(segments: Sequence[Segment], ours: AgentCompressor) -> str:
-    """Return the answer to `/undo`: its messages, and the size of the next request."""
+    """Return the answer to `/undo`: messages and next request's size."""
     if not segments:
         return "Nothing to take back."
     left = Counter(name for segment in segments for name in segment.run)

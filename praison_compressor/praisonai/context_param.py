@@ -1,4 +1,4 @@
-"""Read the parameter `context=` of an agent; set and restore the agent's host settings."""
+"""Read an agent's `context=`; set and restore its host settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decide to which conversation a request belongs: one agent may serve many people.
+"""Find the conversation of a request; one agent may serve many people.
 
 If the host gives an id, only conversations with that id are candidates. Then the host's own list
 decides, if no other conversation uses that list and it begins as the conversation did. Then the

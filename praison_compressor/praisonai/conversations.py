@@ -1,4 +1,4 @@
-"""Hold what each conversation of an agent keeps between its requests, and its status."""
+"""Hold the state of an agent's conversations between requests."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ def installation(
     in_code: bool = False,
     plugin: Callable[[], bool] | None = None,
 ) -> Installation:
-    """Return the installation of this process, with what is given; make it once."""
+    """Return the process's installation; make it once from the arguments."""
     global _installation
     with _lock:
         done = _installation = _installation or Installation()

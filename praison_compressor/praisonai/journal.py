@@ -1,4 +1,4 @@
-"""Add the tool steps that the host dropped to each request, and record the request in the store.
+"""Restore dropped tool steps to each request, and record the request.
 
 The host's own lists are not changed. Each request's new messages are written to the store before
 the request is sent: a killed process loses no result that the model has read.

@@ -1,4 +1,4 @@
-"""Make one `ContextCompressor` for each model of an agent, and learn the model's window.
+"""Make a `ContextCompressor` per model of an agent; learn its window.
 
 The agent's own model writes the summaries, at its own endpoint: an on-premises transcript must not
 reach a public provider.

@@ -33,7 +33,7 @@ _EXIT_REFUSES = 2
 
 
 class _Hooks:
-    """The hooks of one request's compression; they run in threads, one after the other."""
+    """Run the hooks of one request's compression in threads, in order."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = messages

@@ -1,4 +1,4 @@
-"""List the host's names that we replace and those that we read, and check that they fit.
+"""List and check the host's names that we replace or read.
 
 `probe` checks each name's shape in the installed host, not the host's version. If an essential name
 has moved, `probe` raises `HostMoved`. If another name has moved, only the part that needs it is

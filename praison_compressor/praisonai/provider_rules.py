@@ -1,7 +1,8 @@
-"""Change a view as its provider demands: cache marks, alternating roles, no foreign thinking.
+"""Change a view as its provider demands.
 
-A cache mark means "cache everything up to here" to providers that cache only marked prefixes. It is
-one key beside the content. Digests omit that key, so a mark does not change a message's digest.
+Rules cover cache marks, alternating roles and thinking of other providers. A cache mark means
+"cache everything up to here" to providers that cache only marked prefixes. It is one key beside the
+content. Digests omit that key, so a mark does not change a message's digest.
 """
 
 from __future__ import annotations

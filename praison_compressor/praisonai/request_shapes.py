@@ -1,4 +1,4 @@
-"""Read a request of the host as messages, and write its view, in each API's shape.
+"""Read the host's request as messages; write its view, per API.
 
 Two keys are added if the provider takes them: cache marks, and `stream_options` for the usage of a
 stream. A model that refuses a key does not get that key again (`provider_rules.refused_in`).

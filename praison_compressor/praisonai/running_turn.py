@@ -1,4 +1,4 @@
-"""Know which turn runs in this context, and the id that a bot gave its conversation."""
+"""Track this context's running turn and its conversation's bot id."""
 
 from __future__ import annotations
 

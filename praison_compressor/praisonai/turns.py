@@ -1,4 +1,4 @@
-"""Replace the host's `chat`: answer a command, or run a turn; restore a session after a restart.
+"""Replace the host's `chat`, and restore sessions after a restart.
 
 A session is restored from the host's store, and from the ledger where the host has cut it.
 """
@@ -88,7 +88,7 @@ def _streamed(
 
 @replacing
 def init_session_store(call: HostCall) -> None:
-    """Replace the host's opening of a session: restore the session whole."""
+    """Replace the host's `_init_session_store`: restore the whole session."""
     call.go_on()
     compressor = call.agents.of(call.owner)
     if compressor is not None:
@@ -98,7 +98,7 @@ def init_session_store(call: HostCall) -> None:
 def restore(agent: Any, compressor: AgentCompressor) -> None:
     """Complete an agent's history before its first request, from host or ledger.
 
-    A bot sets its person's own history for each turn, to which nothing is added.
+    Nothing is added for a bot: it sets each person's history before each turn.
     """
     key = session_id_of(agent)
     if compressor.requests.passed or key is None or named_by_bot(agent)[0]:
@@ -112,7 +112,7 @@ def restore(agent: Any, compressor: AgentCompressor) -> None:
             leading = leading_in(agent.chat_history)
             transcript = compressor.engine().verbatim(session_id=name)
             front = _front(transcript, agent.chat_history[leading:])
-            if front:  # it replaces the summary that the host's store wrote of it
+            if front:  # `front` replaces the host store's summary of these messages
                 agent.chat_history[:leading] = front
     except SessionNotFound:
         return  # the first run
@@ -121,11 +121,10 @@ def restore(agent: Any, compressor: AgentCompressor) -> None:
 
 
 def _complete(agent: Any) -> bool:
-    """Add stored tool calls to restored messages; return whether a front is missing.
+    """Add stored tool calls; return whether older messages are missing.
 
     The host restores only roles and contents (agent/memory_mixin.py:573). Without their calls the
-    messages match no segment, nor the window that the host puts before them. The host keeps the
-    newest 100 messages.
+    messages match no segment. The host keeps the newest 100 messages.
     """
     store, name = getattr(agent, "_session_store", None), getattr(agent, "_session_id", None)
     read = getattr(store, "get_working_history", None)
@@ -149,7 +148,7 @@ def _front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[M
         or (message.get("role") in ("user", "assistant") and not tool_calls_of(message))
     ]
     names = [*map(digest, said)]
-    # Two in a row, since one may occur often; not all, since the end of a killed turn may differ.
+    # Match two messages: one may recur, and a killed turn's end may differ.
     begins = [*map(digest, restored[:2])]
     places = (at for at in range(len(names), -1, -1) if names[at : at + len(begins)] == begins)
     return said[: next(places, 0)]

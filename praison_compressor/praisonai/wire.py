@@ -1,4 +1,4 @@
-"""Send each request as its view, again after a refusal; read usage and calls of the answer.
+"""Send each request as its view; retry refusals; read the answer.
 
 Calls are read from the answer because a turn may be stopped while a tool runs: no later request
 would have them.

@@ -1,4 +1,4 @@
-"""What a segment's messages say, quoted: never what a sentence means or how a run ended.
+"""Quote a segment's messages verbatim, without interpreting them.
 
 In the order in which data passes them:
 

@@ -1,4 +1,7 @@
-"""Print sections within a budget: a share each, unused room to the others, omissions counted."""
+"""Print sections within a budget; count what is left out.
+
+Each section has a share, and unused room goes to the others.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who wrote which text of a message: the user, a host in the user's role, a tool.
+"""Find who wrote each text: user, host, or tool.
 
 Protocols put the user's words in three places: a message of the user's role, the result of a call
 that the user refused or approved with a comment, and the result of a tool that asks.

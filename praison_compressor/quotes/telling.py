@@ -1,4 +1,4 @@
-"""Choose which words of a tool's output are quoted; say nothing about them.
+"""Choose which words of a tool's output are quoted, unchanged.
 
 A short output is quoted whole. Of a longer one the lines are chosen by their form: an error's line,
 a tally, the last line that is no footer. A wrong choice costs room, never truth.
@@ -28,14 +28,14 @@ _PLAIN_WORDS = tuple(
     "already in use|econn|err_|✗|✖|✘|❌|!!!|not ok".split("|")
 )
 _BAD_WORDS = (*_PLAIN_WORDS, "http/", "status", "e: ", "e  ", "! [")
-"""Words of lines that report that something did not happen, and marks of such forms."""
+"""Words and marks in lines that report a failure."""
 _MIDDLE_WORDS = ("error", "fail", "fatal", "exception", "conflict", "panic", "denied", "reject")
 _NONE = re.compile(
     r"\b(?:0|no|zero|without) (?:\w+ )?(?:error|fail|warning|problem|issue|conflict)\w*"
     r"|\b(?:errors?|fail\w*|skipped|timeout)[\"']?\s*[:=]\s*(?:0\b|none|null|false|\[\])",
     re.I,
 )
-# A program's last word, a compiler's place, a status: more than a word of failure in passing.
+# Forms that report a failure for certain: a program's error, a compiler's position, a status code.
 _STRONG = re.compile(
     r"(?i:error|fatal|panic|rejected|conflict|traceback|npm err\S*|\[error\]|not ok)\b|! \[|E:? "
     r"|\S*(?:Error|Exception)\b|FAIL|--- FAIL|make(?:\[\d+\])?: \*\*\*|[❌✗✘✖×]"
@@ -75,7 +75,7 @@ _ECHO = re.compile(r"\s*\d+(?:\t|→|\||:\s)|[+-](?:\s{2,}|\w)|@@")
 _REPORTING = frozenset("agent delegate dispatchagent newtask runsubagent subagent task".split())
 """Tools whose result is another agent's report."""
 
-# The line in which a report states what it comes to; under a heading the line below.
+# The line with a report's conclusion; if that is a heading, the line below it.
 _CONCLUDES = re.compile(
     r"^[\W_]*(?:\w+ ){0,2}(?:verdict|result|outcome|conclusion|decision|recommendation|assessment|"
     r"answer|status|rating|score)[*_]*(?:[ \t]*[:=—–][*_]*[ \t]*|[*_: \t]*\n+)\S[^\n]{0,300}$",
@@ -124,16 +124,16 @@ def _telling(call: ToolCall | None, output: str) -> str:
     if calls.key_of(call.name) in _REPORTING:
         found = list(_CONCLUDES.finditer(flat))
         return _edges([*lines, *(" ".join(one[0].split()).lstrip("# ") for one in found[-1:])])
-    # A result may repeat what it was given, as a plan that was approved.
+    # A result may repeat its arguments, such as an approved plan.
     given = "\n".join(map(str, calls.named_arguments(call).values()))
     echoed = {line.strip() for line in given.splitlines()}
     return _chosen([x for x in lines if x not in (echoed if len(x) <= SHAPE_CHARS else given)])
 
 
 def _first(call: ToolCall, kind: str, output: str) -> str:
-    """Return the first line that is a hit or an error, or "".
+    """Return the first hit or error line, or "".
 
-    A text that was asked for is no report of what came of asking.
+    The content that a call reads is not quoted: it does not say whether the call worked.
     """
     lines = (line.strip() for line in output[:EDGE_CHARS].splitlines() if _says(line))
     if kind == calls.LISTS:
@@ -185,7 +185,7 @@ def _chosen(lines: Sequence[str]) -> str:
 
 
 def _edges(lines: Sequence[str]) -> str:
-    """Return the first sentence and the last line that announces nothing."""
+    """Return the first sentence and the last line without a closing colon."""
     lines = [line for line in lines if not line.startswith(("# ", "## ", "### "))] or lines
     first = re.sub(r"\A(.{12,}?[.!?]) .*", r"\1", next(iter(lines), ""))  # "Good." says nothing.
     last = next((line for line in reversed(lines) if not line.endswith(":")), "")

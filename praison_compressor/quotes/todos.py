@@ -1,4 +1,7 @@
-"""The plan: the newest list that a todo tool was given; tools are known by their exact names."""
+"""Quote the plan: the newest list that a todo tool was given.
+
+Todo tools are known by their exact names.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was said: the user's words, other texts in the user's role, the agent's reports; counts."""
+"""Quote the user's words, host texts and the agent's reports."""
 
 from __future__ import annotations
 

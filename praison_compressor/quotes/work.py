@@ -1,4 +1,4 @@
-"""What calls did: files that they name to change, instructions that they read, newest runs."""
+"""Quote what calls did: changed files, instructions read, newest runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Newest(NamedTuple):
     times: int
 
     def entry(self, rank: tuple[int, ...], what: str, path: str = "") -> Quoted:
-        """Return its entry; the words name the path, if given, only as "…".
+        """Return its entry; words show a given path as "…".
 
         What no cut tears are the call, a size, an exit code.
         """
@@ -116,7 +116,7 @@ _NUMBERED = re.compile(r"^\s*\d+(?:\t|→|\|) ?", re.M)
 
 
 def source_of(call: ToolCall, rule_sources: tuple[str, ...]) -> str:
-    """Return the path or the tool whose instructions a call reads, or ""."""
+    """Return the instruction path or tool that a call reads, or ""."""
     if any(fnmatchcase(call.name, pattern) for pattern in rule_sources):
         return call.name
     shown = _SHOWS_ONE.fullmatch(calls.command_of(call).strip())

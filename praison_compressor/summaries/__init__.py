@@ -1,4 +1,4 @@
-"""Write the message that replaces a segment, and refuse answers that are no summary.
+"""Write a segment's summary; refuse answers that are no summary.
 
 In the order in which data passes the modules:
 

@@ -66,7 +66,7 @@ def request(
     earlier: Sequence[str] = (),
     folded: Sequence[str] = (),
 ) -> list[Message]:
-    """Return the chat messages that ask for a summary of `texts` in `tokens`.
+    """Return messages asking for a summary of `texts` in `tokens`.
 
     Args:
         domain: a domain's own instructions.

@@ -1,4 +1,4 @@
-"""Strip a model's reasoning from its answer, by a table of openings and closings."""
+"""Strip a model's reasoning from its answer, by its marks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ask the auxiliary model until a text is accepted; rest failing models; learn their windows."""
+"""Ask the auxiliary model for a text; handle retries, cooldowns and windows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ MOST_CALLS = 16  # requests for one compression, refused and repeated ones inclu
 REJECTED_TRIES = 2  # texts asked of one model: a second one may be good
 
 _PASSING = frozenset({"network", "quota", "provider"})
-"""Kinds of failure that another try may mend. A timeout is none: its whole time was spent."""
+"""Kinds of failure worth a retry. A timeout is not: it has used the whole time."""
 
 
 @dataclass
@@ -198,7 +198,8 @@ async def _contained(work: Callable[[], Awaitable[T]]) -> T | SummaryError:
     except (asyncio.CancelledError, KeyboardInterrupt):
         raise
     except BaseException as error:
-        # Not raised: SystemExit would end the loop; a closed coroutine may raise no other error.
+        # Returned, not raised: SystemExit would end the event loop, and a closed coroutine may not
+        # raise another error.
         return _as_ours(error)
 
 
@@ -225,7 +226,7 @@ FIRST = {"quota": 1, "auth": 2}
 """Kind of failure → its first index in COOLDOWNS; other kinds begin at 0."""
 
 LASTING = {"auth", REFUSED}
-"""Kinds that only time ends, not a longer segment."""
+"""Kinds that end only with time; a longer segment does not retry the model earlier."""
 
 GROWTH = 1.5  # a segment longer by this factor is worth a try after other kinds
 
@@ -239,7 +240,7 @@ class Breaker:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._lock = renewed(threading.Lock())
-        # Seconds when the rest ends, tokens of a segment that end it earlier, index in COOLDOWNS.
+        # (clock when the cooldown ends, segment tokens that end it earlier, index in COOLDOWNS)
         self._failures: dict[tuple[str, str | None], tuple[float, float, int]] = {}
 
     def allows(self, session_id: str, model: str | None, tokens: int) -> bool:

@@ -1,4 +1,4 @@
-"""Split a long segment into parts for a model with a small window; merge the parts' summaries.
+"""Split a segment for a small window; merge the parts' summaries.
 
 Every message is in exactly one part. A message that is too long is shown by its beginning, its end
 and its telling line between them.
@@ -47,7 +47,7 @@ SummaryRequest = Callable[[Sequence[Piece]], "list[Message]"]
 
 @dataclass(frozen=True)
 class Drafter:
-    """Ask for a brief's prose in one part, or in several for a small window."""
+    """Ask for a brief's prose, in parts if the window is small."""
 
     asker: Asker
     tokens: TokenCounter

@@ -1,4 +1,4 @@
-"""Write the message that replaces a segment: a model's prose with quotes, or quotes alone."""
+"""Write a segment's summary: prose with quotes, or quotes alone."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A strict local provider for tests of agents: real HTTP, real refusals, scripted replies.
+"""Run a strict local provider over HTTP, for tests of agents.
 
 ```python
 from praisonaiagents import Agent

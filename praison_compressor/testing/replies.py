@@ -108,7 +108,7 @@ Answerer: TypeAlias = Callable[[Asked], "Answer | str | Awaitable[Answer | str]"
 
 @dataclass
 class Recorded(Asked):
-    """A request with its outcome; if it was refused unread, only `body` is set."""
+    """A request and its outcome; only `body` if refused unread."""
 
     path: str = ""
     headers: dict[str, str] = field(default_factory=dict)
@@ -194,7 +194,7 @@ class Worker:
 
 @dataclass
 class SummaryModel:
-    """A summarizer's model, which repeats planted facts of the request, one a line."""
+    """Answer as a summarizer: repeat the request's planted facts, one a line."""
 
     facts: str | re.Pattern[str] | None = None
     """A regular expression."""

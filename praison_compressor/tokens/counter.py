@@ -1,4 +1,4 @@
-"""`TokenCounter`: tokens of messages for one model, exact where its vocabulary is known.
+"""`TokenCounter`: count messages for a model, exactly if its vocabulary is known.
 
 Rules are OpenAI's published ones: 3 tokens frame a message, 3 open the reply, a name costs one more
 than its text. Constants without a published rule say so.

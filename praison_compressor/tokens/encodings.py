@@ -63,7 +63,7 @@ class Vocabulary:
         return sum(map(self.count_piece, pieces(text)))
 
     def counting(self, texts: Sequence[str]) -> Callable[[], list[int]]:
-        """Begin to count in a thread; return a function that counts the rest."""
+        """Start counting in a thread; return a function for the rest."""
         sizes: dict[int, int] = {}
         ends = [0, *accumulate(map(len, texts))]
         cut = bisect_left(ends, int(ends[-1] * AHEAD_SHARE))

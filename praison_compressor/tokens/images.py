@@ -1,4 +1,7 @@
-"""Tokens of images by the providers' published formulas, sizes read from inline data."""
+"""Count tokens of images by the providers' published formulas.
+
+Sizes are read from inline data.
+"""
 
 from __future__ import annotations
 

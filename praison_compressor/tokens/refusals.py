@@ -1,4 +1,4 @@
-"""Read a provider's refusal of a request as too long: does it mean length, and which window.
+"""Read whether a refusal means excess length, and which window.
 
 Words decide whether a refusal can mean length; numbers are believed only where the size of the
 refused request allows them. A new wording of a server is a new line in one of the tables.

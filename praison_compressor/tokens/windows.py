@@ -1,4 +1,4 @@
-"""Learn a model's window from requests that passed and requests that were refused.
+"""Learn a model's window from passed and refused requests.
 
 A refusal is answered by one smaller request. If the smaller request passes, the refusal teaches a
 window; otherwise it teaches nothing. A window that no refusal confirmed is tried upward later.
@@ -12,7 +12,7 @@ from math import isqrt
 from .refusals import LEAST_WINDOW, Overflow
 
 UPWARD_AFTER = 50
-"""Requests that pass before a larger window is tried; four times as many after each try."""
+"""Passing requests before a larger window is tried; quadrupled after each try."""
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,8 @@ class LearnedWindow:
     def refused(self, refusal: Overflow, sent: int) -> int | None:
         """Return the window to try after a refusal, or None.
 
-        A refusal that is not certain is answered once. Far above what has passed, the smallest
-        request then decides whether length was meant.
+        An uncertain refusal gets one smaller request. If that is refused too, and was at least
+        twice the largest passed size, a request at the floor decides whether length was the cause.
         """
         is_last_try = self.trial is not None and not refusal.certain
         if is_last_try and (self.window <= self.floor or sent < 2 * self._largest):

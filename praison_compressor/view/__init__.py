@@ -1,4 +1,6 @@
-"""The view, as a pure function of transcript and ledger: nothing here calls a model or writes.
+"""Make the view, a pure function of transcript and ledger.
+
+Nothing here calls a model or writes.
 
 - `budget`: what a view may take; `Costs`, `Balance`: what a compression costs, what it saves later
 - `view`: `View`, a transcript laid along its segments by digest and position

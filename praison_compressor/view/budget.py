@@ -1,4 +1,4 @@
-"""`Budget`: the tokens that a view may take. `Costs`, `Balance`: the price of a compression.
+"""`Budget`: tokens of a view. `Costs`, `Balance`: price of a compression.
 
 Pure: prices in US dollars and the session's pace are arguments.
 """
@@ -34,8 +34,8 @@ TINY_TAIL_SHARE = 0.6
 (tests/benchmarks/exam). With recall the frame is longer, and the tail has `TAIL_SHARE`."""
 
 CROWDED = 0.75
-"""Share of the trigger that what cannot be dropped may take; above it the marks move up. Otherwise
-every few turns would be a compression that frees little (tests/view/test_plan.py)."""
+"""Largest share of the trigger for fixed messages; above it the marks are raised. Otherwise every
+few turns would compress and free little (tests/view/test_plan.py)."""
 
 CROWDED_TARGET = 0.3
 """A compression fills this share of the room between the fixed messages and a raised trigger. A

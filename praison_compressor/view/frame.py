@@ -1,4 +1,4 @@
-"""Frame a summary as data, never instructions; nothing inside can close the frame."""
+"""Frame a summary as data; nothing inside can close the frame."""
 
 from __future__ import annotations
 

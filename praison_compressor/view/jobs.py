@@ -1,4 +1,4 @@
-"""`Plan` and `Job`: where the tail starts, which runs before it are summarized, in which room.
+"""`Plan` and `Job`: start of the tail, runs to summarize, their room.
 
 Texts get room for prose and quotes; the tail gets the newest messages that are asked for and fit
 beside the texts. The quotes are measured: what they do not need goes to the tail.
@@ -26,8 +26,8 @@ MAJOR_SHARE = 0.5
 (tests/view/test_keeping.py)."""
 
 PROSE_SHARE = 1 / 3
-"""Most of a summary's room to ask of the model. A weak model writes twice what it is asked for:
-a third is left for quotes then (tests/benchmarks/oracle.py)."""
+"""Largest share of a summary's room requested as prose. A weak model writes twice the requested
+length; a third is then still left for quotes (tests/benchmarks/oracle.py)."""
 
 
 @dataclass(frozen=True)

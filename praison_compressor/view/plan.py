@@ -1,12 +1,12 @@
-"""Plan a compression: what is shortened, masked and summarized, and where the tail starts.
+"""Plan what to shorten, mask and summarize, and the tail's start.
 
     view = head + summaries + tail
 
-Pure: a view and a budget give a `Plan` or None; no model, clock or write. `plan` decides in
-this order. Tool results that are too large are shortened to their ends. A view that fits then needs
-nothing more. Where one line each for old tool outputs is enough, the outputs are masked. Otherwise
-the middle is summarized. Texts get room for prose and quotes; the tail gets the newest messages
-asked for that still fit. Room that the measured quotes leave goes to the tail. Above the limit,
+Pure: a view and a budget give a `Plan` or None; no model, clock or write. `plan` decides in this
+order. Tool results that are too large are shortened to their ends. If the view then fits, nothing
+more is planned. If one line per old tool output is enough, old outputs are masked. Otherwise the
+middle is summarized. Each summary gets room for prose and quotes. The tail gets the requested
+newest messages, as far as they fit, and the room that the quotes leave unused. Above the limit,
 messages that a policy keeps are summarized too, oldest first.
 """
 
@@ -36,8 +36,8 @@ from .jobs import (
 from .view import View, largest_fixed
 
 TINY_ROOM = 500
-"""If an exact size leaves fewer tokens than this, the newest messages have priority over first step
-and quotes (tests/benchmarks/exam, sessions 6 and 7)."""
+"""Below this many free tokens of an exact size, the newest messages displace the first step and
+quotes (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
 def plan(
@@ -50,7 +50,7 @@ def plan(
 ) -> Plan | None:
     """Return the plan to make the view fit, or None.
 
-    `force` plans below the trigger too. `by_model`: a model is there to write prose.
+    `force` plans below the trigger too. `by_model`: a model can write the prose.
 
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
@@ -135,7 +135,8 @@ may count more than we do."""
 
 
 LEAST_GROWTH = 0.2
-"""Least such trigger, as a share of the way from target to trigger: so each lasts."""
+"""Least trigger at a turn's start, as a share of the way from target to trigger; a lower one would
+compress again too soon."""
 
 
 def _mark(view: View, budget: Budget) -> Budget:
@@ -171,8 +172,8 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     """Return the plan to mask all old outputs, or None if insufficient.
 
     Masks down to the target are always enough. Above it, they must free enough to pay for rereading
-    all after the first mask, where the provider's prefix cache ends.
-    Otherwise a summary frees more for the same price, and lasts longer.
+    all after the first mask, where the provider's prefix cache ends. If masks do neither, a summary
+    frees more tokens for the same price and lasts longer.
     """
     recent = cut(view, budget.mask_recent, 0)
     gains = {
@@ -203,8 +204,9 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
 def _yielding(whole: Summaries) -> Plan | None:
     """Return the plan that takes the fewest kept messages, oldest first.
 
-    Enough yield to reach the target: if they only reached the limit, each of the next turns would
-    compress again. The more yield, the lower it comes.
+    Enough kept messages are summarized to reach the target; stopping at the limit would compress
+    again on each of the next turns. Summarizing more of them lowers the size, so bisection finds
+    the fewest.
     """
     view, target = whole.view, whole.budget.target
     if not view.kept:

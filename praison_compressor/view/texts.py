@@ -1,4 +1,4 @@
-"""`Texts`: masks and excerpts as they are sent, and the size of quotes; what a plan measures."""
+"""`Texts`: masks, excerpts and sizes of quotes that a plan measures."""
 
 from __future__ import annotations
 

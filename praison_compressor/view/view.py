@@ -1,4 +1,4 @@
-"""`View`: a transcript with its counts and the segments of a ledger that replace its runs.
+"""`View`: a transcript with counts and the segments that replace its runs.
 
     view = head + summaries + tail
 

@@ -103,7 +103,7 @@ def test_doctor_tries_each_thing(
     assert "fail" not in states.values()
     assert [states[name] for name in ("tokenizer", "store", "summaries")] == ["ok"] * 3
     assert f"{tmp_path / 'new.db'}, not made yet" in done.out
-    assert re.search(r"all [1-9]\d* places that are replaced are there", done.out)
+    assert re.search(r"all [1-9]\d* names that we replace exist", done.out)
     assert list(tmp_path.rglob("*.db*")) == []
     assert installed() is None
     provider.answer_with(lambda asked: Failure(401, "no such key"))

@@ -199,7 +199,7 @@ def test_forget_removes_words_and_the_chain_still_verifies(
 
 
 def test_a_forgotten_session_is_an_error(run: Run, view: Path) -> None:
-    """What reads a session's messages ends with code 4 and the word after `forget`."""
+    """After `forget`, commands that read messages exit with code 4 and say "forgotten"."""
     assert run("forget", SESSION, "--yes").code == 0
     for command in (*NAMED[2:], ("bill", SESSION), ("report", SESSION), SEARCHED):
         done = run(*command)

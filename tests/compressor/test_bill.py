@@ -49,7 +49,7 @@ class Observed(MemoryStore):
 
 
 def test_a_bill_is_whole_while_it_is_written() -> None:
-    """What is on its way to the store stays in the bill: a bill never runs backwards."""
+    """The bill includes amounts being written to the store, so it never decreases."""
     store, bills = Observed(), list[Bill]()
     ours = ContextCompressor(SMALL, store=store)
     store.seen = lambda: bills.append(ours.account("s").bill)
@@ -83,7 +83,7 @@ def test_a_sessions_bill_has_requests_summaries_and_the_sum_without_compression(
 
 
 def test_a_model_without_a_price_has_a_bill_in_tokens() -> None:
-    """Where litellm's table has no price there is no money, and the tokens are there."""
+    """A model without a price in litellm's table has a bill in tokens and no money."""
     ours = ContextCompressor(CompressorConfig(model="unlisted-1", context_window=6_000))
     ours.compress_sync(session(2), session_id="s")
     bill = ours.record_usage(usage(900), session_id="s")

@@ -85,7 +85,7 @@ def twice(window: int):
 @pytest.mark.parametrize("by_model", [False, True])
 @pytest.mark.parametrize("window", [8_000, 24_000, 64_000])
 def test_the_tail_is_half_of_what_the_head_leaves_and_the_view_fills_its_target(window, by_model):
-    """By default the tail has half of the target beside the head, in any window."""
+    """The default tail has half of the target less the head, in any window."""
     kept = compressed(twice(window), window, by_model=by_model)
     assert kept.tail >= kept.half
     assert kept.view <= kept.target

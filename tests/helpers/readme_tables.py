@@ -73,7 +73,8 @@ def reference() -> str:
     lines = [
         "# praison-compressor, command by command",
         "",
-        "Made from the code by `python -m tests.helpers.readme_tables`; a test compares.",
+        "This page is generated from the code by `python -m tests.helpers.readme_tables`;",
+        "a test compares the two.",
         "",
         "The output is plain when piped.",
         "A number of tokens is written 32000, 32_000, 32,000, 32k (k: 1,000) or 1.5M.",

@@ -369,7 +369,7 @@ def test_a_long_message_is_read_to_its_end_or_by_its_lines() -> None:
         ("x", "is no reference; expected one like"),
         ("s" + "9" * 5_000, "is no reference; expected one like"),
         ("s1.4-2", "is no reference; expected one like"),
-        ("s1.4-2", "a range goes up, within one segment"),
+        ("s1.4-2", "a range ascends and stays within one segment"),
         ("s0", "There is no segment s0; there are s1 to s1."),
         ("s9", "There is no segment s9"),
         ("s1.0", "Segment s1 has the messages s1.1 to s1.4."),

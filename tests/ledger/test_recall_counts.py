@@ -78,7 +78,7 @@ def test_call_and_result_are_one_document(store: Store) -> None:
     ],
 )
 def test_half_a_name_is_no_match(store: Store, query: str, other: str) -> None:
-    """What stands between two spaces of a query is found side by side or not at all."""
+    """The parts of a query's word match only side by side."""
     committed(store, "s", [{"role": "user", "content": other}])
     assert store.search(NAMESPACE, query, "s") == store.search(NAMESPACE, query) == []
     exact = {"role": "user", "content": f"It is {query}, as said."}
@@ -267,7 +267,7 @@ def test_schemas_follow_the_form_of_the_list() -> None:
 
 
 def test_schemas_and_frame_take_at_most_300_tokens() -> None:
-    """What recall adds to every request stays small."""
+    """The recall tools add at most 300 tokens to each request."""
     tokens = TokenCounter("gpt-4o")
     framed = frame("", count=5, method="model", reference="s99", recall=True)
     assert tokens.tools(schemas_for("chat")) + tokens.text(framed) <= 300

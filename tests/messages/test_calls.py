@@ -32,7 +32,7 @@ def anthropic(given: Any) -> list[dict[str, Any]]:
     ("given", "kept"), [(GIVEN, {"path": "notes/a.txt", "mode": 420}), (ROWS, {})]
 )
 def test_a_call_larger_than_the_window_is_no_dead_end(shape: Any, given: Any, kept: Any) -> None:
-    """Its arguments are shortened and stay an object; the transcript has the whole."""
+    """A large call's arguments are shortened to an object; the transcript keeps the whole call."""
     messages = [{"role": "user", "content": "Write it."}, *shape(given)]
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", context_window=16_000))
     view = ours.compress_sync(messages)

@@ -132,7 +132,7 @@ def test_words_after_the_last_result_are_no_work() -> None:
 
 
 def test_a_host_that_keeps_its_steps_gets_none_twice() -> None:
-    """Where the history has the calls and results itself, they stay as they are."""
+    """Calls and results that the history still has are not added again."""
     host = Host()
     host.turn("q0", step("0"), answer="a0")
     host.history[1:1] = step("0")
@@ -293,7 +293,7 @@ def test_a_deletion_from_a_bounded_list_stays_deleted() -> None:
 
 
 def test_a_summary_of_the_host_takes_the_place_of_a_front() -> None:
-    """What the host compacted does not come back; what is left keeps its steps."""
+    """Messages that the host compacted are not restored; the others keep their steps."""
     host = three_turns()
     host.history[:4] = [user("[Summary of the conversation so far] …")]
     request = host.turn("end")

@@ -155,7 +155,7 @@ def test_a_shortened_output_keeps_the_shape_of_its_item(made: list[Message]) -> 
 
 @pytest.mark.parametrize("odd", [{"type": "telepathy"}, {"a": 1}, 3, "x", None, {"type": ["x"]}])
 def test_an_unknown_item_is_refused_with_its_index(odd: object) -> None:
-    """What is no item of the API is named, with its place."""
+    """The error names the unknown item and its index."""
     with pytest.raises(InvalidMessages) as caught:
         to_messages(None, [{"role": "user", "content": "go"}, odd])
     assert caught.value.index == 1

@@ -145,7 +145,7 @@ def test_a_bots_saved_history_is_not_compacted(host: LocalProvider, is_ours: boo
 def test_a_moved_place_is_left_out_and_logged(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One line of the log names it; the other places are replaced."""
+    """One log line names the moved name; the other names are replaced."""
     server = pytest.importorskip("praisonai_bot.gateway.server")
     from praison_compressor import uninstall
 

@@ -51,7 +51,7 @@ LINE = re.compile(
 def test_the_status_counts_what_was_sent(
     host: LocalProvider, options: dict[str, Any], prompts: Any, heard: str
 ) -> None:
-    """Without a store, unasked, or shortened: what was sent is counted, and what it was before."""
+    """The status has the tokens of the last request and those before compression."""
     made = agent(host, OPENAI, context(host, **options))
     assert made.context_compressor.status().tokens == 0
     assert None not in chat(made, prompts)
@@ -170,7 +170,7 @@ def test_other_slashes_are_words(host: LocalProvider) -> None:
 
 
 def test_a_misspelled_command_is_answered_with_the_right_one(host: LocalProvider) -> None:
-    """Not by the model, which makes something up of it."""
+    """The compressor, not the model, answers a misspelled command."""
     wrong = {
         "/compres": "compact",
         "/compress": "compact",
@@ -234,7 +234,7 @@ def test_status_and_undo_count_what_is_sent_next(host: LocalProvider) -> None:
 
 @pytest.mark.parametrize("mode", ["iter_stream", "achat"])
 def test_the_context_is_shown_by_part(host: LocalProvider, mode: str) -> None:
-    """What the next request takes, tool schemas and all, and the largest messages by their tool."""
+    """`/context` prints the next request by part, with tool schemas, and the largest messages."""
     host.answer_with(Worker(1, parallel=2, tool="look_up", arguments=numbered, answer="Noted."))
     made = agent(host, OPENAI, context(host, recall=False), tools=[look_up])
     MODES["iter_stream"](made, [turn(n) for n in range(16)])
@@ -253,7 +253,7 @@ def test_the_context_is_shown_by_part(host: LocalProvider, mode: str) -> None:
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 def test_compacting_by_masks_alone_is_reported(host: LocalProvider, mode: str) -> None:
-    """Where masks are enough `/compact` says what they brought, and nothing the second time."""
+    """`/compact` by masks alone reports the freed tokens; a second one has nothing to report."""
 
     def read_page(topic: str, part: int) -> str:
         """Read a page.
@@ -392,7 +392,7 @@ def test_keeping_nothing_is_answered_with_the_form(host: LocalProvider) -> None:
 def test_a_preview_has_the_sum_where_prices_are_known(
     host: LocalProvider, auxiliary_model: str | None
 ) -> None:
-    """One line: what compressing now costs, by the agent's own model too, and saves a turn."""
+    """The preview prints one line with the cost of compressing now and the saving a turn."""
     host.route("gpt-4o", SummaryModel(r"L-\d+"))
     host.set_window(128_000, "gpt-4o")
     made = talked(host, auxiliary_model=auxiliary_model)
@@ -401,7 +401,7 @@ def test_a_preview_has_the_sum_where_prices_are_known(
 
 
 def test_a_kept_message_is_never_summarized(host: LocalProvider) -> None:
-    """Neither the command, later compressions nor a wrong reference undoes the choice."""
+    """A kept message stays after `/compact`, later compressions and a wrong reference."""
     made = talked(host)
     for number in (2, 4):
         shown = made.chat("/compact preview")

@@ -219,8 +219,7 @@ def test_a_recall_tool_outside_any_turn_reads_nothing_and_says_so(host: LocalPro
 def test_a_bot_goes_on_after_a_restart_with_what_was_not_reset(
     host: LocalProvider, tmp_path: Path
 ) -> None:
-    """By its key and its messages: no call for what is represented; the conversation from before a
-    reset is not taken up again."""
+    """A restarted bot pays no summary twice and resumes no conversation from before a reset."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     store = DefaultSessionStore(session_dir=str(tmp_path / "sessions"))
 

@@ -72,8 +72,7 @@ def test_half_a_character_ends_no_turn(host: LocalProvider, path: str) -> None:
 def test_a_message_larger_than_the_window(
     host: LocalProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """It cannot be sent whole: it is shortened, and the conversation goes on. That is said once, of
-    an agent without a name by the number that the host gives it."""
+    """A message above the window is shortened, and one log line names the agent."""
     made = agent(host, OPENAI, context(host, auxiliary_model=None), name=None)
     with caplog.at_level(logging.INFO, logger="praison_compressor"):
         assert made.chat(turn(0, words=2_000)) is not None
@@ -87,7 +86,7 @@ def test_a_message_larger_than_the_window(
 def test_an_agent_in_an_unknown_state(
     host: LocalProvider, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """What we cannot read we leave to the host, and say so once."""
+    """The host handles a state that we cannot read; the log says so once."""
     made = agent(host, OPENAI, context(host))
     made._context_manager_initialized = False
     del made._context_manager
@@ -142,7 +141,7 @@ def test_the_agents_own_model_at_its_own_endpoint(host: LocalProvider, path: str
 def test_the_hosts_variable_names_the_auxiliary_model(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where no `auxiliary_model` is given, in the agent and in the library; a given one wins."""
+    """The variable sets `auxiliary_model` in agent and library; a given model overrides it."""
     monkeypatch.setenv("PRAISONAI_AUXILIARY_MODEL", "gpt-4.1-nano")
     made = agent(host, LITELLM, context(host, auxiliary_model=None))
     chat(made, OUTGROWING)

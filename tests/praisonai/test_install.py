@@ -55,7 +55,7 @@ def clean() -> Iterator[None]:
 
 
 def test_the_page_lists_what_is_replaced() -> None:
-    """In docs/host.md: each name, whether it is an added one, and what is left out without it."""
+    """docs/host.md lists each replaced or added name, and what is left out without it."""
     page = (ROOT / "praison_compressor" / "docs" / "host.md").read_text(encoding="utf-8")
     shown = re.findall(
         r"^\| `(\w+\.\w+)`( \(added\))? \| [^|]+ \| ([^|]+) \| [^|]+ \|$", page, re.M
@@ -131,7 +131,7 @@ def test_uninstall_puts_every_object_back(clean: None) -> None:
 
 
 def test_a_patch_of_somebody_else_survives(clean: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who wrapped our wrapper keeps theirs after `uninstall`, and ours inside it does nothing."""
+    """After `uninstall` another library's wrapper stays, and ours inside it does nothing."""
     mixin = next(place.holder for place in PLACES if place.row.name == "chat")
     monkeypatch.setattr(mixin, "chat", mixin.chat)  # put back by monkeypatch at the end
     install()

@@ -113,7 +113,7 @@ def test_each_compression_in_the_background_is_reported_once(
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 def test_a_failing_hook_ends_nothing(host: LocalProvider, mode: str) -> None:
-    """What listens may raise; the turn goes on and the summary is written."""
+    """After a hook's or listener's exception the turn goes on and the summary is written."""
 
     def hook(data: Any) -> HookResult:
         raise RuntimeError("hook")
@@ -157,8 +157,7 @@ def test_a_hook_of_the_host_refuses_a_compression(
 
 
 def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host: LocalProvider) -> None:
-    """Its context goes to the summarizer; a command that fails has neither said nor refused it;
-    a hook may talk to the agent itself."""
+    """A hook's context reaches the summarizer; a failed command adds nothing; a hook may chat."""
     heard: list[Any] = []
 
     def hook(data: Any) -> HookResult:
@@ -210,8 +209,7 @@ def shown(made: Agent, mode: str, **how: Any) -> str:
 def test_a_verbose_agent_shows_progress_and_the_line(
     host: LocalProvider, path: str, mode: str
 ) -> None:
-    """One line when a summary is begun, also beside the host's own progress, then one with its
-    numbers."""
+    """A verbose agent prints a line when a summary begins, then a line with its numbers."""
     text = shown(agent(host, path, context(host, context_window=3_000), output="verbose"), mode)
     assert 0 <= text.index(SAYS) < text.index(SAYS_WHAT)
 

@@ -145,8 +145,7 @@ HOSTS = {
 
 @pytest.mark.parametrize("how", ["dictionary", "ours"])
 def test_options_reach_the_compressor(here: None, how: str) -> None:
-    """By a dictionary and by our context alike, before the defaults of the installation; the
-    host's own fields count, its threshold as our trigger."""
+    """A dictionary's or context's options override the installation's; host fields count too."""
     install({"auxiliary_model": "other", "fold_ratio": 0.3})
     given = {**OPTIONS, **HOSTS}
     asked = (
@@ -202,7 +201,7 @@ def test_a_bad_option_in_a_dictionary_ends_no_turn(
 def test_the_host_cuts_results_only_at_a_users_limit(
     here: None, options: dict[str, Any], set_to: int, limit: int
 ) -> None:
-    """By a limit of the user's own, or where nothing is archived at once; as before, once we go."""
+    """The host cuts results at a user's limit or if nothing is archived; `uninstall` restores."""
     agent = made(CompressorContext(**options))
     assert agent.tool_output_limit == 16_000
     agent.tool_output_limit, body = set_to, "one word, " * 20_000

@@ -91,7 +91,7 @@ DEFAULT = {"auxiliary_model": None, "protect_last_n_tokens": 20_000}
     ids=["another", "forbidden"],
 )
 def test_the_plugin_is_off_unless_it_is_named(elsewhere: Path, environment: dict[str, str]) -> None:
-    """Not beside another one, and not where plugins are forbidden; nothing is said of the name."""
+    """The plugin is off if only another is named or plugins are forbidden; no name is suggested."""
     done = ran(elsewhere, SAY + 'print(asked("summarize"))', **environment)
     assert done.stdout.strip().splitlines()[-1] == "None"
     assert "did you mean" not in done.stderr
@@ -171,8 +171,7 @@ def last_of(provider: LocalProvider, name: str) -> Recorded:
 def test_an_agent_with_another_strategy_is_left_alone(
     elsewhere: Path, provider: LocalProvider
 ) -> None:
-    """With the file's options: `True`, tools and an option alone name no strategy; `False`, another
-    strategy and a configuration of the host's do."""
+    """`True`, tools or an option alone name no strategy; `False` and the host's objects do."""
     configured(
         elsewhere,
         """
@@ -302,9 +301,10 @@ def diagnosed(folder: Path, **environment: str) -> tuple[int, dict[str, tuple[st
 def test_doctor_proves_that_a_plain_agent_is_compressed(
     elsewhere: Path, provider: LocalProvider
 ) -> None:
-    """With the file's options and the model that such an agent has, and where each comes from; the
-    proof leaves the machine as it was and asks no provider. The file's store counts before that of
-    the environment, and its model that writes summaries is asked one word."""
+    """`doctor` runs a plain agent with the file's options and shows each option's source.
+
+    The trial calls no provider and leaves no file. The file's store overrides the environment's.
+    """
     configured(
         elsewhere,
         f"""
@@ -332,11 +332,11 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(
     state, agents = checks["agents"]
     assert state == "ok"
     assert (
-        "every Agent() that names no other strategy is compressed: by gpt-4.1 above 12,000"
+        "every Agent() that names no other strategy is compressed: with model gpt-4.1, above 12,000"
         in agents
     )
     assert "Tool steps are kept between turns" in agents
-    whole, sent = re.findall(r"of ([\d,]+) was sent as ([\d,]+)", agents)[0]
+    whole, sent = re.findall(r"of ([\d,]+) tokens was sent as ([\d,]+)", agents)[0]
     assert int(whole.replace(",", "")) > 20_000 > 2 * int(sent.replace(",", ""))
     assert [record.model for record in provider.requests] == ["aux"]
     file = elsewhere / ".praisonai" / "config.yaml"
@@ -363,7 +363,7 @@ def test_doctor_proves_that_a_plain_agent_is_compressed(
 def test_doctor_says_what_does_nothing(
     elsewhere: Path, monkeypatch: pytest.MonkeyPatch, switch: str, text: str, state: str, said: str
 ) -> None:
-    """Also where the host loads no plugin, so that no program of the user's could say it."""
+    """`doctor` reports settings without effect, also if the host loads no plugin."""
     configured(elsewhere, text)
     monkeypatch.chdir(elsewhere)
     monkeypatch.syspath_prepend(str(elsewhere / "site"))

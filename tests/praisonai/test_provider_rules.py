@@ -102,7 +102,7 @@ REFUSALS = (
 
 @pytest.mark.parametrize("words", REFUSALS)
 def test_a_refused_order_is_recognized(words: str) -> None:
-    """In the words of Mistral, of chat templates, of Anthropic and Perplexity."""
+    """Refused role orders of Mistral, chat templates, Anthropic and Perplexity are recognized."""
     assert refused_in(ValueError(words)) == ROLES
 
 
@@ -120,7 +120,7 @@ CASES: list[list[dict[str, Any]]] = [
 def test_the_view_is_as_each_strict_provider_wants_it(
     messages: list[dict[str, Any]], rules: Rules
 ) -> None:
-    """One view for both rules."""
+    """One view satisfies the rules of every strict provider."""
     check_messages(alternating(messages), rules)
 
 
@@ -185,7 +185,7 @@ def unmarked(value):
     ],
 )
 def test_marks_are_set_where_the_provider_takes_them(model, provider, takes):
-    """Where litellm sends the request decides, not what the model is called."""
+    """The provider that litellm sends to decides about marks, not the model's name."""
     assert provider_of(litellm, {"model": model}) == provider
     assert takes_marks(provider, model) is takes
 
@@ -206,7 +206,7 @@ def test_marks_change_nothing_but_themselves(messages, given_marks):
 
 
 def test_the_places_are_system_summary_mask_and_end():
-    """What stays longest, and what the next request is found by."""
+    """Marks are at the system prompt, the newest summary or mask, and the end."""
     small = {"model": "gpt-4o", "protect_last_n_tokens": 1_000}
     for window, messages, opens in (
         (6_000, session(20), "<conversation-summary>"),

@@ -58,7 +58,7 @@ def found_by_search(provider: LocalProvider) -> list[str]:
     ("path", "mode"), [*zip(EVERY_PATH, ("stream", "chat", "achat", "stream"), strict=True)]
 )
 def test_a_detail_of_turn_3_is_found_in_turn_30(host: LocalProvider, path: str, mode: str) -> None:
-    """Without an option said, word for word, and no request is refused."""
+    """By default a search in turn 30 finds a detail of turn 3; no request is refused."""
     host.answer_with(Searcher("Turn 29:", "L-003"))
     made = agent(host, path, context(host), tools=[look_up])
     MODES[mode](made, [turn(n) for n in range(30)])
@@ -172,7 +172,7 @@ def read_conversation_archive(reference: str) -> str:
 def test_an_agents_own_tool_of_that_name_stays(
     host: LocalProvider, caplog: pytest.LogCaptureFixture, own: list[Any], given: list[str]
 ) -> None:
-    """It is the user's; what is left of ours is given, and each is said once."""
+    """A user's tool keeps its name, the other recall tool is given, and one line is logged each."""
     made = agent(host, OPENAI, context(host), tools=[look_up, *own])
     chat(made, OUTGROWING)
     assert made.tools[: 1 + len(own)] == [look_up, *own]
@@ -195,7 +195,7 @@ def test_a_resumed_session_has_the_tools_at_once(host: LocalProvider, tmp_path: 
 
 
 def test_a_clone_reads_its_own_session_alone(host: LocalProvider) -> None:
-    """What was copied with the list of tools would read the conversation of another channel."""
+    """A clone has none of its original's recall tools and finds none of its words."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
     chat(made, OUTGROWING)
     assert len(made.tools) == 3

@@ -98,7 +98,7 @@ def test_an_agent_without_a_session_stays_in_memory(host: LocalProvider) -> None
 def test_a_named_store_comes_before_the_default(
     host: LocalProvider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, is_option: bool
 ) -> None:
-    """By `store_url` or `PRAISON_COMPRESSOR_STORE`, with a session and without one."""
+    """`store_url` and its environment variable override the default store, session or not."""
     named = tmp_path / "named" / "ledger.db"
     options = {"store_url": str(named)} if is_option else {}
     monkeypatch.setenv("PRAISON_COMPRESSOR_STORE", "" if is_option else str(named))
@@ -146,7 +146,7 @@ def encrypted(store: Any) -> Any:
 def test_an_encrypted_session_has_an_encrypted_ledger(
     host: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the host's key: not a word of the conversation is plain in any file."""
+    """With the host's key no file has a word of the conversation in plain text."""
     use_as_default(monkeypatch, encrypted(get_default_session_store()))
     compressor = talk(kept(host))
     assert "ledger-encrypted.db" in compressor.status().store

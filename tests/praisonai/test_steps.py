@@ -98,7 +98,7 @@ def test_the_switch_does_as_the_host_does(host: LocalProvider) -> None:
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_a_deleted_exchange_takes_its_steps_with_it(host: LocalProvider, path: str) -> None:
-    """What the user takes out of the history is not sent again, its steps neither."""
+    """An exchange that the user deletes from the history is not sent again, nor its steps."""
     made = working(host, path)
     for n in range(3):
         made.chat(turn(n))
@@ -136,7 +136,7 @@ def test_a_turn_that_failed_leaves_no_step(host: LocalProvider, path: str) -> No
 def test_a_turn_that_was_stopped_in_a_call_keeps_what_was_answered(
     host: LocalProvider, path: str
 ) -> None:
-    """What a stopped turn did is known, and the open call says that nothing came."""
+    """A stopped turn's results are sent, and its open call has a result that says none came."""
     made = working(host, path)
     made.chat("Question 0?")
 

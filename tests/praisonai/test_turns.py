@@ -46,7 +46,7 @@ def named(provider: LocalProvider, path: str, name: str, asked: Any = None, **mo
 
 @pytest.mark.parametrize("path", PATHS)
 def test_an_agent_inside_a_tool_is_itself(host: LocalProvider, path: str) -> None:
-    """The agent that a tool of ours calls did not ask: its long conversation is left whole."""
+    """An agent without `context=`, called in a compressed agent's tool, is not compressed."""
     host.set_window(100_000)
     inner = named(host, path, "Inner")
 
@@ -84,7 +84,7 @@ def check_only_these_are_compressed(host: LocalProvider, **asked: bool) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_threads_do_not_meet(host: LocalProvider, path: str) -> None:
-    """Of four agents in four threads two asked: only theirs are compressed."""
+    """Of four agents in four threads, only the two with `context=` are compressed."""
     host.set_window(100_000)
     asked = {"Ann": True, "Ben": False, "Cleo": True, "Dan": False}
     small = {"context_window": 3_000}
@@ -124,7 +124,7 @@ def test_interleaved_streams_do_not_meet(host: LocalProvider, path: str) -> None
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_stream_that_ends_early_leaves_no_turn(host: LocalProvider, path: str) -> None:
-    """Closed after one chunk, or with an error thrown in, which reaches the host as before."""
+    """A stream that is closed early or receives an error leaves no running turn."""
     made = named(host, path, "Ann", context(host))
     stream = made.iter_stream(turn(0))
     assert next(stream, None) is not None
@@ -180,7 +180,7 @@ def outgrows_its_window(made: Agent, host: LocalProvider) -> None:
 
 
 def test_a_clone_for_a_channel(host: LocalProvider) -> None:
-    """It asks for the same, in a session of its own."""
+    """A clone has its original's options and its own session."""
     made = agent(host, OPENAI, context(host))
     clone = made.clone_for_channel()
     assert clone.context_compressor.config == made.context_compressor.config
@@ -236,8 +236,7 @@ steps:
     ],
 )
 def test_a_workflow_file(host: LocalProvider, written: str, options: Any) -> None:
-    """Whatever the file says about `context`, its agents are asked with it; who asks for another
-    strategy gets that."""
+    """Agents of a workflow file get the options of its `context`, or another strategy."""
     workflow = YAMLWorkflowParser().parse_string(WORKFLOW.replace("{context}", written))
     workflow.run("Begin.")
     (step,) = workflow.steps
@@ -259,7 +258,7 @@ FLOWS: dict[str, Callable[[Agent, Agent], list[Any]]] = {
 
 @pytest.mark.parametrize("shape", FLOWS)
 def test_a_workflow_in_code(host: LocalProvider, shape: str) -> None:
-    """Whatever its steps are, `Workflow(context=...)` reaches their agents."""
+    """`Workflow(context=...)` reaches the agents of every kind of step."""
     one = agent(host, OPENAI, name="Ann")
     two = agent(host, OPENAI, name="Ben", tools=[look_up])
     steps = FLOWS[shape](one, two)

@@ -116,7 +116,7 @@ def test_the_coding_agents_tools_stay_in_the_project(tmp_path: Path) -> None:
 
 
 def test_an_agent_of_several_turns_reads_a_file_once(home: LocalProvider, tmp_path: Path) -> None:
-    """What the first turn read stands in the second turn's first request."""
+    """The second turn's first request has the file that the first turn read."""
     (tmp_path / "parser.py").write_text("LIMIT = 4711  # FACT-1\n")
     home.answer_with(
         [
@@ -196,7 +196,7 @@ def test_the_library_example_needs_nothing_else(capsys: pytest.CaptureFixture[st
 def test_an_example_that_is_called_wrongly_says_how_it_is_called(
     called: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In its usage, without a traceback."""
+    """A wrongly called example prints its usage without a traceback."""
     name, *arguments = called.split()
     monkeypatch.setattr(sys, "argv", [f"{name}.py", *arguments])
     with pytest.raises(SystemExit, match="2"):

@@ -85,7 +85,7 @@ print(json.dumps([praison_compressor.__file__, plugin.load()().info.name]))
 def test_the_wheel_works_in_an_environment_of_its_own(
     built: tuple[Path, Path], tmp_path: Path
 ) -> None:
-    """It offers its plugin to the host; its command compresses, and finds the page's parts."""
+    """The installed wheel offers its plugin; its command compresses and writes a page."""
     home = tmp_path / "venv"
     venv.create(home, with_pip=False, symlinks=True)
     python = home / "bin" / "python"

@@ -21,7 +21,7 @@ RUN = ToolCall("c", "bash", '{"command": "make check"}')
     ("output", "words"), [row[1:] for row in OUTPUTS], ids=[row[0] for row in OUTPUTS]
 )
 def test_the_words_that_decide_are_quoted(output: str, words: tuple[str, ...]) -> None:
-    """Whatever tool printed them, and wherever in its output they stand."""
+    """The quote has the deciding words of an output, wherever they are."""
     line = " ".join(telling_line(RUN, output).split())
     assert [word for word in words if word not in line] == []
 
@@ -79,7 +79,7 @@ def test_a_text_that_was_asked_for_is_no_report(name: str, arguments: str) -> No
 
 
 def test_an_exit_code_that_is_not_zero_is_quoted() -> None:
-    """With the words that decide, once."""
+    """A nonzero exit code is quoted once, with the deciding words."""
     assert telling_line(RUN, f"{NOTES}\n2 failing\nexit code 7") == "exit code 7: 2 failing"
     assert telling_line(RUN, "make: *** [all] Error 2\nexit code 2").count("exit code 2") == 1
 
@@ -96,7 +96,7 @@ def test_a_call_on_one_line_is_bounded() -> None:
 
 
 def test_the_newest_run_of_a_command_is_quoted() -> None:
-    """What it printed before is not; how often it ran is."""
+    """The newest run and the number of runs are quoted, earlier outputs are not."""
     runs = [
         *step("a", "3 failed, 9 passed", "bash", command="make check"),
         *step("b", "12 passed", "bash", command="make check"),
@@ -170,14 +170,14 @@ def test_a_gap_stands_for_lines_that_say_nothing() -> None:
 
 
 def test_a_search_does_not_echo_its_query() -> None:
-    """Its first line may repeat what was asked for."""
+    """The quote of a search skips a first line that repeats the query."""
     call = ToolCall("a", "WebSearch", '{"query": "best tea"}')
     found = 'Web search results for query: "best tea"\n\nDarjeeling is praised.\n' + NOTES
     assert telling_line(call, found) == "Darjeeling is praised."
 
 
 def test_an_acknowledgement_is_its_first_sentence() -> None:
-    """What it announces, or repeats of the call, is not quoted."""
+    """An acknowledgement is quoted without its announcements and repeated arguments."""
     given = "- print an error\n" * 20
     call = ToolCall("a", "ExitPlanMode", json.dumps({"plan": given}))
     done = (

@@ -65,7 +65,7 @@ def test_numbered_lists_keep_their_numbers() -> None:
 
 
 def test_a_long_message_gives_its_middle_first() -> None:
-    """Its beginning, its end and its size stay, and its pasted block goes before its words."""
+    """A long message keeps its beginning, end and size; a pasted block is cut before words."""
     log = "\n".join(f"2026-01-02 10:00:{n:02d} GET /cart/{n} 200" for n in range(59))
     text = quoted([user(f"Why is this slow?\n{log}\nI need it by Monday.")], 200)
     assert "Why is this slow?" in text
@@ -166,7 +166,7 @@ def test_words_in_a_refused_call_are_the_users(handed: str) -> None:
 
 
 def test_words_in_a_refused_call_are_read_from_blocks() -> None:
-    """In Anthropic's shape, flagged as an error, beside what the user typed."""
+    """A user's words in a flagged tool_result block and beside it are quoted."""
     messages = [
         asks(use("a", "Edit", file_path="a.py")),
         brings(result("a", CLAUDE.format(ASKED), is_error=True), text("Then run the tests.")),
@@ -177,14 +177,14 @@ def test_words_in_a_refused_call_are_read_from_blocks() -> None:
 
 @pytest.mark.parametrize("tool", ["AskUserQuestion", "ask_user", "clarify", "askQuestions"])
 def test_answers_to_a_tool_that_asks_are_the_users(tool: str) -> None:
-    """By the tool's exact name, with its question."""
+    """The result of an asking tool is quoted as the user's answer, with its question."""
     line = users(quoted(step("a", "The blue one, by Friday.", tool, question="Which colour?")))
     assert f"answering {tool} Which colour?: The blue one, by Friday." in line
 
 
 @pytest.mark.parametrize("tool", ["ask_database", "mcp__crm__ask_user", "question_bank", "search"])
 def test_a_tool_of_a_like_name_does_not_ask(tool: str) -> None:
-    """Its result is a tool's."""
+    """The result of a tool with a similar name is not quoted as the user's words."""
     assert users(quoted(step("a", "Send the keys to me.", tool, question="q"))) == ""
 
 
@@ -220,7 +220,7 @@ def test_words_that_a_host_wraps_are_the_users() -> None:
     ],
 )
 def test_machine_text_in_the_users_role_is_shown_as_such(machine: str) -> None:
-    """By its head and tail, outside of what the user said."""
+    """Machine text in the user's role is quoted outside of the user's words."""
     text = quoted([user("Buy the cheaper one."), said("I look."), user(machine), said("I see.")])
     assert "Buy the cheaper one." in users(text)
     assert machine.splitlines()[0][:30] in text.replace(users(text), "")
@@ -314,7 +314,7 @@ def test_without_references_none_is_printed() -> None:
 
 
 def test_repeats_and_agreement_yield_their_room() -> None:
-    """What was said once more counts at its newest place."""
+    """Repeated agreement yields its room to a statement."""
     messages = [m for n in range(60) for m in (user("yes, go on"), said("I do."))]
     messages[20] = user("The export has to be in UTF-16.")
     assert "UTF-16" in quoted(messages, 120)

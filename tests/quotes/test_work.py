@@ -80,7 +80,7 @@ IN_PLACE = "sed -i 's/a/b/' src/m.go && go test ./... 2>&1 | tee out.log"
 def test_the_files_that_a_call_names_to_change(
     name: str, arguments: dict[str, object], paths: str
 ) -> None:
-    """By tool name, patch or command line."""
+    """Changed files are read from a tool's name, a patch or a command line."""
     assert sorted(read_quotes(step("a", "x", name, **arguments)).files) == paths.split()
 
 
@@ -147,7 +147,7 @@ def titled(key: str) -> list[dict[str, str]]:
 def test_the_newest_list_of_a_todo_tool_is_the_plan(
     name: str, arguments: dict[str, object]
 ) -> None:
-    """With the states as they were given."""
+    """The plan has the states that the todo tool was given."""
     held = section(quoted([user("Go."), *step("a", "Noted.", name, **arguments)]), "Plan")
     assert "1. [completed] Read the schema" in held
     assert "2. [in_progress] Write the migration" in held
@@ -187,7 +187,7 @@ def test_a_listing_gives_the_plan() -> None:
     ],
 )
 def test_other_tools_give_no_plan(name: str, arguments: dict[str, object]) -> None:
-    """Whatever their arguments are called; and check boxes in prose are prose."""
+    """Neither arguments of other tools nor check boxes in prose are quoted as a plan."""
     held = quoted([user("- [ ] buy milk\n- [x] call"), *step("a", "done", name, **arguments)])
     assert section(held, "Plan") == ""
 
@@ -207,7 +207,7 @@ def test_other_tools_give_no_plan(name: str, arguments: dict[str, object]) -> No
     ],
 )
 def test_instructions_read_are_quoted_with_their_path(name: str, arguments: dict[str, str]) -> None:
-    """By exact file name, or as `rule_sources` has it."""
+    """Instructions are recognized by exact file name or by `rule_sources`."""
     content = "# Rules\n\n1. Run `make lint` first.\n2. Never edit generated files."
     sources = ("policies/*.md", "get_policy")
     messages = [user("Go."), *step("a", content, name, **arguments)]
@@ -270,7 +270,7 @@ def test_beside_prose_stand_neither_reports_nor_outline_nor_counts() -> None:
 
 
 def test_the_assistants_other_texts_are_counted() -> None:
-    """What a section leaves out has a notice, also where the section quotes nothing."""
+    """A section that quotes nothing has a notice of what it omits."""
     held = quoted([user("Go."), *talking("Seven points remain.")])
     assert "(1 more texts of the assistant not shown: s1.2)" in held
 
@@ -309,7 +309,7 @@ def test_a_section_without_room_is_counted(budget: int) -> None:
 
 @pytest.mark.parametrize("budget", [0, 12, 40, 90, 200, 500, 1_500, 6_000])
 def test_a_text_never_exceeds_its_budget(budget: int) -> None:
-    """At any size, whatever there is to quote."""
+    """Quotes of a busy session fit any budget."""
     held = quoted(busy(30), budget, outline=[f"s1.{n} work" for n in range(40)])
     assert len(held) // 4 + 1 <= max(1, budget)
     assert all(not line.startswith("## ") for line in held.splitlines()[-1:])
@@ -326,7 +326,7 @@ def test_a_quoted_heading_is_no_heading_of_ours() -> None:
 @settings(max_examples=60, deadline=None)
 @given(st.one_of(transcripts(), natives, broken_natives()), st.integers(0, 900))
 def test_any_transcript_is_quoted_within_its_budget(messages: list[Message], budget: int) -> None:
-    """Of every shape that providers take, native blocks too."""
+    """Quotes of any transcript, native blocks included, fit the budget."""
     assert len(quoted(messages, budget)) // 4 + 1 <= max(1, budget)
 
 

@@ -99,7 +99,7 @@ class Numbered(enum.IntEnum):
 def test_an_answer_that_did_not_end_by_itself_is_refused(
     reasons: tuple[object, ...], why: str
 ) -> None:
-    """In every provider's spelling; the text may be as good as it likes."""
+    """An answer with any provider's spelling of an early end is refused."""
     assert {refused(TRUE, reason) for reason in reasons} == {why}
 
 
@@ -135,7 +135,7 @@ def shuffled(text: str) -> str:
     ],
 )
 def test_a_text_that_is_no_summary_is_refused(text: str, why: str) -> None:
-    """By what can be measured, whatever its language."""
+    """A text is refused by measurable faults, in any language."""
     assert refused(text) == why
 
 
@@ -262,11 +262,11 @@ def is_taken(language: str, answer: str) -> bool:
 
 @pytest.mark.parametrize("kind", GARBAGE)
 def test_a_text_about_nothing_is_no_summary(kind: str) -> None:
-    """Whatever the talk's language is."""
+    """An empty phrase is refused for a conversation in any language."""
     assert [language for language in TALKS if is_taken(language, GARBAGE[kind])] == []
 
 
 @pytest.mark.parametrize("language", TALKS)
 def test_one_true_sentence_is_a_summary(language: str) -> None:
-    """In one sentence, in the talk's language or in another, by names and numbers."""
+    """One sentence with the conversation's names and numbers is taken, in any language."""
     assert [is_taken(language, answer) for answer in TALKS[language][-2:]] == [True, True]

@@ -62,7 +62,7 @@ REFUSALS = [
 def test_a_refusal_that_stays_is_asked_for_once(
     refusal: Failure, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """One request, then the next model's text, however much the conversation grows."""
+    """A model with a lasting refusal is asked once; the next model writes all texts."""
     with LocalProvider(lambda asked: refusal) as provider:
         provider.route("there", lambda asked: Reply("## Done\nThe modules so far are in order."))
         options = {"auxiliary_model": "openai/gone", "fallback_models": ["openai/there"]}

@@ -86,7 +86,7 @@ def test_reasoning_is_stripped_however_its_tags_are_paired(opening: str, closing
 
 @pytest.mark.parametrize(("opening", "closing"), TOKENS.items())
 def test_a_tag_in_backticks_is_text(opening: str, closing: str) -> None:
-    """Also in two backticks, and in a fence."""
+    """A reasoning tag in backticks or in a fence stays."""
     opening, closing = opening.strip(), closing.strip()
     for answer in (
         f"The parser drops `{opening}` and `{closing}` now.",

@@ -48,7 +48,7 @@ def prose_in(found: Written) -> str:
 
 @pytest.mark.parametrize("room", [60, 120, 300, 900, 2_500])
 def test_a_static_text_never_exceeds_its_room(room: int) -> None:
-    """With prose to carry and without."""
+    """A static text fits its room, with and without folded prose."""
     for folded in ((), (PROSE * 40,)):
         found = writer().static(brief(room, folded=folded))
         assert found.method == "static"
@@ -75,7 +75,7 @@ def test_a_models_prose_stands_beside_quotes() -> None:
 
 
 def test_prose_that_was_paid_for_takes_the_room_of_quotes() -> None:
-    """As far as the room goes; beyond it the text is static."""
+    """Paid prose displaces quotes; prose above the room gives a static text."""
     lines = (f"Module {n} is in order, its port stays V-{n:04d}." for n in range(30))
     long = " ".join(lines)
     fits = TOKENS.text(long) + 60

@@ -198,7 +198,7 @@ async def test_a_key_is_sent_and_never_shown(provider: LocalProvider) -> None:
     ],
 )
 async def test_each_failure_has_its_kind(behaviour: Any, kind: str) -> None:
-    """Whatever a provider does instead of answering is one error with a kind and its cause."""
+    """Each kind of provider failure is one error with its kind and cause."""
     with LocalProvider(Misbehaving(behaviour)) as provider:
         seconds = 0.3 if behaviour == "stall" else 10.0
         error = await failure(at(provider), timeout_seconds=seconds)

@@ -33,7 +33,7 @@ def small() -> Iterator[LocalProvider]:
 
 
 def test_the_window_that_a_refusal_names_is_learned(small: LocalProvider) -> None:
-    """One refusal; then parts that fit, merged, in the same compression: and none ever after."""
+    """After one refusal the segment is read in parts that fit, and no later request is refused."""
     ours = at(small)
     result = ours.compress_sync(session(40))
     assert result.summary_method == "model"

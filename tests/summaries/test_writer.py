@@ -101,7 +101,7 @@ def test_every_message_is_in_exactly_one_part(window):
 
 
 def test_the_stretches_of_one_compression_share_its_calls():
-    """What a policy keeps parts the middle in many stretches: all of them make 16 calls at most."""
+    """Stretches between kept messages share the 16 calls of one compression."""
     messages = session(240)
     for number in range(12, len(messages) - 3, 192):
         for call in messages[number].get("tool_calls") or ():
@@ -131,7 +131,7 @@ def test_earlier_summaries_never_crowd_out_the_transcript():
 
 @pytest.mark.parametrize("ratio", [0.3, 2.0])
 def test_parts_are_measured_for_the_model_that_reads_them(ratio):
-    """What the agent's provider counts otherwise than we do says nothing of another model."""
+    """The ratio learned for the agent's provider does not apply to another model."""
     model, messages = Paid(window=8_192), session(60)
     ours = compressor(model, model="acme/unknown", auxiliary_model="gpt-4o", context_window=60_000)
     ours.tokens.calibrate(messages, int(ours.tokens.messages(messages) * ratio))

@@ -113,7 +113,7 @@ def test_a_request_that_the_api_refuses_is_refused(
 
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_strict_is_not_stricter_than_the_api(strict: LocalProvider, name: str) -> None:
-    """What the API accepts is answered."""
+    """The provider answers every request that the API accepts."""
     answer = post(strict, messages=ACCEPTED[name])
     assert answer.status_code == 200, answer.text
 

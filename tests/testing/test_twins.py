@@ -112,7 +112,7 @@ def test_a_request_that_the_api_refuses_is_refused(
     ],
 )
 def test_strict_is_not_stricter_than_the_api(provider: LocalProvider, path: str, body: Any) -> None:
-    """What the APIs accept is answered."""
+    """Each provider answers every request that its API accepts."""
     assert post(provider, path, **body).status_code == 200
 
 

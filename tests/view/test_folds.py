@@ -53,7 +53,7 @@ def test_most_compressions_fold_nothing() -> None:
 
 
 def test_later_static_texts_carry_a_models_prose_on() -> None:
-    """What a model wrote down outlives its failure, however often static texts are folded."""
+    """A model's prose stays in static folds after the model fails."""
     rules = [f"Agreed: {word} comes before lunch." for word in "audit brief call draft".split()]
     asked = []
 

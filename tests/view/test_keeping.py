@@ -62,7 +62,7 @@ def test_all_kept_outputs_yield_where_no_number_is_enough() -> None:
 
 
 def test_the_newest_kept_outputs_stay_over_a_long_conversation() -> None:
-    """What stays fills the target, always the newest; compressions are as rare as ever."""
+    """The newest kept outputs fill the target, and compressions stay rare."""
     given_: dict[str, Any] = {"model": "gpt-4o", "context_window": 32_000}
     options = {"protect_last_n_tokens": 1_000, "tool_policies": "keep_all"}
     ours = ContextCompressor(CompressorConfig(**given_, **options), summarizer=Model())
@@ -96,7 +96,7 @@ def is_valid(ours: ContextCompressor, messages: list[dict[str, Any]]) -> bool:
 def test_a_growing_conversation_stays_whole_and_within_its_window(
     messages: list[dict[str, Any]], kept: str
 ) -> None:
-    """Whatever is kept, and however often it has to yield."""
+    """A growing conversation with kept tools stays recoverable and within its window."""
     config = CompressorConfig(
         model="gpt-4o",
         context_window=1_200,

@@ -145,7 +145,7 @@ def test_without_a_model_the_static_summary_keeps_more():
 
 
 def test_the_summarizer_reads_originals_not_masks():
-    """What was masked first and summarized later is read whole."""
+    """Outputs that were masked and are summarized later are read whole."""
     model = Model()
     ours = ContextCompressor(config(), summarizer=model)
     messages = outputs(20)
@@ -209,7 +209,7 @@ def test_thresholds_bound_what_is_masked():
     [({"read_*": "mask"}, True), ("keep_none", True), ({"bash": "mask"}, False), ({}, False)],
 )
 def test_a_summary_is_written_from_the_lines_of_what_a_policy_masks(policies, lines):
-    """Not from its outputs; those of a tool that no policy names are read whole."""
+    """The summarizer reads masks of masked tools, and other tools' outputs whole."""
     model = Model()
     messages = outputs(20)
     talk = "The task goes on in order, as it was said. " * 60
@@ -252,8 +252,7 @@ def left_out(text: str) -> str:
     ids=["lines", "a JSON literal, as hosts send it", "one line", "one word"],
 )
 def test_a_result_that_is_too_large_is_archived_at_once(body):
-    """Its ends stay word for word, the rest is read by the reference between them, and the view
-    begins alike ever after."""
+    """A large result keeps its ends, a reference reads the middle, and the view stays the same."""
     said = json.loads(body) if body.startswith('"') else body
     ours = ContextCompressor(config(recall=True), summarizer=(model := Model()))
     messages = asked(body)
@@ -296,7 +295,7 @@ def test_a_large_result_of_a_tool_with_keep_stays_whole():
 
 
 def test_an_excerpt_is_found_after_a_restart_and_hides_secrets(tmp_path):
-    """In a store on disk, by another process's compressor; a secret at the cut is whole in none."""
+    """Another process's compressor finds the excerpt, which shows no part of a secret."""
     secret = "PASSWORD=" + "tr0ub4dor-and-3" * 12
     body = "\n".join(f"{n}: {secret}" for n in range(2_000))
     url = str(tmp_path / "ledger.db")
@@ -317,7 +316,7 @@ def test_an_excerpt_is_found_after_a_restart_and_hides_secrets(tmp_path):
 
 
 def test_an_old_excerpt_becomes_a_line_and_then_a_part_of_a_summary():
-    """As every other result; what is written of it is written from the whole."""
+    """An old excerpt is masked, then summarized from the whole result."""
     ours = ContextCompressor(config(), summarizer=(model := Model()))
     messages = [*asked(lines(800)), *outputs(22)[1:]]
     kinds = set()
@@ -348,7 +347,7 @@ def test_a_large_result_is_no_burden_in_a_preview():
 
 @pytest.mark.parametrize("options", [{"background": True}, {"extends": False}])
 def test_a_large_result_is_no_burden_whichever_way_it_is_asked(options):
-    """In the background it is archived at once; what is not recorded names no archive."""
+    """A large result fits in every mode; only a recorded excerpt names the archive."""
     background = options.pop("background", False)
     ours = ContextCompressor(config(recall=True, background=background), summarizer=Model())
     messages = [*outputs(14), *asked(lines(4_000))]

@@ -53,7 +53,7 @@ def test_a_preview_counts_the_lines_between() -> None:
 
 
 def test_an_answer_in_words_stays_in_the_head() -> None:
-    """What the agent said first stands before the summary."""
+    """The agent's first answer in words precedes the summary."""
     messages = [
         {"role": "user", "content": "Do all of it."},
         {"role": "assistant", "content": "I begin with the parser."},

@@ -101,7 +101,7 @@ def test_no_block_is_sent_behind_another_prefix(
 
 
 def test_another_process_leaves_out_the_same_blocks(binding: LocalProvider) -> None:
-    """What is left out follows from the transcript and the ledger alone."""
+    """The omitted blocks depend only on the transcript and the ledger."""
     binding.answer_with(reads(3))
     store = MemoryStore()
     ours = compressor(Model(), context_window=8_000, store=store)

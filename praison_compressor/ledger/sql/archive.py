@@ -74,7 +74,7 @@ class Packer:
 
 
 def digest_named(name: bytes) -> str:
-    """Return the content digest of a name in an archive without a cipher."""
+    """Return a name's content digest in an archive without cipher."""
     algorithm, _, raw = bytes(name).partition(b":")
     return f"{algorithm.decode()}:{raw.hex()}"
 
@@ -294,7 +294,7 @@ class MessageArchive:
         return [mark + word if word[:n].isalpha() and len(word) >= n else word for word in each]
 
     def _mark(self, band: int) -> str:
-        """Return a band's mark; bands that are far apart share one, which costs time alone."""
+        """Return a band's mark; distant bands may share one."""
         high, low = divmod(band, len(_MARKS))
         return (_MARKS[high % len(_MARKS)] if self.is_sqlite else "") + _MARKS[low % len(_MARKS)]
 

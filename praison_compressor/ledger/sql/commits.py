@@ -1,7 +1,7 @@
 """One commit: lock the session's row, compare its tip, mask secrets, append.
 
-A segment is found again by the digests of the agent's own messages. The archive holds the messages
-masked, and records their masked digests: a message that was read back is found like its original.
+A segment is found again by the digests of the agent's own messages. The archive holds masked
+messages and their digests, so a message read back from the archive is found like its original.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ def _archived_as(
 ) -> tuple[tuple[int, str], ...]:
     """Return the run's places whose archived digests differ, with these digests.
 
-    A mask's run has the digest of the message as it came, a summary's run those of the messages as
-    they are read. Without either match nothing is returned.
+    The run of a mask has the digest of the unrepaired message; the run of a summary has digests of
+    repaired messages. If neither matches, return ().
     """
     for as_read in (False, True):
         if _digests(originals, as_read) == list(run):
@@ -97,7 +97,7 @@ def append(
         moved = {"head": head, "commits": row.commits + 1, "updated": _now(archive)}
         archive.execute(update(sessions).where(sessions.c.key == row.key).values(moved))
     if outline is not None:
-        # A text that was written beside the turns is of the transcript as it was before them.
+        # A background summary has the transcript from before the newest turns, so keep the tail.
         record(archive, row.key, outline, keeps_tail=True)
 
 
@@ -112,7 +112,7 @@ def keep(archive: MessageArchive, session: Session, outline: Outline) -> bool:
 
 
 def extend(archive: MessageArchive, session: Session, place: int, added: Sequence[Message]) -> bool:
-    """Append messages to the recorded transcript, in place of those from `place` on."""
+    """Replace the recorded transcript from `place` on; return whether it worked."""
     row = _locked(archive, session)
     if row is None or row.edits != session.edits:
         return False
@@ -146,7 +146,7 @@ def _insert(archive: MessageArchive, session: Row[Any], entry: Entry) -> int:
 
 
 def _widen(archive: MessageArchive, session_key: int, keys: Iterable[int]) -> None:
-    """Add messages to the ranges of keys that a search of the session reads."""
+    """Widen the session's searched key ranges by these messages."""
     own = spans.c.session_key == session_key
     query = select(spans.c.first, spans.c.last).where(own)
     before = dict(tuple(each) for each in archive.execute(query))
@@ -173,7 +173,7 @@ def _locked(archive: MessageArchive, session: Session) -> Row[Any] | None:
 
 
 def _created(archive: MessageArchive, session: Session) -> Row[Any] | None:
-    """Return the locked row of a session that was never written, or None."""
+    """Create and lock a new session's row; None if it has epochs."""
     if session.tip != session.id:
         return None
     create(archive, session.namespace, session.id, session.parent)

@@ -1,4 +1,4 @@
-"""One database, usable from threads, after a fork, and after a restart of the server."""
+"""Use one database from threads, after forks and server restarts."""
 
 from __future__ import annotations
 
@@ -149,7 +149,7 @@ class Database:
             return self._run(work, _WRITE)
 
     def _check_file(self) -> None:
-        """Close a file that was deleted or replaced; refuse one that was cut off."""
+        """Close a replaced file; refuse one that was cut off."""
         before, now = self._file, file_of(self.url)
         if before is None or now is None or before[:2] != now[:2]:
             # A commit to the open, deleted file would be lost.

@@ -1,4 +1,4 @@
-"""A database's errors as errors of the ledger: what happened, where, and the remedy."""
+"""Turn a database's errors into ledger errors with place and remedy."""
 
 from __future__ import annotations
 

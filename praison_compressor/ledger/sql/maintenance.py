@@ -1,4 +1,4 @@
-"""`verify` derives every hash again; `forget` removes words, also from index and freed pages.
+"""Verify every hash; erase words, also from index and freed pages.
 
 A tombstone keeps an entry's place in the chain. Its commitment is salted, and the salt is destroyed
 with the segment: the chain still verifies, and nobody can guess the segment.
@@ -244,7 +244,7 @@ def _sessions_of(archive: MessageArchive, chained: CTE) -> set[int]:
 
 
 def _exclusive(archive: MessageArchive) -> None:
-    """Block other commits: a commit could link a message while it is removed."""
+    """Block commits, which could link a message during its removal."""
     if not archive.is_sqlite:
         archive.execute(text("LOCK TABLE compressor_sessions IN EXCLUSIVE MODE"))
 
@@ -257,7 +257,7 @@ def _bury(archive: MessageArchive, these: ColumnElement[bool]) -> int:
 
 
 def _holders(archive: MessageArchive, keys: Iterable[int]) -> dict[int, int]:
-    """Return the messages that an entry still covers, each with one such session."""
+    """Return messages that entries still cover, each with one session."""
     found: dict[int, int] = {}
     query = select(links.c.message_key, entries.c.session_key)
     query = query.join(entries, links.c.entry_key == entries.c.key)

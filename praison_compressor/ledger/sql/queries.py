@@ -112,7 +112,7 @@ def _epochs(archive: MessageArchive, row: Row[Any], head: str) -> list[Epoch]:
 
 
 def note_of(archive: MessageArchive, session: Session, *, is_locked: bool = False) -> str:
-    """Return the session's note, "" without one; lock it until the transaction ends."""
+    """Return the session's note or ""; lock it if `is_locked`."""
     query = select(notes.c.body).where(
         notes.c.namespace == session.namespace, notes.c.session_id == session.id
     )
@@ -138,7 +138,7 @@ def namespaces_of(archive: MessageArchive) -> list[str]:
 
 
 def names_below(archive: MessageArchive, namespace: str, prefix: str, limit: int) -> list[str]:
-    """Return the ids of sessions that begin with `prefix`, the last used first."""
+    """Return session ids that begin with `prefix`, last used first."""
     query = select(sessions.c.id).where(
         sessions.c.namespace == namespace, sessions.c.id.startswith(prefix, autoescape=True)
     )
@@ -247,7 +247,7 @@ def record(
 
 
 def _length(archive: MessageArchive, session_key: int, recorded: Outline) -> int:
-    """Return the number of messages of an outline behind its leading system messages."""
+    """Return an outline's number of messages after leading system messages."""
     held = [item for item in recorded if isinstance(item, int)]
     leading = itertools.takewhile(lambda i: not isinstance(i, int) and is_system(i), recorded)
     length = len(recorded) - len(held) - len(list(leading))

@@ -25,17 +25,17 @@ from .schema import entries, links, messages, sessions, spans
 
 NEAR = 8
 """Messages before and after a message among which its call or its results are looked for."""
-_NEAR_MOST = 40  # newest messages beside which these are looked for, where a list is not whole
-_NEAR_BANDS = 16  # newest bands among whose messages these are looked for
-_MOST_BANDS = 64  # bands of which the list of a second word is read
-_RANKED = 400  # candidates of a search that are read and ranked
-_IN_PART = 100  # ... where none has all words
-_FEW = 400  # messages in reach that are all read, without the index
-_FEW_BESIDE = 100  # ... beside messages with the rarest word
-_UNINDEXED = 1_000  # ... where no word is indexed
+_NEAR_MOST = 40  # newest messages whose neighbours are searched, if the list of keys is incomplete
+_NEAR_BANDS = 16  # newest bands whose messages are searched for neighbours
+_MOST_BANDS = 64  # bands in which a second word's keys are read
+_RANKED = 400  # candidates that a search reads and ranks
+_IN_PART = 100  # the same if no message has all words
+_FEW = 400  # up to this many messages are read without the index
+_FEW_BESIDE = 100  # the same beside messages with the rarest word
+_UNINDEXED = 1_000  # the same if no word is indexed
 _LISTED = 1_000  # newest keys of a word
 _FIRST_SPAN = 4 * _LISTED  # keys
-_WIDER = 8  # times as many keys in each further statement
+_WIDER = 8  # factor of the keys that each further statement reads
 
 
 def search(
@@ -117,7 +117,7 @@ _ABOVE = 1 << 62  # each key
 
 @dataclass(frozen=True)
 class _Reach:
-    """The entries of a search, and ranges of keys among which their messages are."""
+    """The entries of a search, and ranges of their messages' keys."""
 
     entries: ColumnElement[bool]
     ranges: list[tuple[int, int]]
@@ -125,7 +125,7 @@ class _Reach:
 
 
 def _reach(archive: MessageArchive, namespace: str, row: Row[Any] | None) -> _Reach:
-    """Return the reach of a session with what it inherits, or of a namespace."""
+    """Return the reach of a namespace, or a session with ancestors."""
     if row is None:
         held = select(sessions.c.key).where(sessions.c.namespace == namespace)
         within = sessions.c.namespace == namespace
@@ -141,7 +141,7 @@ def _reach(archive: MessageArchive, namespace: str, row: Row[Any] | None) -> _Re
 
 
 def _lineage(archive: MessageArchive, row: Row[Any]) -> Iterator[tuple[int, int]]:
-    """Yield a session and its ancestors, each with its newest entry in reach."""
+    """Yield session and ancestors, each with its newest reachable entry."""
     yield row.key, _ABOVE
     while row.base_key is not None:
         head = select(entries.c.key).where(
@@ -177,7 +177,10 @@ def _placed(
 
 # ---------------------------------------------------------------- candidates
 def _candidates(archive: MessageArchive, reach: _Reach, asked: Sequence[str]) -> Iterator[Placed]:
-    """Yield messages that may have all words, with their call or results; then those with any."""
+    """Yield messages that may have all words, then any.
+
+    Each comes with its call or results.
+    """
     indexed = [word for word in asked if word not in EVERYWHERE]
     most = _FEW + 1 if indexed else _UNINDEXED
     newest = _newest(archive, reach, _ABOVE if archive.packer.encrypts else most)
@@ -195,7 +198,7 @@ def _candidates(archive: MessageArchive, reach: _Reach, asked: Sequence[str]) ->
 
 
 class _List:
-    """The messages that have a word; the newest are known, others are looked up."""
+    """The messages with a word: newest known, others looked up."""
 
     def __init__(self, archive: MessageArchive, word: str, reach: _Reach) -> None:
         self._archive, self._word, self._ranges = archive, word, reach.ranges
@@ -269,7 +272,7 @@ def _beside(archive: MessageArchive, keys: Iterable[int]) -> set[int]:
 def _near(
     archive: MessageArchive, reach: _Reach, lists: Sequence[_List], keys: Collection[int]
 ) -> set[int]:
-    """Return those of the messages that have all words together with their neighbours."""
+    """Return messages that have all words together with their neighbours."""
     held: Counter[int] = Counter()
     bands = sorted({key // archive.band for key in keys})[-_NEAR_BANDS:]
     keys = [key for key in keys if key // archive.band >= bands[0]]
@@ -312,7 +315,7 @@ _AMONG = {
 
 
 def _with_word(archive: MessageArchive, word: str, ranges: Sequence[Range]) -> Iterator[int]:
-    """Yield the messages that have a word, of ranges in order, the newest first."""
+    """Yield messages with a word, by range, newest first."""
     key = "+rowid" if archive.is_sqlite else "key"
     for part in _in_parts(ranges):
         is_few = sum(last - first for first, last in part) < _FIRST_SPAN

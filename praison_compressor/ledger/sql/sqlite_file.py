@@ -1,4 +1,4 @@
-"""The file of a SQLite ledger: created, opened for several processes, checked for its size."""
+"""Create, open and check the file of a SQLite ledger."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def is_truncated(url: URL) -> bool:
 
 
 class File(NamedTuple):
-    """What says that a ledger's file is another one, or was cut off."""
+    """Detect that a ledger's file was replaced or cut off."""
 
     device: int
     inode: int

@@ -1,4 +1,4 @@
-"""A voice conversation with a memory: the host's `RealtimeAgent` on any Realtime server.
+"""Give the host's `RealtimeAgent` a memory, on any Realtime server.
 
 - `agent`: `RealtimeAgent`
 - `items`: the server's conversation, an ordered list of items with their words

@@ -1,4 +1,4 @@
-"""`RealtimeAgent`: run the host's voice agent with a memory, on any server of the protocol."""
+"""`RealtimeAgent`: run the host's voice agent with a memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fold old items of a voice conversation into its memory, in one task beside the audio.
+"""Fold old voice items into memory, in one task beside the audio.
 
 The task chooses items, summarizes and archives them, applies changes made meanwhile, and updates
 the server. The server acknowledges the new memory before the old one and the folded items are
@@ -60,7 +60,7 @@ NO_SUCH_ITEM = ("does not exist", "not found", "invalid_item_id")
 
 @dataclass(frozen=True)
 class Marks:
-    """The most and fewest items of the window; both 0: nothing is folded."""
+    """The most and fewest items of the window; 0, 0: no folding."""
 
     max_history_items: int = 0
     """Newest items that stay verbatim after a fold."""
@@ -342,7 +342,7 @@ class Folding:
     # ------------------------------------------------------------ changes by the user
 
     def withdraw(self, item_id: str) -> Event | None:
-        """Forget an item; return the event to send if the server has it."""
+        """Forget an item; return the server's event, if it needs one."""
         item = self.items.get(item_id)
         if (item is None or item.folded) and self._memory.replace(item_id, None):
             self.consider()

@@ -1,4 +1,4 @@
-"""Hold a Realtime server's conversation: an ordered list of items with their words.
+"""Hold a Realtime server's conversation: items in order, with their words.
 
 No I/O. Only text is kept; audio is counted in milliseconds.
 """

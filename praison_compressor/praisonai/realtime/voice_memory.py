@@ -1,4 +1,4 @@
-"""Keep the memory of a voice conversation: archive and summarize its folded items.
+"""Archive and summarize the folded items of a voice conversation.
 
 The messages of all folded items are one transcript for `ContextCompressor`. Its view is the text of
 the memory.
