@@ -119,6 +119,8 @@ class Sessions:
         self._lock = renewed(threading.RLock())
         self._known: OrderedDict[Key, SessionState] = OrderedDict()
         self._flying: dict[Key, Future[None]] = {}
+        self._stable: OrderedDict[Key, Key] = OrderedDict()
+        """Key of an epoch's id -> its session's key."""
         self._evicted: list[Account] = []
         renewed(self)
 
@@ -134,6 +136,19 @@ class Sessions:
                 _, gone = self._known.popitem(last=False)
                 self._evicted.append(gone.account)
             return found
+
+    def stable(self, key: Key) -> Key:
+        """Return the key of the session that an opened id names."""
+        return self._stable.get(key, key)
+
+    def opened(self, key: Key, session: Session) -> None:
+        """Remember the session that the id of an epoch names."""
+        with self._lock:
+            if key != session.key:
+                self._stable[key] = session.key
+                self._stable.move_to_end(key)
+            while len(self._stable) > REMEMBERED_SESSIONS:
+                self._stable.popitem(last=False)
 
     def last_turns(self) -> list[LastTurn]:
         """Return the last turns of all remembered sessions."""
@@ -159,9 +174,9 @@ class Sessions:
             said[subject] = epoch
             return is_first
 
-    def last_request(self, key: Key, session: Session, store: Store, now: float) -> float:
+    def last_request(self, session: Session, store: Store, now: float) -> float:
         """Return the time of the session's last request; 0: unknown."""
-        account = self.of(key).account
+        account = self.of(session.key).account
         account.look(store, lambda: session, now)
         return max(account.requested, session.updated)
 
@@ -252,7 +267,7 @@ def last_turn_of(
     if watched is None or not view.given.comparable or view.signed:
         return None
     return LastTurn(
-        session=replace(view.session, id=request.key[1]),
+        session=view.session,
         known=list(view.transcript.messages),
         basis=_basis(request, tokens),
         sent=view.sent,
