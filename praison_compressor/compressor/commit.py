@@ -121,11 +121,9 @@ class Committer:
 
     # -------------------------------------------------------------- without a commit
 
-    def sent(
-        self, request: Request, view: View, *, vetoed: bool = False, is_cut: bool = False
-    ) -> CompressResult:
+    def sent(self, request: Request, view: View) -> CompressResult:
         """Return a view's result; remember the view for the next turn."""
-        result = result_of(request, view, self.tokens, vetoed=vetoed, is_cut=is_cut)
+        result = result_of(request, view, self.tokens)
         turn = last_turn_of(request, view, result, self.tokens)
         if turn is not None:
             self.sessions.of(view.session.key).last_turn = turn
@@ -140,7 +138,7 @@ class Committer:
         self.skip(request, view, VETO, view.session.tip)
         if view.size() > request.budget.limit:
             view = self.texts.without_model(decision)
-        return self.sent(request, view, vetoed=True)
+        return replace(self.sent(request, view), vetoed=True)
 
     def skip(self, request: Request, view: View, reason: str, epoch: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""

@@ -256,4 +256,6 @@ class Pipeline:
             cut = replace(request, messages=shorten(kept, limit, count))
             after = replace(self.projector.look(cut, session), segments=())
         after = replace(after, given_tokens=view.given_tokens)
-        return self.committer.sent(request, after, is_cut=True)
+        result = self.committer.sent(request, after)
+        # Messages cut in their middle are masked, as outputs are.
+        return result if result.segments else replace(result, context_status="masked")
