@@ -268,9 +268,7 @@ class ModelCompressors:
         """Learn from reported prompt tokens; log a truncating server's window."""
         with self._lock:
             known = self._model(request.model)
-            tokens = known.compressor.tokens
-            tokens.calibrate(sent, reported, request.tools)
-            window = tokens.truncated_at
+            window = known.compressor.tokens.calibrate(sent, reported, request.tools)
             if window is None or window >= _window_of(known.compressor.config):
                 return
             known.learned.truncates(window)
