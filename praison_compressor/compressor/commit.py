@@ -83,8 +83,8 @@ class Committer:
     def decided_again(self, request: Request, view: View) -> Decision:
         """Return the decision about the view by the newest ledger."""
         view = self.projector.again(view, self.projector.open(request))
-        shown = self.sessions.of(view.session.key).shown
-        return decide(request, view, self.projector.texts, shown)
+        previewed = self.sessions.of(view.session.key).previewed
+        return decide(request, view, self.projector.texts, previewed)
 
     async def commit(self, decision: Decision) -> CompressResult:
         """Ask the hook, write, commit; return the result, or raise LedgerConflict."""

@@ -70,7 +70,7 @@ class Pipeline:
     def look(self, request: Request, session: Session | None = None) -> View:
         """Return the view of the request's messages by the newest ledger."""
         session = self.projector.open(request) if session is None else session
-        return self.projector.look(request, session, self.sessions.of(session.key).shown)
+        return self.projector.look(request, session, self.sessions.of(session.key).previewed)
 
     def start(self, request: Request, session: Session) -> CompressResult | Decision:
         """Return the result, or the decision that the caller carries out."""
@@ -90,8 +90,8 @@ class Pipeline:
 
     def _decided(self, request: Request, view: View) -> Decision:
         """Return the decision; report once why a due compression is missing."""
-        shown = self.sessions.of(view.session.key).shown
-        decision = decide(request, view, self.projector.texts, shown)
+        previewed = self.sessions.of(view.session.key).previewed
+        decision = decide(request, view, self.projector.texts, previewed)
         reason, name = decision.reason, view.session.id
         if reason == FIXED and self.committer.skip(request, view, FIXED, ""):
             logger.warning(
@@ -122,7 +122,7 @@ class Pipeline:
 
         A model is asked for summaries only if they are to be written, and for none twice.
         """
-        view, last = self.look(request, session), self.sessions.of(session.key).shown
+        view, last = self.look(request, session), self.sessions.of(session.key).previewed
         decision = decide(request, view, self.projector.texts)
         jobs, texts, shown = decision.plan.jobs, tuple[Written, ...](), None
         paid = (self._texts.paid(decision, job, last) for job in jobs if job.by_model)

@@ -49,7 +49,7 @@ class SessionState:
     placeholder: View | None = None
     """The view with uncommitted texts that is sent while a model writes a summary: always the same,
     so that the provider's cache stays warm."""
-    shown: Decision | None = None
+    previewed: Decision | None = None
     """The newest preview's decision."""
     said: dict[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
@@ -81,7 +81,7 @@ class SessionState:
         self, request: Request, session: Session, trigger: int, tokens: TokenCounter
     ) -> CompressResult | None:
         """Return the result if the turn only adds and fits."""
-        last, is_asked = self.last_turn, self.shown and not self.shown.request.force
+        last, is_asked = self.last_turn, self.previewed and not self.previewed.request.force
         if last is None or request.is_asked or is_asked or not session.is_as(last.session):
             return None
         found = added_to(last, request, trigger, tokens)
@@ -184,7 +184,7 @@ class Sessions:
         """Remember a preview's decision; owe the last one's unused texts."""
         with self._lock:
             known = self.of(key)
-            before, known.shown = known.shown, decision
+            before, known.previewed = known.previewed, decision
         if before is not None:
             lost = [text for text in before.texts if not any(text is u for u in used)]
             self.owe(key, usage_of(lost))

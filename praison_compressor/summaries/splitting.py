@@ -19,9 +19,9 @@ from ..messages.shortening import level
 from ..quotes import telling_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
+from .asking import Asker
 from .prompts import merge_request, rendering, request
 from .protocol import Brief
-from .retries import Asker
 
 WINDOW_MARGIN = 0.9
 """Share of the summarizer's window that is used; its provider may count more than we do."""

@@ -20,10 +20,10 @@ from ..quotes.rendering import HEADING, TITLES
 from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTED, frame
 from ..view.masks import MASK, masked_by_policy
+from .asking import GROWTH, LASTING, MOST_CALLS, Asker, AuxiliaryWindows, Breaker
 from .litellm_client import LiteLLMSummarizer
 from .prompts import LEAST_WORDS, tokens_for
 from .protocol import Brief, Summarizer, Written
-from .retries import GROWTH, LASTING, MOST_CALLS, Asker, AuxiliaryWindows, Breaker
 from .splitting import Drafter
 
 logger = logging.getLogger(__name__)

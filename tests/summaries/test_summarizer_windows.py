@@ -14,7 +14,7 @@ from praison_compressor import (
     SummarizerUnavailable,
     TokenCounter,
 )
-from praison_compressor.summaries.retries import AuxiliaryWindows
+from praison_compressor.summaries.asking import AuxiliaryWindows
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from tests.helpers.compressing import at
 from tests.helpers.transcripts import session
