@@ -142,11 +142,11 @@ class Committer:
 
     def skip(self, request: Request, view: View, reason: str, epoch: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""
-        if not self.sessions.is_first(view.session.key, reason, epoch):
-            return False
-        numbers = {"tokens": view.size(), "trigger": request.budget.trigger}
-        self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
-        return True
+        is_new = self.sessions.note(view.session.key, reason, epoch)
+        if is_new:
+            numbers = {"tokens": view.size(), "trigger": request.budget.trigger}
+            self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
+        return is_new
 
 
 # -------------------------------------------------------------- its events

@@ -253,8 +253,8 @@ class ContextCompressor:
         return self._known(session_id).account
 
     def _known(self, session_id: str | None) -> SessionState:
-        key = self.config.namespace, self._named(session_id)
-        return self.sessions.of(self.sessions.stable(key))
+        named = self.config.namespace, self._named(session_id)
+        return self.sessions.of(self.sessions.stable(named))
 
     # -------------------------------------------------------------- transcripts
 
@@ -307,8 +307,7 @@ class ContextCompressor:
             LedgerError: the store cannot be written.
         """
         request = self._request(messages, {"session_id": self._named(session_id)}, Mode.FALLBACK)
-        session = self._pipeline.projector.open(request)
-        return self._pipeline.projector.save(request, session)
+        return self._pipeline.projector.save(request, self._pipeline.projector.open(request))
 
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
@@ -397,13 +396,19 @@ class ContextCompressor:
         """Return the result, or the compression that the caller must wait for."""
         request = self._request(messages, options)
         session = self._pipeline.projector.open(request)
-        if request.mode is not Mode.FALLBACK:
+        known, is_recorded = self.sessions.of(session.key), request.mode is not Mode.FALLBACK
+        if is_recorded:
             request = self._timed(request, session)
             self.sessions.opened(request.key, session)
-            self.sessions.of(session.key).begun(self._clock(), is_cold=request.is_cold)
+            known.begun(self._clock(), is_cold=request.is_cold)
             self.sessions.settle(self.store, session.key)
-        quiet = self._quiet(request, session)
-        return quiet or self._pipeline.start(self._priced(request, session), session)
+        most = quiet_mark(request, session, is_busy=self.background.busy(session.key))
+        quiet = known.quiet(request, session, most, self.tokens)
+        if quiet is None:
+            return self._pipeline.start(self._priced(request, session), session)
+        if is_recorded:
+            known.last_turn = quiet[0]
+        return quiet[1]
 
     def _timed(self, request: Request, session: Session) -> Request:
         """Return the request with the state of the provider's cache."""
@@ -417,11 +422,6 @@ class ContextCompressor:
         writer = request.model or self.config.auxiliary_model or summarizer
         costs = self.sessions.of(session.key).costs(request, writer)
         return replace(request, budget=replace(request.budget, costs=costs))
-
-    def _quiet(self, request: Request, session: Session) -> CompressResult | None:
-        """Return the result if the turn only adds and fits."""
-        most = quiet_mark(request, session, is_busy=self.background.busy(session.key))
-        return self.sessions.of(session.key).quiet(request, session, most, self.tokens)
 
     def _request(
         self, messages: Sequence[Any], options: Options, mode: Mode | None = None

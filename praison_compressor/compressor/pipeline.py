@@ -82,6 +82,7 @@ class Pipeline:
         if request.mode is Mode.FALLBACK:
             return self._without_commit(request, view)
         decision = self._decided(request, view)
+        self._report(decision)
         if not decision.compresses:
             return self.committer.sent(request, view)
         # Inside the hook, waiting would deadlock.
@@ -89,21 +90,26 @@ class Pipeline:
         return self.committer.vetoed(decision) if is_inside else decision
 
     def _decided(self, request: Request, view: View) -> Decision:
-        """Return the decision; report once why a due compression is missing."""
+        """Return the decision about the view."""
         previewed = self.sessions.of(view.session.key).previewed
-        decision = decide(request, view, self.projector.texts, previewed)
-        reason, name = decision.reason, view.session.id
-        if reason == FIXED and self.committer.skip(request, view, FIXED, ""):
+        return decide(request, view, self.projector.texts, previewed)
+
+    def _report(self, decision: Decision) -> None:
+        """Report once why a due compression is missing."""
+        request, view, reason = decision.request, decision.view, decision.reason
+        if reason not in (FIXED, NO_GAIN, PRICE):
+            return
+        name, epoch = view.session.id, "" if reason == FIXED else view.session.tip
+        is_new = self.committer.skip(request, view, reason, epoch)
+        if is_new and reason == FIXED:
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
                 "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
                 *(name, view.fixed(), request.budget.trigger),
             )
-        tip = view.session.tip
-        if reason in (NO_GAIN, PRICE) and self.committer.skip(request, view, reason, tip):
+        elif is_new:
             why = "costs more than it saves yet" if reason == PRICE else "would free too little"
             logger.info("session %s: compressing it now %s", name, why)
-        return decision
 
     def _without_commit(self, request: Request, view: View) -> CompressResult:
         """Return the view after the compression due, recorded nowhere."""
@@ -146,6 +152,7 @@ class Pipeline:
         fits, is_busy = size <= request.budget.limit, self.background.busy(view.session.key)
         if sent is None and not (fits and is_busy):
             decision = self._decided(request, view)
+            self._report(decision)
             if decision.compresses and not decision.plan.jobs:
                 return self._shortened(decision)
         if size > quiet_mark(request, view.session, is_busy=is_busy):
@@ -219,7 +226,8 @@ class Pipeline:
         if not is_cold(request, last, now):
             return False
         # One look in each silence is enough.
-        if not self.sessions.is_first(session.key, "idle", f"{session.tip} {last}"):
+        is_new = self.sessions.note(session.key, "idle", f"{session.tip} {last}")
+        if not is_new:
             return False
         request = replace(request, is_cold=True)
         if not request.messages:

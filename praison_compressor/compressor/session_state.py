@@ -79,15 +79,12 @@ class SessionState:
 
     def quiet(
         self, request: Request, session: Session, trigger: int, tokens: TokenCounter
-    ) -> CompressResult | None:
-        """Return the result if the turn only adds and fits."""
+    ) -> tuple[LastTurn, CompressResult] | None:
+        """Return turn and result if the turn only adds and fits."""
         last, is_asked = self.last_turn, self.previewed and not self.previewed.request.force
         if last is None or request.is_asked or is_asked or not session.is_as(last.session):
             return None
-        found = added_to(last, request, trigger, tokens)
-        if found is not None and request.mode is not Mode.FALLBACK:
-            self.last_turn = found[0]
-        return found and found[1]
+        return added_to(last, request, trigger, tokens)
 
     def begun(self, now: float, *, is_cold: bool) -> None:
         """Record the time of a request."""
@@ -166,13 +163,12 @@ class Sessions:
         if key is not None:
             self.of(key).account.settle(store)
 
-    def is_first(self, key: Key, subject: str, epoch: str) -> bool:
-        """Return True the first time in an epoch; remember it."""
+    def note(self, key: Key, subject: str, epoch: str) -> bool:
+        """Note a subject's report; return whether the epoch had none."""
         with self._lock:
             said = self.of(key).said
-            is_first = said.get(subject) != epoch
-            said[subject] = epoch
-            return is_first
+            before, said[subject] = said.get(subject), epoch
+            return before != epoch
 
     def last_request(self, session: Session, store: Store, now: float) -> float:
         """Return the time of the session's last request; 0: unknown."""
