@@ -28,7 +28,7 @@ STORE_KINDS = ("sqlite", "sqlite+pysqlite", "postgres", "postgresql", "postgresq
 """What a store's URL may have before its `://`."""
 
 
-def shown(value: Any) -> str:
+def quoted(value: Any) -> str:
     """Return a value as errors print it, in about 60 characters."""
     try:
         text = repr(value)
@@ -52,7 +52,7 @@ def expects(wanted: str, holds: Callable[[Any], object]) -> Check:
                 return value
         except (TypeError, ValueError, OverflowError, AttributeError):
             pass  # a value of another type
-        raise ConfigError(f"{name}={shown(value)}: expected {wanted}")
+        raise ConfigError(f"{name}={quoted(value)}: expected {wanted}")
 
     return check
 
@@ -82,7 +82,7 @@ def _texts(name: str, value: Any) -> tuple[str, ...]:
     """Return the texts as a tuple; refuse a single text."""
     if isinstance(value, (list, tuple)) and all(isinstance(item, str) and item for item in value):
         return tuple(value)
-    raise ConfigError(f"{name}={shown(value)}: expected a list of texts that are not empty")
+    raise ConfigError(f"{name}={quoted(value)}: expected a list of texts that are not empty")
 
 
 POLICIES = ("mask", "summarize", "keep")
@@ -96,7 +96,7 @@ def _policies(name: str, value: Any) -> dict[str, str]:
     if isinstance(value, Mapping) and all(policy in POLICIES for policy in value.values()):
         return {str(tool): policy for tool, policy in value.items()}
     raise ConfigError(
-        f"{name}={shown(value)}: expected a mapping of tool names or patterns to "
+        f"{name}={quoted(value)}: expected a mapping of tool names or patterns to "
         '"mask", "summarize" or "keep", or one of "keep_all", "keep_none"'
     )
 
@@ -312,7 +312,7 @@ def whole(name: str, value: Any, least: int = -MOST) -> int:
     except (TypeError, ValueError, OverflowError):
         pass
     span = f"up to {MOST:,}" if least < 0 else f"from {least:,} to {MOST:,}"
-    raise ConfigError(f"{name}={shown(value)}: expected a whole number {span}")
+    raise ConfigError(f"{name}={quoted(value)}: expected a whole number {span}")
 
 
 def check_store(url: str | None) -> None:

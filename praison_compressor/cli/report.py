@@ -272,7 +272,7 @@ def life_of_transcript(
     with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored
         found = _collected(compressor.store, compressor.config.namespace, session)
     found = replace(found, title=title, note=note, lines=_lines(compressor.config))
-    return _drawn(with_next(found, messages, compressor, session), messages, compressor.tokens)
+    return with_points(with_next(found, messages, compressor, session), messages, compressor.tokens)
 
 
 def with_next(
@@ -302,7 +302,7 @@ def life_of_session(store: Store, namespace: str, session_id: str, tokens: Token
     lengths = [card.segment.transcript_length for card in (*found.cards, *found.masks)]
     if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
         return replace(found, note=ARCHIVED, price=input_price(tokens.model))
-    return _drawn(replace(found, note=WHOLE), messages, tokens)
+    return with_points(replace(found, note=WHOLE), messages, tokens)
 
 
 def _collected(store: Store, namespace: str, session_id: str) -> Life:
@@ -354,7 +354,7 @@ def requests_in(messages: Sequence[Message]) -> dict[int, int]:
     return dict([*enumerate(ends, 1)][::-stride][::-1])
 
 
-def _drawn(found: Life, messages: Sequence[Message], tokens: TokenCounter) -> Life:
+def with_points(found: Life, messages: Sequence[Message], tokens: TokenCounter) -> Life:
     """Return the life with its points and the price of a token."""
     cards = sorted((*found.cards, *found.masks), key=lambda card: card.number)
     sizes = map(tokens.message, messages)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
-from ..config import shown
+from ..config import quoted
 from ..errors import ConfigError
 from ..ledger.references import Reference, parse
 from ..ledger.segments import Segment, in_force
@@ -82,7 +82,7 @@ def _index(view: View, references: Mapping[str, int], option: str, place: str | 
         if index is not None:
             return index
     raise ConfigError(
-        f"{option}={shown(place)}: no message of this transcript has that reference; a preview "
+        f"{option}={quoted(place)}: no message of this transcript has that reference; a preview "
         "shows the references"
     )
 

@@ -54,7 +54,7 @@ class Committer:
     async def carry_out(self, decision: Decision) -> CompressResult:
         """Write and commit a compression, or take a faster writer's segments."""
         request, due, lost = decision.request, decision, 0
-        key = key_of(decision.view)
+        key = decision.view.session.key
         while due.compresses:
             others = self.sessions.enter(key)
             if others is not None:
@@ -83,17 +83,18 @@ class Committer:
     def decided_again(self, request: Request, view: View) -> Decision:
         """Return the decision about the view by the newest ledger."""
         view = self.projector.again(view, self.projector.open(request))
-        return decide(request, view, self.projector.texts, self.sessions.of(request.key).shown)
+        previewed = self.sessions.of(view.session.key).previewed
+        return decide(request, view, self.projector.texts, previewed)
 
     async def commit(self, decision: Decision) -> CompressResult:
         """Ask the hook, write, commit; return the result, or raise LedgerConflict."""
         view, event = decision.view, begun(decision)
-        said = await asked(self.hook, event, key_of(view))
+        said = await asked(self.hook, event, view.session.key)
         if said is False:
             return await asyncio.to_thread(self.vetoed, decision)
         if said:
             decision = replace(decision, request=decision.request.instructed(said))
-        key, started = key_of(view), time.monotonic()
+        key, started = view.session.key, time.monotonic()
         texts, owed = decision.texts, Usage()
         self.emit(event)
         try:
@@ -120,14 +121,12 @@ class Committer:
 
     # -------------------------------------------------------------- without a commit
 
-    def sent(
-        self, request: Request, view: View, *, vetoed: bool = False, is_cut: bool = False
-    ) -> CompressResult:
+    def sent(self, request: Request, view: View) -> CompressResult:
         """Return a view's result; remember the view for the next turn."""
-        result = result_of(request, view, self.tokens, vetoed=vetoed, is_cut=is_cut)
+        result = result_of(request, view, self.tokens)
         turn = last_turn_of(request, view, result, self.tokens)
         if turn is not None:
-            self.sessions.of(request.key).last_turn = turn
+            self.sessions.of(view.session.key).last_turn = turn
         return result
 
     def vetoed(self, decision: Decision) -> CompressResult:
@@ -139,20 +138,15 @@ class Committer:
         self.skip(request, view, VETO, view.session.tip)
         if view.size() > request.budget.limit:
             view = self.texts.without_model(decision)
-        return self.sent(request, view, vetoed=True)
+        return replace(self.sent(request, view), vetoed=True)
 
     def skip(self, request: Request, view: View, reason: str, epoch: str) -> bool:
         """Emit "skipped" once per reason and epoch; return whether it was emitted."""
-        if not self.sessions.is_first(request.key, reason, epoch):
-            return False
-        numbers = {"tokens": view.size(), "trigger": request.budget.trigger}
-        self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
-        return True
-
-
-def key_of(view: View) -> Key:
-    """Return namespace and stable id, the key of a session."""
-    return view.session.namespace, view.session.id
+        is_new = self.sessions.note(view.session.key, reason, epoch)
+        if is_new:
+            numbers = {"tokens": view.size(), "trigger": request.budget.trigger}
+            self.emit(Event("skipped", view.session.id, {"reason": reason, **numbers}))
+        return is_new
 
 
 # -------------------------------------------------------------- its events

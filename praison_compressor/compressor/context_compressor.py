@@ -40,7 +40,7 @@ from .request import (
     request_of,
 )
 from .result import CompressResult, unread
-from .session_state import Sessions
+from .session_state import Sessions, SessionState
 from .telemetry import Telemetry, emit
 
 if TYPE_CHECKING:
@@ -204,7 +204,7 @@ class ContextCompressor:
         """
         request = self._request(messages, checked(options), Mode.PREVIEW)
         session = self._pipeline.projector.open(request)
-        request = self._priced(self._timed(request, session))
+        request = self._priced(self._timed(request, session), session)
         return self._pipeline.preview(request, session, is_written=write)
 
     def context_use(self, messages: Sequence[Any], **options: Unpack[Options]) -> ContextUse:
@@ -236,8 +236,7 @@ class ContextCompressor:
         `answer` is a response, or its usage, of OpenAI's, Anthropic's or litellm's client, or a
         dictionary of its shape. The store gets the bill at `close`, and before at a bounded pace.
         """
-        key, usage = (self.config.namespace, self._named(session_id)), reported(answer)
-        known = self.sessions.of(key)
+        known, usage = self._known(session_id), reported(answer)
         if usage is not None:
             known.paid(usage, self.config.model)
             off_loop(functools.partial(known.account.settle, self.store))
@@ -251,7 +250,11 @@ class ContextCompressor:
 
     def account(self, session_id: str | None = None) -> Account:
         """Return the account to which a session's requests are added."""
-        return self.sessions.of((self.config.namespace, self._named(session_id))).account
+        return self._known(session_id).account
+
+    def _known(self, session_id: str | None) -> SessionState:
+        named = self.config.namespace, self._named(session_id)
+        return self.sessions.of(self.sessions.stable(named))
 
     # -------------------------------------------------------------- transcripts
 
@@ -304,8 +307,7 @@ class ContextCompressor:
             LedgerError: the store cannot be written.
         """
         request = self._request(messages, {"session_id": self._named(session_id)}, Mode.FALLBACK)
-        session = self._pipeline.projector.open(request)
-        return self._pipeline.projector.save(request, session)
+        return self._pipeline.projector.save(request, self._pipeline.projector.open(request))
 
     def recall_tools(
         self, session_id: str | None = None, *, turn_tokens: int | None = 4_000
@@ -394,30 +396,32 @@ class ContextCompressor:
         """Return the result, or the compression that the caller must wait for."""
         request = self._request(messages, options)
         session = self._pipeline.projector.open(request)
-        if request.mode is not Mode.FALLBACK:
+        known, is_recorded = self.sessions.of(session.key), request.mode is not Mode.FALLBACK
+        if is_recorded:
             request = self._timed(request, session)
-            self.sessions.of(request.key).begun(self._clock(), is_cold=request.is_cold)
-            self.sessions.settle(self.store, request.key)
-        quiet = self._quiet(request, session)
-        return quiet or self._pipeline.start(self._priced(request), session)
+            self.sessions.opened(request.key, session)
+            known.begun(self._clock(), is_cold=request.is_cold)
+            self.sessions.settle(self.store, session.key)
+        most = quiet_mark(request, session, is_busy=self.background.busy(session.key))
+        quiet = known.quiet(request, session, most, self.tokens)
+        if quiet is None:
+            return self._pipeline.start(self._priced(request, session), session)
+        if is_recorded:
+            known.last_turn = quiet[0]
+        return quiet[1]
 
     def _timed(self, request: Request, session: Session) -> Request:
         """Return the request with the state of the provider's cache."""
         now = self._clock()
-        last = self.sessions.last_request(request.key, session, self.store, now)
+        last = self.sessions.last_request(session, self.store, now)
         return replace(request, is_cold=is_cold(request, last, now))
 
-    def _priced(self, request: Request) -> Request:
+    def _priced(self, request: Request, session: Session) -> Request:
         """Return the request with prices and the pace of its session."""
         summarizer = getattr(self._pipeline.writer.summarizer, "model", None)
         writer = request.model or self.config.auxiliary_model or summarizer
-        costs = self.sessions.of(request.key).costs(request, writer)
+        costs = self.sessions.of(session.key).costs(request, writer)
         return replace(request, budget=replace(request.budget, costs=costs))
-
-    def _quiet(self, request: Request, session: Session) -> CompressResult | None:
-        """Return the result if the turn only adds and fits."""
-        most = quiet_mark(request, session, is_busy=self.background.busy(request.key))
-        return self.sessions.of(request.key).quiet(request, session, most, self.tokens)
 
     def _request(
         self, messages: Sequence[Any], options: Options, mode: Mode | None = None
@@ -434,7 +438,7 @@ class ContextCompressor:
 
     def _finished(self, result: CompressResult, options: Options) -> CompressResult:
         """Return the result with the recall tools, the costs that it has to report and the bill."""
-        key = key_of(options, self.config, self.session_id)
+        key = self.sessions.stable(key_of(options, self.config, self.session_id))
         has_tools = result.segments or result.masked or self.config.recall
         tools = tuple(self.recall_tools(key[1])) if has_tools else ()
         if not options.get("extends", True):

@@ -27,7 +27,7 @@ from ..view.masks import shorten
 from ..view.view import View
 from .background import Background
 from .choices import names_of, new_references, resolved
-from .commit import Committer, is_asked_about, key_of
+from .commit import Committer, is_asked_about
 from .decision import FIXED, NO_GAIN, PRICE, SOFT_RATIO, Decision, decide, is_cold, mark, quiet_mark
 from .plan_texts import PlanTexts
 from .preview import Preview, preview_of
@@ -69,7 +69,8 @@ class Pipeline:
 
     def look(self, request: Request, session: Session | None = None) -> View:
         """Return the view of the request's messages by the newest ledger."""
-        return self.projector.look(request, session, self.sessions.of(request.key).shown)
+        session = self.projector.open(request) if session is None else session
+        return self.projector.look(request, session, self.sessions.of(session.key).previewed)
 
     def start(self, request: Request, session: Session) -> CompressResult | Decision:
         """Return the result, or the decision that the caller carries out."""
@@ -81,28 +82,34 @@ class Pipeline:
         if request.mode is Mode.FALLBACK:
             return self._without_commit(request, view)
         decision = self._decided(request, view)
+        self._report(decision)
         if not decision.compresses:
             return self.committer.sent(request, view)
         # Inside the hook, waiting would deadlock.
-        is_inside = is_asked_about(key_of(view))
+        is_inside = is_asked_about(view.session.key)
         return self.committer.vetoed(decision) if is_inside else decision
 
     def _decided(self, request: Request, view: View) -> Decision:
-        """Return the decision; report once why a due compression is missing."""
-        shown = self.sessions.of(request.key).shown
-        decision = decide(request, view, self.projector.texts, shown)
-        reason, name = decision.reason, request.key[1]
-        if reason == FIXED and self.committer.skip(request, view, FIXED, ""):
+        """Return the decision about the view."""
+        previewed = self.sessions.of(view.session.key).previewed
+        return decide(request, view, self.projector.texts, previewed)
+
+    def _report(self, decision: Decision) -> None:
+        """Report once why a due compression is missing."""
+        request, view, reason = decision.request, decision.view, decision.reason
+        if reason not in (FIXED, NO_GAIN, PRICE):
+            return
+        name, epoch = view.session.id, "" if reason == FIXED else view.session.tip
+        is_new = self.committer.skip(request, view, reason, epoch)
+        if is_new and reason == FIXED:
             logger.warning(
                 "session %s: what cannot be dropped takes %d tokens, compression begins at %d: "
                 "views stay above it; raise context_window or trigger_ratio, or send fewer tools",
                 *(name, view.fixed(), request.budget.trigger),
             )
-        tip = view.session.tip
-        if reason in (NO_GAIN, PRICE) and self.committer.skip(request, view, reason, tip):
+        elif is_new:
             why = "costs more than it saves yet" if reason == PRICE else "would free too little"
             logger.info("session %s: compressing it now %s", name, why)
-        return decision
 
     def _without_commit(self, request: Request, view: View) -> CompressResult:
         """Return the view after the compression due, recorded nowhere."""
@@ -121,7 +128,7 @@ class Pipeline:
 
         A model is asked for summaries only if they are to be written, and for none twice.
         """
-        view, last = self.look(request, session), self.sessions.of(request.key).shown
+        view, last = self.look(request, session), self.sessions.of(session.key).previewed
         decision = decide(request, view, self.projector.texts)
         jobs, texts, shown = decision.plan.jobs, tuple[Written, ...](), None
         paid = (self._texts.paid(decision, job, last) for job in jobs if job.by_model)
@@ -131,7 +138,7 @@ class Pipeline:
             asked = resolved(request, view, {} if last is None else last.names_in(view))
             names = {**new_references(view, decision.plan), **names_of(request, asked, view)}
             shown = replace(decision, request=asked, texts=texts, references=names)
-        self.sessions.show(request.key, shown, texts)
+        self.sessions.show(session.key, shown, texts)
         new = self._texts.segments(decision, texts, frozenset())
         return preview_of(decision, [segment for segment, _ in new], self._tokens)
 
@@ -142,9 +149,10 @@ class Pipeline:
         sent, decision, size = self._filled(request, view), None, view.size()
         # Up to the window the whole is sent until the text is ready: nothing is lost, and the
         # provider's cache stays warm.
-        fits, is_busy = size <= request.budget.limit, self.background.busy(key_of(view))
+        fits, is_busy = size <= request.budget.limit, self.background.busy(view.session.key)
         if sent is None and not (fits and is_busy):
             decision = self._decided(request, view)
+            self._report(decision)
             if decision.compresses and not decision.plan.jobs:
                 return self._shortened(decision)
         if size > quiet_mark(request, view.session, is_busy=is_busy):
@@ -155,14 +163,15 @@ class Pipeline:
 
     def prepare(self, request: Request, view: View) -> bool:
         """Begin a summary in the background; return whether it was begun."""
-        return self.background.start(key_of(view), functools.partial(self._prepare, request, view))
+        work = functools.partial(self._prepare, request, view)
+        return self.background.start(view.session.key, work)
 
     def _shortened(self, decision: Decision) -> CompressResult:
         """Commit masks and excerpts unless a summary of the session is written.
 
         The summary would lose the race to them, and its price with it.
         """
-        key = key_of(decision.view)
+        key = decision.view.session.key
         if self.sessions.enter(key) is None:
             try:
                 return run(self.committer.commit(decision))
@@ -182,11 +191,12 @@ class Pipeline:
         if due.plan.jobs:  # a turn that needs the text earlier gets a static text
             await asyncio.to_thread(self._held, due)
         done = await self.committer.carry_out(due)
-        self.sessions.owe(request.key, done.usage)
+        self.sessions.owe(view.session.key, done.usage)
 
     def _filled(self, request: Request, view: View) -> View | None:
         """Return the view with the placeholder, if needed and large enough."""
-        found, limit = self.sessions.of(request.key).placeholder, request.budget.limit
+        found = self.sessions.of(view.session.key).placeholder
+        limit = request.budget.limit
         if found is None or not view.session.is_as(found.session) or view.size() <= limit:
             return None
         standing = {id(segment) for _, _, segment in found.standing}
@@ -203,7 +213,7 @@ class Pipeline:
     def _held(self, decision: Decision) -> View:
         """Return the view with static texts; hold it for the next turns."""
         after = self._texts.without_model(decision)
-        self.sessions.of(decision.request.key).placeholder = after
+        self.sessions.of(after.session.key).placeholder = after
         return after
 
     def idle(self, request: Request, now: float) -> bool:
@@ -211,16 +221,17 @@ class Pipeline:
 
         Without messages take the session's last ones, from memory or the store.
         """
-        session, known = self.projector.open(request), self.sessions.of(request.key)
-        last = self.sessions.last_request(request.key, session, self._store, now)
+        session = self.projector.open(request)
+        last = self.sessions.last_request(session, self._store, now)
         if not is_cold(request, last, now):
             return False
         # One look in each silence is enough.
-        if not self.sessions.is_first(request.key, "idle", f"{session.tip} {last}"):
+        is_new = self.sessions.note(session.key, "idle", f"{session.tip} {last}")
+        if not is_new:
             return False
         request = replace(request, is_cold=True)
         if not request.messages:
-            turn = known.last_turn
+            turn = self.sessions.of(session.key).last_turn
             is_newest = turn is not None and session.is_as(turn.session)
             found = turn.known if turn and is_newest else self._store.transcript(session)
             request = replace(request, messages=found)
@@ -253,4 +264,6 @@ class Pipeline:
             cut = replace(request, messages=shorten(kept, limit, count))
             after = replace(self.projector.look(cut, session), segments=())
         after = replace(after, given_tokens=view.given_tokens)
-        return self.committer.sent(request, after, is_cut=True)
+        result = self.committer.sent(request, after)
+        # Messages cut in their middle are masked, as outputs are.
+        return result if result.segments else replace(result, context_status="masked")

@@ -100,16 +100,12 @@ def result_of(
     *,
     before: Session | None = None,
     texts: Sequence[Written] = (),
-    vetoed: bool = False,
-    is_cut: bool = False,
 ) -> CompressResult:
     """Return the result with a view.
 
     Args:
         before: the session before this call's commit; None: nothing was committed.
         texts: the summaries of that commit.
-        vetoed: a hook refused a compression.
-        is_cut: messages that may not be dropped were cut in their middle, as masked outputs are.
     """
     segments, standing = view.summaries(), view.standing
     masked = len(standing) - len(segments)
@@ -118,7 +114,7 @@ def result_of(
     summaries = [segment for segment in new if segment.kind == "summary"]
     return CompressResult(
         messages=view.messages(),
-        context_status="summarized" if segments else "masked" if masked or is_cut else "full",
+        context_status="summarized" if segments else "masked" if masked else "full",
         tokens_before=view.given_tokens,
         tokens_after=view.size() + view.pinned_tokens + tokens.messages([]),
         session_id=view.session.tip,
@@ -131,7 +127,6 @@ def result_of(
         newly_masked=sum(segment.kind in ("mask", "excerpt") for segment in new),
         newly_summarized=sum(len(segment.run) for segment in summaries),
         summarized_by_model=sum(len(s.run) for s in summaries if s.method == "model"),
-        vetoed=vetoed,
         masked_secrets=sum(tile.segment.secrets for tile in standing),
         written=tuple(texts),
         model=request.config.model,
@@ -146,7 +141,6 @@ def grown(last: CompressResult, added: int, messages: list[Message]) -> Compress
         tokens_before=last.tokens_before + added,
         tokens_after=last.tokens_after + added,
         summary_method="reused" if last.segments else None,
-        vetoed=False,
     )
 
 

@@ -49,7 +49,7 @@ class SessionState:
     placeholder: View | None = None
     """The view with uncommitted texts that is sent while a model writes a summary: always the same,
     so that the provider's cache stays warm."""
-    shown: Decision | None = None
+    previewed: Decision | None = None
     """The newest preview's decision."""
     said: dict[str, str] = field(default_factory=dict)
     """Subject -> epoch in which it was last reported."""
@@ -79,15 +79,12 @@ class SessionState:
 
     def quiet(
         self, request: Request, session: Session, trigger: int, tokens: TokenCounter
-    ) -> CompressResult | None:
-        """Return the result if the turn only adds and fits."""
-        last, is_asked = self.last_turn, self.shown and not self.shown.request.force
+    ) -> tuple[LastTurn, CompressResult] | None:
+        """Return turn and result if the turn only adds and fits."""
+        last, is_asked = self.last_turn, self.previewed and not self.previewed.request.force
         if last is None or request.is_asked or is_asked or not session.is_as(last.session):
             return None
-        found = added_to(last, request, trigger, tokens)
-        if found is not None and request.mode is not Mode.FALLBACK:
-            self.last_turn = found[0]
-        return found and found[1]
+        return added_to(last, request, trigger, tokens)
 
     def begun(self, now: float, *, is_cold: bool) -> None:
         """Record the time of a request."""
@@ -119,6 +116,8 @@ class Sessions:
         self._lock = renewed(threading.RLock())
         self._known: OrderedDict[Key, SessionState] = OrderedDict()
         self._flying: dict[Key, Future[None]] = {}
+        self._stable: OrderedDict[Key, Key] = OrderedDict()
+        """Key of an epoch's id -> its session's key."""
         self._evicted: list[Account] = []
         renewed(self)
 
@@ -134,6 +133,19 @@ class Sessions:
                 _, gone = self._known.popitem(last=False)
                 self._evicted.append(gone.account)
             return found
+
+    def stable(self, key: Key) -> Key:
+        """Return the key of the session that an opened id names."""
+        return self._stable.get(key, key)
+
+    def opened(self, key: Key, session: Session) -> None:
+        """Remember the session that the id of an epoch names."""
+        with self._lock:
+            if key != session.key:
+                self._stable[key] = session.key
+                self._stable.move_to_end(key)
+            while len(self._stable) > REMEMBERED_SESSIONS:
+                self._stable.popitem(last=False)
 
     def last_turns(self) -> list[LastTurn]:
         """Return the last turns of all remembered sessions."""
@@ -151,17 +163,16 @@ class Sessions:
         if key is not None:
             self.of(key).account.settle(store)
 
-    def is_first(self, key: Key, subject: str, epoch: str) -> bool:
-        """Return True the first time in an epoch; remember it."""
+    def note(self, key: Key, subject: str, epoch: str) -> bool:
+        """Note a subject's report; return whether the epoch had none."""
         with self._lock:
             said = self.of(key).said
-            is_first = said.get(subject) != epoch
-            said[subject] = epoch
-            return is_first
+            before, said[subject] = said.get(subject), epoch
+            return before != epoch
 
-    def last_request(self, key: Key, session: Session, store: Store, now: float) -> float:
+    def last_request(self, session: Session, store: Store, now: float) -> float:
         """Return the time of the session's last request; 0: unknown."""
-        account = self.of(key).account
+        account = self.of(session.key).account
         account.look(store, lambda: session, now)
         return max(account.requested, session.updated)
 
@@ -169,7 +180,7 @@ class Sessions:
         """Remember a preview's decision; owe the last one's unused texts."""
         with self._lock:
             known = self.of(key)
-            before, known.shown = known.shown, decision
+            before, known.previewed = known.previewed, decision
         if before is not None:
             lost = [text for text in before.texts if not any(text is u for u in used)]
             self.owe(key, usage_of(lost))
@@ -252,7 +263,7 @@ def last_turn_of(
     if watched is None or not view.given.comparable or view.signed:
         return None
     return LastTurn(
-        session=replace(view.session, id=request.key[1]),
+        session=view.session,
         known=list(view.transcript.messages),
         basis=_basis(request, tokens),
         sent=view.sent,

@@ -232,6 +232,11 @@ class Session:
     """Seconds since 1970 of the newest write to the session; 0: never written."""
 
     @property
+    def key(self) -> tuple[str, str]:
+        """Return namespace and stable id: each epoch's id names the same session."""
+        return self.namespace, self.id
+
+    @property
     def was_undone(self) -> bool:
         """Whether the newest compression was undone."""
         kinds = (entry.segment.kind for entry in reversed(self.entries))

@@ -23,6 +23,7 @@ from ..tokens.refusals import overflow_of
 from .agent_ledger import title_of
 from .conversation_finder import ConversationFinder, carries_conversation, without_window
 from .conversations import Choices, Conversation, Conversations
+from .journal import common_length
 from .model_compressors import ModelCompressors
 from .notices import Notices
 from .provider_rules import ROLES, alternating, is_bound_elsewhere, refused_in, unbound
@@ -270,8 +271,11 @@ class AgentRequests:
                 self._compressors.used(request, sent, usage.input)
             conversation = self.finder.running
             if conversation is not None and usage != before:
+                engine = self._compressors.of(request.model)
                 new = self._billed(request, conversation, usage, before)
-                self._compressors.of(request.model).account(conversation.session_id).add(new)
+                engine.account(conversation.session_id).add(new)
+                seen = engine.tokens.cache.all(request.messages)
+                conversation.last_sent = tuple(each.digest for each in seen)
 
     def _billed(
         self,
@@ -294,10 +298,8 @@ class AgentRequests:
         """Return what the host's own request would have used, by our count."""
         tokens = self._compressors.of(request.model).tokens
         seen = tokens.cache.all(request.messages)
-        sizes, common = (
-            list(tokens.each(seen)),
-            conversation.in_common(tuple(e.digest for e in seen)),
-        )
+        sizes = tokens.each(seen)
+        common = common_length([each.digest for each in seen], conversation.last_sent)
         # A provider that caches only marked parts would cache nothing of the host's request.
         is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
         whole = sum(sizes) + self._compressors.measured(request)

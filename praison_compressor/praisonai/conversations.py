@@ -18,7 +18,7 @@ from ..messages import Message, is_system, leading_in, text_of
 from ..messages.digests import Seen
 from ..tokens.models import model_limits
 from .agent_ledger import place_of
-from .journal import Journal, KeptSteps, common_length, kept_of
+from .journal import Journal, KeptSteps, kept_of
 from .request_shapes import HostRequest
 
 NOTHING = Bill()
@@ -131,11 +131,6 @@ class Conversation:
         self.kept = kept_of(request.back, engine, result.messages)
         users = sum(message.get("role") == "user" for message in request.messages)
         self.progress = users, len(request.messages) // TURN_MESSAGES
-
-    def in_common(self, sent: tuple[str, ...]) -> int:
-        """Return how many leading messages the last request had too; remember these."""
-        before, self.last_sent = self.last_sent, sent
-        return common_length(sent, before)
 
     @property
     def options(self) -> dict[str, Any]:

@@ -72,8 +72,8 @@ def same_model(one: str | None, other: str | None) -> bool:
 
 
 @dataclass(frozen=True)
-class _Trial:
-    """A smaller window that is tried for a refused request."""
+class _Refused:
+    """A refused request, for which a smaller window is tried."""
 
     reserve: int | None
     """The output reserve at the first refusal."""
@@ -92,7 +92,7 @@ class _Model:
     def __init__(self, compressor: ContextCompressor) -> None:
         self.compressor = compressor
         self.learned = LearnedWindow(_window_of(compressor.config))
-        self.trial: _Trial | None = None
+        self.trial: _Refused | None = None
         self.vain: set[str] = set()
         """Uncertain refusals, without numbers, that a smaller request got again."""
 
@@ -215,7 +215,7 @@ class ModelCompressors:
             window = None if kind in known.vain else known.learned.refused(refused, size)
             if window is None:
                 return False
-            first = known.trial or _Trial(
+            first = known.trial or _Refused(
                 config.output_reserve, request, sent, refused.certain, kind
             )
             known.trial = replace(first, certain=refused.certain, kind=kind)
@@ -268,9 +268,7 @@ class ModelCompressors:
         """Learn from reported prompt tokens; log a truncating server's window."""
         with self._lock:
             known = self._model(request.model)
-            tokens = known.compressor.tokens
-            tokens.calibrate(sent, reported, request.tools)
-            window = tokens.truncated_at
+            window = known.compressor.tokens.calibrate(sent, reported, request.tools)
             if window is None or window >= _window_of(known.compressor.config):
                 return
             known.learned.truncates(window)

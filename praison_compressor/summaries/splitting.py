@@ -19,9 +19,9 @@ from ..messages.shortening import level
 from ..quotes import telling_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
+from .asking import MOST_CALLS, Asker, Tally, Unanswered
 from .prompts import merge_request, rendering, request
 from .protocol import Brief
-from .retries import Asker
 
 WINDOW_MARGIN = 0.9
 """Share of the summarizer's window that is used; its provider may count more than we do."""
@@ -52,32 +52,42 @@ class Drafter:
     asker: Asker
     tokens: TokenCounter
 
-    async def draft(self, brief: Brief) -> str:
-        """Return the model's text; use smaller parts after a refusal for size.
+    async def draft(self, brief: Brief, spent: Tally) -> tuple[str, Tally]:
+        """Return the model's text and the new tally.
+
+        A refusal for size that teaches a smaller window is answered by smaller parts.
 
         Raises:
-            SummaryError: the model gave no usable text.
+            Unanswered: the model gave no usable text.
         """
+        drafter = self
         while True:
-            window = self.asker.window
+            asker = drafter.asker
             try:
-                return await self._drafted(brief)
-            except SummarizerUnavailable:
-                if self.asker.window == window:
+                return await drafter._drafted(brief, spent)
+            except Unanswered as failure:
+                spent = failure.spent
+                smaller = replace(asker, learned=spent.window or asker.learned)
+                if smaller.window == asker.window:
                     raise
+                drafter = replace(self, asker=smaller)
 
-    async def _drafted(self, brief: Brief) -> str:
-        tokens = await asyncio.to_thread(self._counter)
-        brief, make, parts = await asyncio.to_thread(self._in_parts, brief, tokens)
+    async def _drafted(self, brief: Brief, spent: Tally) -> tuple[str, Tally]:
+        tokens, calls = await asyncio.to_thread(self._counter), MOST_CALLS - spent.calls
+        try:
+            brief, make, parts = await asyncio.to_thread(self._in_parts, brief, tokens, calls)
+        except SummarizerUnavailable as error:
+            raise Unanswered(error, spent) from error
         texts: list[str] = []
         # One after another: a failure of the first part would repeat in the others.
         for number, part in enumerate(parts, 1):
-            texts.append(await self.asker.text(make(part), tokens, _most(brief)))
+            text, spent = await self.asker.text(make(part), tokens, _most(brief), spent)
+            texts.append(text)
             if len(parts) > 1:
                 shown = sum(piece.messages for piece in part)
                 data = {"part": number, "parts": len(parts), "messages": shown}
                 self.asker.emit(Event("part_summarized", self.asker.session_id, data))
-        return await self._merged(texts, brief, tokens)
+        return await self._merged(texts, brief, tokens, spent)
 
     def _counter(self) -> TokenCounter:
         """Return a counter for the summarizing model."""
@@ -89,9 +99,11 @@ class Drafter:
         return TokenCounter(name or reader)
 
     def _in_parts(
-        self, brief: Brief, tokens: TokenCounter
+        self, brief: Brief, tokens: TokenCounter, calls: int
     ) -> tuple[Brief, SummaryRequest, list[list[Piece]]]:
         """Return the brief with prose that fits, the request's maker, the parts.
+
+        There are at most as many parts as `calls` can ask for and merge.
 
         Raises:
             SummarizerUnavailable: window and calls are too small to show the messages.
@@ -118,21 +130,24 @@ class Drafter:
             # are replaced are shown like messages.
             groups = [*([Piece(text, messages=0)] for text in brief.folded), *groups]
             make, space = _request(alone), room - _most(brief)
-        most = _affordable(self.asker.calls, (room - _most(brief)) // prose)
+        most = _affordable(calls, (room - _most(brief)) // prose)
         return brief, make, packed(groups, tokens.texts, space=space, most=most)
 
-    async def _merged(self, texts: list[str], brief: Brief, tokens: TokenCounter) -> str:
-        """Return partial summaries merged into one, in rounds if necessary."""
+    async def _merged(
+        self, texts: list[str], brief: Brief, tokens: TokenCounter, spent: Tally
+    ) -> tuple[str, Tally]:
+        """Return partial summaries merged into one, in rounds if necessary, and the new tally."""
         window, wish = self.asker.window, (brief.prose, brief.instructions)
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - _most(brief)
-        while len(texts) > 1 and self.asker.calls:
+        while len(texts) > 1 and spent.calls < MOST_CALLS:
             taken = len(texts)
             asked = merge_request(texts, *wish)
             while taken > 2 and tokens.messages(asked) > space:
                 taken -= 1
                 asked = merge_request(texts[:taken], *wish)
-            texts = [await self.asker.text(asked, tokens, _most(brief)), *texts[taken:]]
-        return "\n\n".join(texts)
+            merged, spent = await self.asker.text(asked, tokens, _most(brief), spent)
+            texts = [merged, *texts[taken:]]
+        return "\n\n".join(texts), spent
 
 
 def _request(brief: Brief) -> SummaryRequest:

@@ -20,10 +20,10 @@ from ..quotes.rendering import HEADING, TITLES
 from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTED, frame
 from ..view.masks import MASK, masked_by_policy
+from .asking import GROWTH, LASTING, MOST_CALLS, Asker, Breaker, Tally, Unanswered
 from .litellm_client import LiteLLMSummarizer
 from .prompts import LEAST_WORDS, tokens_for
 from .protocol import Brief, Summarizer, Written
-from .retries import GROWTH, LASTING, MOST_CALLS, Asker, AuxiliaryWindows, Breaker
 from .splitting import Drafter
 
 logger = logging.getLogger(__name__)
@@ -53,7 +53,8 @@ class SummaryWriter:
         self.tokens = tokens
         self.emit = emit
         self.breaker = Breaker()
-        self._windows = AuxiliaryWindows()
+        self._windows: dict[str | None, int] = {}
+        """Model -> the window that its refusals teach."""
         self._on_disk = on_disk
 
     async def write(
@@ -69,17 +70,17 @@ class SummaryWriter:
         if secrets:
             self.emit(Event("redacted", session_id, {"secrets": secrets}))
         summarizer = self._summarizer_for(model)
-        asker = Asker(self.config, summarizer, self.emit, self._windows, session_id)
-        written = None
+        written, usage = None, Usage()
         if summarizer is not None and brief.prose:
-            written = await self._by_models(brief, asker, model, force)
+            asker = Asker(self.config, summarizer, self.emit, session_id)
+            written, usage = await self._by_models(brief, asker, model, force)
         if written is None:
-            written = await asyncio.to_thread(self._static, brief, asker.usage)
-        return written
+            written = await asyncio.to_thread(self._static, brief)
+        return replace(written, usage=usage)
 
     def static(self, brief: Brief) -> Written:
         """Return the summary without a model: carried prose and quotes."""
-        return self._static(self._redacted(brief, None)[0], Usage())
+        return self._static(self._redacted(brief, None)[0])
 
     # -------------------------------------------------------------- secrets
 
@@ -112,30 +113,45 @@ class SummaryWriter:
 
     async def _by_models(
         self, brief: Brief, asker: Asker, model: str | None, force: bool
-    ) -> Written | None:
-        """Return the first usable summary of the models in turn, or None."""
+    ) -> tuple[Written | None, Usage]:
+        """Return the first usable summary of the models in turn, or None, and all models' cost."""
         size, words = await asyncio.to_thread(self._measured, brief)
         if words < LEAST_WORDS:
-            return None
+            return None, Usage()
         brief = replace(brief, prose=min(brief.prose, tokens_for(words)))
+        spent = Tally()
         for name in (model or self.config.auxiliary_model, *self.config.fallback_models):
-            if not asker.calls:
+            if spent.calls >= MOST_CALLS:
                 break
             if not force and not self.breaker.allows(asker.session_id, name, size):
                 data = {"model": name, "reason": "cooldown"}
                 self.emit(Event("skipped", asker.session_id, data))
                 continue
-            left, asker.model = asker.calls, name
-            try:
-                written = await self._by_model(brief, asker, size)
-            except SummaryError as error:
-                # Too few calls were left by earlier models: that is no failure of this one.
-                if left == MOST_CALLS or asker.calls < left:
-                    self._failed(asker, error, size)
-                continue
-            self.breaker.succeeded(asker.session_id, name)
-            return written
-        return None
+            before = Tally(spent.calls, spent.usage)  # without another model's name and window
+            written, spent = await self._tried(brief, replace(asker, model=name), size, before)
+            if written is not None:
+                return written, spent.usage
+        return None, spent.usage
+
+    async def _tried(
+        self, brief: Brief, asker: Asker, size: int, before: Tally
+    ) -> tuple[Written | None, Tally]:
+        """Return one model's summary or None, and the new tally; record success or failure."""
+        name = asker.model_name
+        asker = replace(asker, learned=self._windows.get(name))
+        try:
+            written, spent = await self._by_model(brief, asker, size, before)
+        except Unanswered as failure:
+            written, spent = None, failure.spent
+            # Too few calls were left by earlier models: that is no failure of this one.
+            if not before.calls or spent.calls > before.calls:
+                self._failed(asker, failure.error, size)
+        else:
+            self.breaker.succeeded(asker.session_id, asker.model)
+        if spent.window is not None:
+            # Another summary of this model may have learned a smaller one meanwhile.
+            self._windows[name] = min(spent.window, self._windows.get(name, spent.window))
+        return written, spent
 
     def _measured(self, brief: Brief) -> tuple[int, int]:
         """Return the segment's tokens, and the number of words that surely fit."""
@@ -152,16 +168,21 @@ class SummaryWriter:
         data = {"model": asker.model, "reason": str(error)}
         self.emit(Event("fell_back", asker.session_id, data))
 
-    async def _by_model(self, brief: Brief, asker: Asker, size: int) -> Written:
-        """Return one model's summary.
+    async def _by_model(
+        self, brief: Brief, asker: Asker, size: int, before: Tally
+    ) -> tuple[Written, Tally]:
+        """Return one model's summary and the new tally.
 
         Raises:
-            SummaryError: the model gave no usable text.
+            Unanswered: the model gave no usable text.
         """
         shown = await asyncio.to_thread(self._masked, brief)
-        text = await Drafter(asker, self.tokens).draft(shown)
-        written = await asyncio.to_thread(self._finished, brief, own_words(text), size)
-        return replace(written, model=asker.answered_by, usage=asker.usage)
+        text, spent = await Drafter(asker, self.tokens).draft(shown, before)
+        try:
+            written = await asyncio.to_thread(self._finished, brief, own_words(text), size)
+        except SummaryRejected as error:
+            raise Unanswered(error, spent) from error
+        return replace(written, model=spent.model), spent
 
     def _masked(self, brief: Brief) -> Brief:
         """Return the brief with outputs masked by tool policies."""
@@ -189,7 +210,7 @@ class SummaryWriter:
 
     # -------------------------------------------------------------- without a model
 
-    def _static(self, brief: Brief, usage: Usage) -> Written:
+    def _static(self, brief: Brief) -> Written:
         quotes = read_quotes(brief.messages, self.config.rule_sources)
         room = brief.room - self.tokens.message(self._framed(brief, "", "static"))
         prose = ""
@@ -199,7 +220,7 @@ class SummaryWriter:
             most = max(int(room * CARRIED_SHARE), room - needed - 2 * SEAM_TOKENS)
             prose = self._carried(brief.folded, most)
         message = self._filled(brief, quotes, prose, "static", brief.room)
-        return Written(message, "static", usage=usage)
+        return Written(message, "static")
 
     def _carried(self, texts: Sequence[str], room: int) -> str:
         """Return earlier prose, each text cut to an equal share."""

@@ -98,8 +98,6 @@ class TokenCounter:
         self._doubted = False
         self._ratio = 1.0
         self._run: _Run | None = None
-        self.truncated_at: int | None = None
-        """Tokens to which the server silently cuts longer requests, by its reports."""
 
     @property
     def source(self) -> str:
@@ -171,23 +169,24 @@ class TokenCounter:
         messages: Iterable[Mapping[str, Any]],
         prompt_tokens: int,
         tools: Sequence[Mapping[str, Any]] | None = None,
-    ) -> None:
+    ) -> int | None:
         """Correct later counts by a provider's `prompt_tokens` for a request.
 
         The newest report weighs most. Ignored are reports that no tokenizer explains: below
         LEAST_RATIO of the count, below the count where the vocabulary is the model's own, and a
-        first one above four times the count. Reports that stay while requests grow set
-        `truncated_at` instead.
+        first one above four times the count. Reports that stay while requests grow correct nothing:
+        return the size to which the server silently cuts those requests, else None.
         """
         counts = sum(map(self._raw, self.cache.all(messages)))
         counted = counts + REPLY_TOKENS + self._raw_tools(tools)
-        if self._is_flat(counted, prompt_tokens):
-            return
+        run = self._run_with(counted, prompt_tokens)
+        if run.length > 1:
+            return run.reported if run.length >= FLAT_REPORTS else None
         least = 1 - EXACT_TOLERANCE if self.exact else LEAST_RATIO
         doubted, self._doubted = self._doubted, prompt_tokens > counted * 4
         if prompt_tokens < counted * least or (self._doubted and not doubted):
             logger.debug("%d counted, %d reported: not learned", counted, prompt_tokens)
-            return
+            return None
         if prompt_tokens > counted * 4 * self._ratio:  # earlier reports are no measure then
             self._observed = (0.0, 0.0)
         before = self._observed
@@ -195,19 +194,18 @@ class TokenCounter:
         ratio = self._observed[1] / self._observed[0]
         # An exact counter lacks only what the provider adds; a ratio near 1 would be noise.
         self._ratio = 1.0 if self.exact and ratio < 1 + EXACT_TOLERANCE else ratio
+        return None
 
-    def _is_flat(self, counted: int, reported: int) -> bool:
-        """Return whether reports stay while requests grow: the server cuts them."""
+    def _run_with(self, counted: int, reported: int) -> _Run:
+        """Return the run of equal reports of growing requests that ends with this report."""
         run = self._run
-        if run is not None and abs(reported - run.reported) <= max(1, reported // 500):
-            if counted > run.counted * FLAT_GROWTH:
-                self._run = run._replace(counted=counted, length=run.length + 1)
-                self._observed, self._ratio = run.observed, run.ratio
-                if self._run.length == FLAT_REPORTS:
-                    self.truncated_at = reported
-            return counted > run.counted * FLAT_GROWTH or run.length > 1
-        self._run = _Run(reported, counted, 1, self._observed, self._ratio)
-        return False
+        if run is None or abs(reported - run.reported) > max(1, reported // 500):
+            run = _Run(reported, counted, 1, self._observed, self._ratio)
+        elif counted > run.counted * FLAT_GROWTH:
+            run = run._replace(counted=counted, length=run.length + 1)
+            self._observed, self._ratio = run.observed, run.ratio
+        self._run = run
+        return run
 
     def _scaled(self, tokens: int) -> int:
         return tokens if self._ratio == 1.0 else round(tokens * self._ratio)

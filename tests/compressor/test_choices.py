@@ -162,6 +162,21 @@ def test_a_preview_that_was_paid_and_not_taken_is_on_the_next_bill() -> None:
     assert ours.bill("s").summaries.prompt_tokens == 2_000
 
 
+def test_a_preview_by_an_epochs_id_is_billed_once() -> None:
+    """A preview, its commit and the next calls name the session by an epoch's id: one bill."""
+    ours, paid = ours_of(Paying()), Usage(1_000, 100, cost=0.5)
+    ours.record_usage({"usage": {"prompt_tokens": 9}}, session_id="s")
+    epoch = ours.compress_sync(session(20), session_id="s", force=True).session_id
+    assert epoch != "s"
+    ours.preview(LONG, write=True, session_id=epoch, force=True)
+    assert ours.compress_sync(LONG, session_id=epoch, force=True).usage == paid
+    ours.preview(LONG, session_id=epoch)
+    assert ours.compress_sync(LONG, session_id=epoch).usage == Usage()
+    bill = ours.record_usage({"usage": {"prompt_tokens": 9}}, session_id=epoch)
+    assert (bill.requests, bill.summaries) == (2, paid + paid)
+    assert ours.bill("s") == bill
+
+
 # ---------------------------------------------------------------- kept messages
 
 

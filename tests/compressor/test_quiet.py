@@ -20,8 +20,8 @@ class Watched:
 
     def __init__(self, ours: ContextCompressor) -> None:
         self.ours = ours
-        self._start, self._quiet = ours._pipeline.start, ours._quiet
-        ours._pipeline.start, ours._quiet = self.start, self.quietly
+        self._start, self._begin = ours._pipeline.start, ours._start
+        ours._pipeline.start, ours._start = self.start, self.begin
         self.full = self.quiet = 0
         self.differences = []
 
@@ -29,11 +29,12 @@ class Watched:
         self.full += 1
         return self._start(request, session)
 
-    def quietly(self, request, session):
-        found = self._quiet(request, session)
-        if found is not None:
+    def begin(self, messages, options):
+        before = self.full
+        found = self._begin(messages, options)
+        if self.full == before:
             self.quiet += 1
-            self.differences += self._compared(found, request)
+            self.differences += self._compared(found, self.ours._request(messages, options))
         return found
 
     def _compared(self, found, request):

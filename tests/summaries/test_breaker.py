@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, SummarizerUnavailable
-from praison_compressor.summaries.retries import REMEMBERED, Breaker
+from praison_compressor.summaries.asking import REMEMBERED, Breaker
 from praison_compressor.testing import Failure, LocalProvider, Reply
 from tests.helpers.compressing import at
 from tests.helpers.transcripts import session

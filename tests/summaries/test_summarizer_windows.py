@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from praison_compressor import (
     SummarizerUnavailable,
     TokenCounter,
 )
-from praison_compressor.summaries.retries import AuxiliaryWindows
+from praison_compressor.summaries.asking import Asker, lesson
 from praison_compressor.testing import Asked, Failure, LocalProvider, Reply
 from tests.helpers.compressing import at
 from tests.helpers.transcripts import session
@@ -132,9 +133,10 @@ def test_a_huge_message_is_shown_in_one_request_of_bounded_size() -> None:
 )
 def test_a_refusal_is_a_lesson_about_the_window(refusals: list[str], window: int) -> None:
     """The window that a refusal names is learned; without a useful number, half of the request."""
-    windows = AuxiliaryWindows()
+    learned = None
     for error in (SummarizerUnavailable(words, kind="context") for words in refusals):
-        windows.learn("aux", error, sent=9_000, most=1_000)
-    assert windows.of("aux", 128_000) == window
-    assert windows.of("aux", 3_000) == 3_000
-    assert windows.of("other", 128_000) == 128_000
+        learned = lesson(error, "aux", learned, sent=9_000, most=1_000) or learned
+    for listed in (128_000, 3_000):
+        states = SimpleNamespace(window=listed)
+        asker = Asker(CompressorConfig(), states, print, "s", learned=learned)
+        assert asker.window == min(window, listed)

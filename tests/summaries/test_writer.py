@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from dataclasses import replace
 
 import pytest
 
@@ -158,6 +159,32 @@ def test_rejected_answers_are_paid_for_and_counted():
     result = compressor(endless).compress_sync(session(20))
     assert (result.summary_method, len(endless.requests)) == ("static", 1)
     assert result.usage == ONE
+
+
+def test_every_answer_is_on_the_bill_where_all_models_fail():
+    """The static text has the cost of the parts and rejected answers of every model."""
+    model = Paid(ANSWER, "", window=4_000)
+    ours = compressor(
+        model, auxiliary_model="first", fallback_models=("second",), context_window=10_000
+    )
+    result = ours.compress_sync(session(30))
+    assert model.models == ["first"] * 3 + ["second"] * 2
+    assert (result.summary_method, result.usage) == ("static", sum([ONE] * 5, Usage()))
+
+
+class Named(Paid):
+    """The first model's answers have its name, the others' have none."""
+
+    async def summarize(self, messages, *, model, **given):
+        reply = await super().summarize(messages, model=model, **given)
+        return replace(reply, model="first" if model == "first" else None)
+
+
+def test_a_summary_never_names_a_model_whose_answer_was_refused():
+    """After a refused answer of one model the next model's summary has that model's name only."""
+    ours = compressor(Named("", "", ANSWER), auxiliary_model="first", fallback_models=("second",))
+    (text,) = ours.compress_sync(session(20)).written
+    assert (text.method, text.model) == ("model", None)
 
 
 class Overtaken(MemoryStore):

@@ -36,21 +36,43 @@ _PASSING = frozenset({"network", "quota", "provider"})
 """Kinds of failure worth a retry. A timeout is not: it has used the whole time."""
 
 
-@dataclass
+@dataclass(frozen=True)
+class Tally:
+    """The requests for one compression: their number, their cost, the lesson of a refusal."""
+
+    calls: int = 0
+    usage: Usage = field(default_factory=Usage)
+    model: str | None = None
+    """The newest answer's model."""
+    window: int | None = None
+    """The window that the newest refusal teaches."""
+
+    def __add__(self, other: Tally) -> Tally:
+        model, window = other.model or self.model, other.window or self.window
+        return Tally(self.calls + other.calls, self.usage + other.usage, model, window)
+
+
+class Unanswered(Exception):
+    """No text was accepted: the last failure, and the tally of all requests."""
+
+    def __init__(self, error: SummaryError, spent: Tally) -> None:
+        self.error = error
+        self.spent = spent
+        super().__init__(str(error))
+
+
+@dataclass(frozen=True)
 class Asker:
-    """Ask a summarizer for one summary; sum up the cost, rejected answers included."""
+    """Ask one model for the texts of one summary."""
 
     config: CompressorConfig
     summarizer: Any
     emit: Callable[[Event], None]
-    windows: AuxiliaryWindows
     session_id: str
-    calls: int = MOST_CALLS
-    """Requests that may still be made."""
     model: str | None = None
     """The model to ask; None means the summarizer's own."""
-    usage: Usage = field(default_factory=Usage)
-    answered_by: str | None = None
+    learned: int | None = None
+    """The window that the model's refusals teach; None before the first."""
 
     @property
     def model_name(self) -> str | None:
@@ -61,50 +83,58 @@ class Asker:
     def window(self) -> int | None:
         """Return the window in tokens, or None for any number."""
         listed = _listed_window(self.summarizer, self.model)
-        return self.windows.of(self.model_name, listed)
+        return min((each for each in (self.learned, listed) if each is not None), default=None)
 
-    async def text(self, messages: list[Message], tokens: TokenCounter, most: int) -> str:
-        """Return one accepted text of at most `most` tokens.
+    async def text(
+        self, messages: list[Message], tokens: TokenCounter, most: int, spent: Tally
+    ) -> tuple[str, Tally]:
+        """Return one accepted text of at most `most` tokens, and the new tally.
 
         A refusal as too long teaches the model's window, counted by `tokens`.
 
         Raises:
-            SummaryError: the last failure; its kind decides the number of tries.
+            Unanswered: the last failure, whose kind decides the number of tries.
         """
         rejected = failed = 0
-        while True:
+        while spent.calls < MOST_CALLS:
+            spent += Tally(calls=1)
             try:
                 reply = await self._answer(messages, most)
-                return await asyncio.to_thread(accept, reply, messages)
-            except SummaryRejected:
+                spent += Tally(usage=reply.usage, model=reply.model)
+                return await asyncio.to_thread(accept, reply, messages), spent
+            except SummaryRejected as error:
                 rejected += 1
                 if rejected >= REJECTED_TRIES:
-                    raise
+                    raise Unanswered(error, spent) from error
             except SummarizerUnavailable as error:
-                if error.kind == "context":
-                    sent = tokens.messages(messages)
-                    self.windows.learn(self.model_name, error, sent=sent, most=most)
                 failed += 1
-                if error.kind not in _PASSING or failed > self.config.summary_max_retries:
-                    raise
-                wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
-                if wait > self.config.timeout_seconds:
-                    raise
+                if error.kind == "context":
+                    sent, name = tokens.messages(messages), self.model_name
+                    spent += Tally(window=lesson(error, name, self.learned, sent=sent, most=most))
+                wait = self._wait(error, failed)
+                if wait is None:
+                    raise Unanswered(error, spent) from error
                 await asyncio.sleep(wait)
+        exhausted = SummarizerUnavailable(
+            f"one compression may make {MOST_CALLS} requests, and all are spent; name an "
+            "auxiliary model with a larger window",
+            kind="context",
+        )
+        raise Unanswered(exhausted, spent)
+
+    def _wait(self, error: SummarizerUnavailable, failed: int) -> float | None:
+        """Return the seconds before the next try, or None without one."""
+        if error.kind not in _PASSING or failed > self.config.summary_max_retries:
+            return None
+        wait = error.retry_after if error.retry_after is not None else 0.5 * 2**failed
+        return None if wait > self.config.timeout_seconds else wait
 
     async def _answer(self, messages: list[Message], most: int) -> SummaryReply:
         """Return one answer; emit an event before and after it.
 
         Raises:
-            SummarizerUnavailable: no answer came, or no request is left.
+            SummaryError: no answer came.
         """
-        if self.calls <= 0:
-            raise SummarizerUnavailable(
-                f"one compression may make {MOST_CALLS} requests, and all are spent; name an "
-                "auxiliary model with a larger window",
-                kind="context",
-            )
-        self.calls -= 1
         ready = _stated(self.summarizer, "ready", object)
         if callable(ready):
             await _done(ready, STARTING_UP)
@@ -114,7 +144,6 @@ class Asker:
         try:
             reply = await _done(partial(self._ask, messages, most), self.config.timeout_seconds)
             data = {**asdict(reply.usage), "model": reply.model or self.model_name}
-            self.usage, self.answered_by = self.usage + reply.usage, reply.model or self.answered_by
             return reply
         except BaseException as error:
             data = {**data, "error": getattr(error, "kind", type(error).__name__)}
@@ -271,35 +300,26 @@ class Breaker:
 LEAST_WINDOW = 2_000  # tokens; a smaller window has no room for a part worth its call
 
 
-class AuxiliaryWindows:
-    """Remember the windows that refusals teach, by model."""
+def lesson(
+    error: Exception, model: str | None, learned: int | None, *, sent: int, most: int
+) -> int | None:
+    """Return the smaller window that a refusal as too long teaches, or None.
 
-    def __init__(self) -> None:
-        self._learned: dict[str | None, int] = {}
-
-    def of(self, model: str | None, listed: int | None) -> int | None:
-        """Return the smaller of the learned and the listed window."""
-        known = [window for window in (self._learned.get(model), listed) if window is not None]
-        return min(known, default=None)
-
-    def learn(self, model: str | None, error: Exception, *, sent: int, most: int) -> None:
-        """Learn a smaller window from a refusal as too long.
-
-        It is the refusal's number if that is below the request and the known window, else half of
-        the request. `sent` are the request's tokens, `most` those of its answer.
-        """
-        refused = overflow_of(error)
-        if refused is None:
-            return
-        before = self._learned.get(model, sent + most)
-        named, half = refused.window, sent // 2 + most
-        window = named if named is not None and named < min(before, sent + most) else half
-        if not LEAST_WINDOW <= window < before:
-            return
-        self._learned[model] = window
-        logger.warning(
-            "%s refused a request of %d tokens as too long; its window counts as %d tokens now",
-            model or "the auxiliary model",
-            sent,
-            window,
-        )
+    It is the refusal's number if that is below the request and the learned window, else half of the
+    request. `sent` are the request's tokens, `most` those of its answer.
+    """
+    refused = overflow_of(error)
+    if refused is None:
+        return None
+    before = sent + most if learned is None else learned
+    named, half = refused.window, sent // 2 + most
+    window = named if named is not None and named < min(before, sent + most) else half
+    if not LEAST_WINDOW <= window < before:
+        return None
+    logger.warning(
+        "%s refused a request of %d tokens as too long; its window counts as %d tokens now",
+        model or "the auxiliary model",
+        sent,
+        window,
+    )
+    return window
