@@ -180,9 +180,10 @@ _NOTHING = re.compile(
     r"|.* (?:PASSED|SKIPPED|XFAIL)\b|\s*(?:--- PASS|=== RUN|ok \d+\b|[✓✔√]\s)"
     r"|ok\s+\S+\s+(?:\(cached\)|[\d.]+s$)|\?\s+\S+\s+\[no test files\]"
     r"|(?:Collecting|Downloading|Requirement already satisfied|Preparing metadata|Using cached|"
-    r"Get:\d+|Unpacking|Selecting previously|Preparing to unpack|Setting up)\b",
+    r"Get:\d+|Unpacking|Selecting previously|Preparing to unpack|Setting up)\b"
+    r"|(?:\s*</?(?:a|br|img|p|picture|source)\b[^>]*(?:>|$))+\s*$",
 )
-"""Lines that say nothing: frames, progress meters, passed tests, what an installer goes through."""
+"""Lines that say nothing: frames, progress, passed tests, installers' steps, tags of pictures."""
 _HEAD_CHARS = 200
 
 
