@@ -52,10 +52,6 @@ class Around:
         found = dict.fromkeys(one.answered_at for one in self.made_by(ordinal))
         return [self.start + at for at in found]
 
-    def asked_by(self, ordinal: int) -> list[int]:
-        """Return the ordinals of the other messages whose calls this message answers."""
-        return [self.start + one.at for one in self.calls_of(ordinal)]
-
     def apart(self, ordinals: Iterable[int], asked: Sequence[Reference]) -> dict[int, Message]:
         """Return the messages at these ordinals that no reference names."""
         return {
@@ -67,20 +63,17 @@ class Around:
     def calls_above(self, places: range, asked: Sequence[Reference]) -> list[str]:
         """Return the calls, of messages not `asked` for, that results at these ordinals answer."""
         calls: dict[int, list[str]] = {}
-        for ordinal in places:
-            shown = self.apart(self.asked_by(ordinal), asked)
-            for one in self.calls_of(ordinal):
-                if self.start + one.at in shown:
-                    text = call_in_words(one.call) if one.call.id else one.call.arguments
-                    calls.setdefault(one.at, []).append(text)
+        for one in (one for ordinal in places for one in self.calls_of(ordinal)):
+            text = call_in_words(one.call) if one.call.id else one.call.arguments
+            calls.setdefault(self.start + one.at, []).append(text)
         return [
-            "\n".join([f"[{self.where(at)}] {self.messages[at].get('role')}", *texts])
-            for at, texts in calls.items()
+            "\n".join([f"[{Reference(self.segment, n + 1)}] {message.get('role')}", *calls[n]])
+            for n, message in self.apart(calls, asked).items()
         ]
 
     def results_below(self, places: range, asked: Sequence[Reference]) -> list[str]:
         """Return the results, in messages not `asked` for, of calls at these ordinals."""
-        found = self.apart((at for ordinal in places for at in self.answers_of(ordinal)), asked)
+        found = self.apart((n for ordinal in places for n in self.answers_of(ordinal)), asked)
         outside = [ordinal - self.start for ordinal in found]
         return [f"=> [{self.where(at)}] " + "\n".join(self.lines(at)) for at in outside]
 

@@ -149,32 +149,17 @@ class Fitting:
         shares: Sequence[int],
         endings: Collection[str],
     ) -> list[str]:
-        """Return each message within its share, repeated lines left out first."""
+        """Return each message within its share, gaps marked, repeated lines left out first."""
         parts, seen = [], set[str]()
         for (where, message), share in zip(named, shares, strict=True):
-            lines = lines_of(in_words(message))
-            ending = map(str.strip, lines[without_ending(lines, endings) :])
-            parts.append(self._message(where, message, lines, share, seen.union(ending)))
+            head, lines = f"[{where}] {message.get('role')}", lines_of(in_words(message))
+            known = seen.union(map(str.strip, lines[without_ending(lines, endings) :]))
+            room = share - self.count(head) - 2
+            body = condensed(lines, room, self.count, where.lines, known)
+            is_dropped = message == DROPPED
+            parts.append(f"{where} is {body}." if is_dropped else f"{head}\n{body}")
             seen.update(line.strip() for line in lines if len(line) > _HEADER_CHARS)
         return parts
-
-    def _message(
-        self,
-        where: Reference,
-        message: Message,
-        lines: Sequence[str],
-        room: int,
-        seen: Collection[str],
-    ) -> str:
-        """Return a message within a budget, with marks for missing lines."""
-        if message == DROPPED:
-            return f"{where} is {DROPPED['content']}."
-        head = f"[{where}] {message.get('role')}"
-
-        def gap(first: int, last: int) -> str:
-            return f"[… {where.lines(first, last)} …]"
-
-        return f"{head}\n{condensed(lines, room - self.count(head) - 2, self.count, gap, seen)}"
 
     def lines(self, named: Reference, message: Message, room: int) -> str:
         """Return the named lines that fit, exactly, and how to read on."""

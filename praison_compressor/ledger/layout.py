@@ -228,17 +228,17 @@ def condensed(
     lines: Sequence[str],
     room: int,
     count: Callable[[str], int],
-    gap: Callable[[int, int], str],
+    gap: Callable[[int, int], object],
     seen: Collection[str] = (),
 ) -> str:
-    """Return the lines within a budget of tokens, gaps marked by `gap(first, last)`.
+    """Return the lines within a budget of tokens, gaps named by `gap(first, last)`.
 
     Lines that say nothing and repeated lines (those in `seen` too) go first, then the middle.
     Errors of the middle stay. A numbered listing gives its first lines: they are read on.
     """
     if count("\n".join(lines)) <= room:
         return "\n".join(lines)
-    mark = count(gap(len(lines), len(lines))) + 1
+    mark = count(f"[… {gap(len(lines), len(lines))} …]") + 1
     sizes = [count(line + "\n") for line in lines]
     kept: Sequence[int] = range(len(lines))
     if not _is_listing(lines):
@@ -302,12 +302,12 @@ def _edges(
 
 
 def _with_gaps(
-    kept: Sequence[int], lines: Sequence[str], gap: Callable[[int, int], str]
+    kept: Sequence[int], lines: Sequence[str], gap: Callable[[int, int], object]
 ) -> Iterator[str]:
     before = -1
     for number in [*kept, len(lines)]:
         if number - before > 1:
-            yield gap(before + 2, number)
+            yield f"[… {gap(before + 2, number)} …]"
         if number < len(lines):
             yield lines[number]
         before = number

@@ -275,14 +275,13 @@ class Recall:
         last = min(named.messages.stop or len(originals), len(originals))
         places = range((named.message or 1) - 1, last)
         pool = {n: originals[n] for n in places if originals[n] != DROPPED}
-        calls: dict[int, Message] = {}
         if len(places) == 1:
             around = self._beside(session, named)
             pool |= around.apart(around.answers_of(places[0]), asked)
-            calls = around.apart(around.asked_by(places[0]), asked)
+            calls = (around.start + one.at for one in around.calls_of(places[0]))
+            if not _hits(about, pool) and _hits(about, wider := pool | around.apart(calls, asked)):
+                pool = wider
         held = _hits(about, pool)
-        if not held and (held := _hits(about, pool | calls)):
-            pool |= calls
         remark = "" if any(hit.ordinal in places for hit in held) else _nothing(named, about, held)
         is_short = sum(self.count(in_words(each)) for each in pool.values()) <= SHORT_TOKENS
         if is_short and named.message and not remark:
@@ -364,19 +363,16 @@ class Recall:
         return "\n".join([OPENS + above, *parts]) + ending
 
     def _holes(self, named: Reference, text: str) -> str:
-        """Return the references of a text's gaps, or the smallest range that has them.
+        """Return the references of a text's gaps, or the messages that have them.
 
-        A range that was asked for is not named again: then two messages with gaps are.
+        What was asked for is not named again: then the first two gaps are.
         """
-        found = _GAP.findall(text)
-        spans: dict[str, tuple[str, str]] = {}
-        for where, first, last in found:
-            spans[where] = spans.get(where, (first,))[0], last
-        wide = [f"{where}:{first}-{last}" for where, (first, last) in spans.items()]
-        messages = in_runs((named.segment, int(where.partition(".")[2])) for where in spans)[::-1]
-        forms = [f"{where}:{first}-{last}" for where, first, last in found], wide, messages
-        fit = (form for form in map(", ".join, forms) if self.count(form) <= HOLES_TOKENS)
-        return next((form for form in fit if form != str(named)), ", ".join(wide[:2]))
+        holes = {found[0]: int(found[1]) for found in _GAP.findall(text)}
+        messages = in_runs((named.segment, number) for number in holes.values())[::-1]
+        fit = (
+            form for form in map(", ".join, (holes, messages)) if self.count(form) <= HOLES_TOKENS
+        )
+        return next((form for form in fit if form != str(named)), ", ".join([*holes][:2]))
 
     def _beside(self, session: Session, named: Reference) -> Around:
         """Return the messages around the named ones."""
@@ -412,7 +408,7 @@ HOLES_TOKENS = 20
 _FOOTER_TOKENS = 14
 LACKING_CHARS = 100
 _FRAME_TOKENS = 40
-_GAP = re.compile(r"^\[… (s\d+\.\d+):(\d+)-(\d+) …\]$", re.M)
+_GAP = re.compile(r"^\[… (s\d+\.(\d+):\d+-\d+) …\]$", re.M)
 _GO_ON_TOKENS = 34
 _APART = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
 
