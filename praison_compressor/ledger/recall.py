@@ -244,6 +244,8 @@ class Recall:
                 f"Segment s{named.segment} has the messages s{named.segment}.1 to "
                 f"s{named.segment}.{len(originals)}."
             )
+        if named.message is None and len(originals) == 1:
+            named = named.of_message(1)
         if about and named.line is None:
             said = self._about(session, named, asked, originals, about, room)
             if said is not None:
@@ -369,10 +371,10 @@ class Recall:
         """
         holes = {found[0]: int(found[1]) for found in _GAP.findall(text)}
         messages = in_runs((named.segment, number) for number in holes.values())[::-1]
-        fit = (
-            form for form in map(", ".join, (holes, messages)) if self.count(form) <= HOLES_TOKENS
-        )
-        return next((form for form in fit if form != str(named)), ", ".join([*holes][:2]))
+        for form in map(", ".join, (holes, messages)):
+            if self.count(form) <= HOLES_TOKENS and form != str(named):
+                return form
+        return ", ".join([*holes][:2])
 
     def _beside(self, session: Session, named: Reference) -> Around:
         """Return the messages around the named ones."""

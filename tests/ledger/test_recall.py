@@ -287,6 +287,8 @@ def test_a_neighbour_that_matches_is_named_first() -> None:
         said = f"Nothing in {asked} matches {about!r}; {beside} matches."
         assert said in answer.split("\n")[:2]
         assert f"[{beside}" in answer
+    _, alone = holding(step("c", page)[1:])
+    assert "100: filler of a page" in alone("s1", about="filler 10000")
     lines = read("s1.4:4-23", about="zebra filler")
     assert lines.startswith("(not in s1.4:4-23: zebra)\n[Quoted")
     assert "22: filler" in lines
