@@ -10,21 +10,20 @@ import contextlib
 import difflib
 import functools
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import LedgerError
-from ..messages import Message, text_of
+from ..messages import Message
 from ..messages.display import excerpt, in_words
-from ..messages.shapes import MASK_OPENS
 from .around import Around, Near
 from .fitting import LEAST_CHARS, LEAST_SHARE, OPENS, Fitting, ends_of, wanted_lines
 from .layout import endings, lines_of
 from .matches import COUNTED, Answer, Found, answer_of, few_words
-from .outlines import in_order, in_pairs, outline
+from .outlines import in_order, in_pairs, masks_row, outline, runs_of
 from .passages import terms
 from .references import HOW, Reference, in_runs, parse
-from .segments import DROPPED, Entry, Session
+from .segments import DROPPED, Session
 from .stores import Store
 from .words import Hit, hits, missing, words
 
@@ -305,13 +304,13 @@ class Recall:
         """Return the newest segments, each with the beginning of its outline."""
         older = '(older segments: read "s1", "s2" …)'
         lines: list[str] = []
-        for run in _runs(session.entries):
+        for run in runs_of(session.entries):
             if len(lines) == LISTED:
                 lines.append(older)
                 break
             number, entry = run[-1]
             if entry.segment.kind == "mask":
-                lines.append(_masks(run))
+                lines.append(masks_row(run))
                 continue
             originals = self.store().originals(session, entry, slice(OUTLINED))
             if originals is None:
@@ -403,8 +402,6 @@ class Recall:
 
 OUTLINE_CHARS = 1_000
 """Characters of an outline's row where all rows fit."""
-MASKS = 5
-"""Masked outputs that a row of the overview names."""
 HOLES_TOKENS = 20
 """References of what a range leaves out."""
 _FOOTER_TOKENS = 14
@@ -439,29 +436,6 @@ def _lacking(named: Reference, texts: Iterable[str], about: str) -> str:
     """Return a remark on the words that no text has, "" for none."""
     lacking = missing(about, list(texts))
     return excerpt(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
-
-
-def _runs(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]]]:
-    """Yield the numbered entries, newest first, neighbouring masks together."""
-    run: list[tuple[int, Entry]] = []
-    for number, entry in reversed([*enumerate(entries, 1)]):
-        if entry.segment.kind in ("keep", "undo"):
-            continue
-        if run and not (entry.segment.kind == run[0][1].segment.kind == "mask"):
-            yield run[::-1]
-            run = []
-        run.append((number, entry))
-    if run:
-        yield run[::-1]
-
-
-def _masks(run: Sequence[tuple[int, Entry]]) -> str:
-    """Return a row for neighbouring masks: their references, and what the newest replace."""
-    first, last = run[0][0], run[-1][0]
-    named = f"s{first}" if first == last else f"s{first} to s{last}"
-    lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MASKS:])]
-    shown = [excerpt(line.removeprefix(f"{MASK_OPENS} "), 70) for line in lines]
-    return "\n  ".join([f"{named}: {len(run)} masked outputs, whole at s{last}.1 …", *shown])
 
 
 def _quoted(asked: str) -> str:
