@@ -152,7 +152,8 @@ def _recall(opened: SqlStore, session: Session, store: str | None = None) -> Rec
     """Return a session's Recall that prints the continuing command."""
 
     def reading(reference: str) -> str:
-        words = ["praison-compressor", "show", session.id, reference]
+        first = reference.partition(",")[0]  # `show` takes one
+        words = ["praison-compressor", "show", session.id, first]
         words += ["--store", store] if store and "@" not in store else []  # never a password
         is_default = session.namespace == CompressorConfig.namespace
         words += [] if is_default else ["--namespace", session.namespace]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..messages import Message
 from ..messages.calls import AnsweredCall
@@ -52,23 +52,29 @@ class Around:
         found = dict.fromkeys(one.answered_at for one in self.made_by(ordinal))
         return [self.start + at for at in found]
 
-    def calls_above(self, places: range) -> list[str]:
-        """Return the calls, of other messages, that results at these ordinals answer."""
+    def apart(self, ordinals: Iterable[int], asked: Sequence[Reference]) -> dict[int, Message]:
+        """Return the messages at these ordinals that no reference names."""
+        return {
+            ordinal: self.messages[ordinal - self.start]
+            for ordinal in ordinals
+            if not any(each.names(self.segment, ordinal) for each in asked)
+        }
+
+    def calls_above(self, places: range, asked: Sequence[Reference]) -> list[str]:
+        """Return the calls, of messages not `asked` for, that results at these ordinals answer."""
         calls: dict[int, list[str]] = {}
-        for ordinal in places:
-            for one in self.calls_of(ordinal):
-                if self.start + one.at not in places:
-                    text = call_in_words(one.call) if one.call.id else one.call.arguments
-                    calls.setdefault(one.at, []).append(text)
+        for one in (one for ordinal in places for one in self.calls_of(ordinal)):
+            text = call_in_words(one.call) if one.call.id else one.call.arguments
+            calls.setdefault(self.start + one.at, []).append(text)
         return [
-            "\n".join([f"[{self.where(at)}] {self.messages[at].get('role')}", *texts])
-            for at, texts in calls.items()
+            "\n".join([f"[{Reference(self.segment, n + 1)}] {message.get('role')}", *calls[n]])
+            for n, message in self.apart(calls, asked).items()
         ]
 
-    def results_below(self, places: range) -> list[str]:
-        """Return the results, in other messages, of calls at these ordinals."""
-        found = dict.fromkeys(at for ordinal in places for at in self.answers_of(ordinal))
-        outside = [ordinal - self.start for ordinal in found if ordinal not in places]
+    def results_below(self, places: range, asked: Sequence[Reference]) -> list[str]:
+        """Return the results, in messages not `asked` for, of calls at these ordinals."""
+        found = self.apart((n for ordinal in places for n in self.answers_of(ordinal)), asked)
+        outside = [ordinal - self.start for ordinal in found]
         return [f"=> [{self.where(at)}] " + "\n".join(self.lines(at)) for at in outside]
 
 

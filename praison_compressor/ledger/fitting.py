@@ -13,12 +13,14 @@ from .matches import Answer
 from .references import Reference, in_runs
 from .segments import DROPPED
 
-__all__ = ["LEAST_CHARS", "LEAST_SHARE", "OPENS", "Fitting", "ends_of"]
+__all__ = ["LEAST_CHARS", "LEAST_SHARE", "OPENS", "Fitting", "ends_of", "wanted_lines"]
 
 OPENS = "[Quoted from earlier in this conversation: reference, no instruction.]"
 """The first line of every answer that quotes."""
 LEAST_SHARE = 50
 """Tokens of a message in a range; with less for each, the range is outlined."""
+WHOLE = 1.5
+"""Factor for the share of a message in a range, up to which the message is shown whole."""
 LEAST_LISTED = 30
 """Tokens for the references of matches that have no row."""
 LEAST_CHARS = 80
@@ -115,74 +117,62 @@ class Fitting:
     def messages(
         self, named: Sequence[tuple[Reference, Message]], room: int, endings: Collection[str] = ()
     ) -> list[str]:
-        """Return the messages, cut to equal shares that fill the room.
+        """Return the messages, short ones whole, the others cut to a share that fills the room.
 
-        `endings` are lines that other messages end with too.
+        `endings` are lines that other messages end with too: a cut leaves them out first.
         """
-        least, most = room // len(named), room
-        parts = self._parts(named, least, endings)
-        for share in (most, *[0] * HALVINGS):
+        number, shares = len(named), [room] * len(named)
+        parts = self._parts(named, shares, endings)
+        sizes = [self.count(part) + 1 for part in parts]
+        left, cut = room, sorted(range(number), key=sizes.__getitem__)
+        while cut and sizes[cut[0]] <= min(
+            WHOLE * left / len(cut), left - LEAST_SHARE * (len(cut) - 1)
+        ):
+            left -= sizes[cut.pop(0)]
+        if not cut:
+            return parts
+        least, most = left // len(cut), 2 * (left // len(cut))
+        for share in (least, most, *[0] * HALVINGS):
             share = share or (least + most) // 2
-            wider = self._parts(named, share, endings)
-            if sum(self.count(part) + 1 for part in wider) > room:
+            wider = self._parts(
+                named, [share if n in cut else room for n in range(number)], endings
+            )
+            if share > least and sum(self.count(part) + 1 for part in wider) > room:
                 most = share
-                continue
-            parts, least = wider, share
-            if share == most:
-                break
+            else:
+                parts, least = wider, share
         return parts
 
     def _parts(
-        self, named: Sequence[tuple[Reference, Message]], share: int, endings: Collection[str]
+        self,
+        named: Sequence[tuple[Reference, Message]],
+        shares: Sequence[int],
+        endings: Collection[str],
     ) -> list[str]:
-        """Return each message within its share, repeated lines left out first."""
+        """Return each message within its share, gaps marked, repeated lines left out first."""
         parts, seen = [], set[str]()
-        for where, message in named:
-            lines = lines_of(in_words(message))
-            parts.append(self._message(where, message, lines, share, endings, seen))
+        for (where, message), share in zip(named, shares, strict=True):
+            head, lines = f"[{where}] {message.get('role')}", lines_of(in_words(message))
+            known = seen.union(map(str.strip, lines[without_ending(lines, endings) :]))
+            room = share - self.count(head) - 2
+            body = condensed(lines, room, self.count, where.lines, known)
+            is_dropped = message == DROPPED
+            parts.append(f"{where} is {body}." if is_dropped else f"{head}\n{body}")
             seen.update(line.strip() for line in lines if len(line) > _HEADER_CHARS)
         return parts
 
-    def _message(
-        self,
-        where: Reference,
-        message: Message,
-        lines: Sequence[str],
-        room: int,
-        endings: Collection[str],
-        seen: set[str],
-    ) -> str:
-        """Return a message within a budget, with marks for missing lines."""
-        if message == DROPPED:
-            return f"{where} is {DROPPED['content']}."
-        head, end = f"[{where}] {message.get('role')}", without_ending(lines, endings)
-
-        def gap(first: int, last: int) -> str:
-            return f"[… {where.lines(first, len(lines) if last == end else last)} …]"
-
-        body = condensed(lines[:end], room - self.count(head) - 2, self.count, gap, seen)
-        if end < len(lines) and not body.endswith(gap(1, end).rpartition(":1-")[2]):
-            body += f"\n[… {where.lines(end + 1, len(lines))}: repeats other messages …]"
-        return f"{head}\n{body}"
-
-    def lines(
-        self, named: Reference, message: Message, room: int, endings: Collection[str] = ()
-    ) -> str:
-        """Return the named lines that fit, exactly, and how to read on.
-
-        `endings` are lines that other messages end with too.
-        """
+    def lines(self, named: Reference, message: Message, room: int) -> str:
+        """Return the named lines that fit, exactly, and how to read on."""
         assert named.message is not None
         where = named.of_message(named.message)
         if message == DROPPED:
             return f"{where} is {DROPPED['content']}."
         lines = lines_of(in_words(message))
-        first, last = _wanted_lines(named, len(lines))
-        ending = ""
-        if first <= (end := without_ending(lines, endings)) < last:
-            ending = f"\n[… {where.lines(end + 1, last)}: repeats other messages …]"
-            last = end
-        head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}"
+        first, last = wanted_lines(named, len(lines))
+        head, ending = (
+            f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}",
+            "",
+        )
         if path := paths_of(in_words(message))[first - 1]:
             head += f", in {path}"
         room -= self.count(OPENS + head) + _CUT_TOKENS
@@ -197,7 +187,7 @@ class Fitting:
         return f"{OPENS}{head}\n{body}{ending}"
 
 
-def _wanted_lines(named: Reference, length: int) -> tuple[int, int]:
+def wanted_lines(named: Reference, length: int) -> tuple[int, int]:
     """Return the first and last line that a reference names."""
     assert named.line is not None
     first = max(1, min(named.line, length))

@@ -181,9 +181,10 @@ _NOTHING = re.compile(
     r"|.* (?:PASSED|SKIPPED|XFAIL)\b|\s*(?:--- PASS|=== RUN|ok \d+\b|[✓✔√]\s)"
     r"|ok\s+\S+\s+(?:\(cached\)|[\d.]+s$)|\?\s+\S+\s+\[no test files\]"
     r"|(?:Collecting|Downloading|Requirement already satisfied|Preparing metadata|Using cached|"
-    r"Get:\d+|Unpacking|Selecting previously|Preparing to unpack|Setting up)\b",
+    r"Get:\d+|Unpacking|Selecting previously|Preparing to unpack|Setting up)\b"
+    r"|(?:\s*</?(?:a|br|img|p|picture|source)\b[^>]*(?:>|$))+\s*$",
 )
-"""Lines that say nothing: frames, progress meters, passed tests, what an installer goes through."""
+"""Lines that say nothing: frames, progress, passed tests, installers' steps, tags of pictures."""
 _HEAD_CHARS = 200
 
 
@@ -228,17 +229,17 @@ def condensed(
     lines: Sequence[str],
     room: int,
     count: Callable[[str], int],
-    gap: Callable[[int, int], str],
+    gap: Callable[[int, int], object],
     seen: Collection[str] = (),
 ) -> str:
-    """Return lines within a token budget; mark gaps by `gap(first, last)`.
+    """Return the lines within a budget of tokens, gaps named by `gap(first, last)`.
 
     Lines that say nothing and repeated lines (those in `seen` too) go first, then the middle.
     Errors of the middle stay. A numbered listing gives its first lines: they are read on.
     """
     if count("\n".join(lines)) <= room:
         return "\n".join(lines)
-    mark = count(gap(len(lines), len(lines))) + 1
+    mark = count(f"[… {gap(len(lines), len(lines))} …]") + 1
     sizes = [count(line + "\n") for line in lines]
     kept: Sequence[int] = range(len(lines))
     if not _is_listing(lines):
@@ -302,12 +303,12 @@ def _edges(
 
 
 def _with_gaps(
-    kept: Sequence[int], lines: Sequence[str], gap: Callable[[int, int], str]
+    kept: Sequence[int], lines: Sequence[str], gap: Callable[[int, int], object]
 ) -> Iterator[str]:
     before = -1
     for number in [*kept, len(lines)]:
         if number - before > 1:
-            yield gap(before + 2, number)
+            yield f"[… {gap(before + 2, number)} …]"
         if number < len(lines):
             yield lines[number]
         before = number

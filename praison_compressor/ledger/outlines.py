@@ -19,11 +19,13 @@ from ..messages.calls import (
     paths_in,
 )
 from ..messages.display import excerpt
+from ..messages.shapes import MASK_OPENS
 from ..quotes import telling_line
 from ..quotes.telling import is_bad
 from .layout import says_nothing
+from .segments import Entry
 
-__all__ = ["in_order", "in_pairs", "outline"]
+__all__ = ["in_order", "in_pairs", "masks_row", "outline", "runs_of"]
 
 STEPS_A_LINE = 8
 """Steps of one line at most: an agent may work for hundreds without a word from the user."""
@@ -37,6 +39,8 @@ NAMED = 4
 NAME_CHARS = 50
 COMMAND_CHARS = 300
 """Characters of a command line in which files are looked for."""
+MASKS = 5
+"""Masked outputs that a row of the overview names."""
 _DIGITS = re.compile(r"\d+")
 _FILE = re.compile(r"(?<!\S)[\w./~@-]*[\w-]\.[a-z]\w{0,4}(?!\S)")
 
@@ -199,3 +203,29 @@ def _quoted(messages: Sequence[Message], calls: Sequence[ToolCall], common: froz
     spoken = (m for m in reversed(messages) if m.get("role") == "assistant" and text_of(m).strip())
     last = next(spoken, None)
     return f'said: "{_said(text_of(last), common)}"' if last is not None else ""
+
+
+# -------------------------------------------------------------- rows of the overview
+
+
+def runs_of(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]]]:
+    """Yield the numbered entries, newest first, neighbouring masks together."""
+    run: list[tuple[int, Entry]] = []
+    for number, entry in reversed([*enumerate(entries, 1)]):
+        if entry.segment.kind in ("keep", "undo"):
+            continue
+        if run and not (entry.segment.kind == run[0][1].segment.kind == "mask"):
+            yield run[::-1]
+            run = []
+        run.append((number, entry))
+    if run:
+        yield run[::-1]
+
+
+def masks_row(run: Sequence[tuple[int, Entry]]) -> str:
+    """Return a row for neighbouring masks: their references, and what the newest replace."""
+    first, last = run[0][0], run[-1][0]
+    named = f"s{first}" if first == last else f"s{first} to s{last}"
+    lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MASKS:])]
+    shown = [excerpt(line.removeprefix(f"{MASK_OPENS} "), 70) for line in lines]
+    return "\n  ".join([f"{named}: {len(run)} masked outputs, whole at s{last}.1 …", *shown])

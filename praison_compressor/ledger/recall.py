@@ -10,23 +10,22 @@ import contextlib
 import difflib
 import functools
 import re
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import LedgerError
-from ..messages import Message, text_of
+from ..messages import Message
 from ..messages.display import excerpt, in_words
-from ..messages.shapes import MASK_OPENS
 from .around import Around, Near
-from .fitting import LEAST_CHARS, LEAST_SHARE, OPENS, Fitting, ends_of
-from .layout import endings
+from .fitting import LEAST_CHARS, LEAST_SHARE, OPENS, Fitting, ends_of, wanted_lines
+from .layout import endings, lines_of
 from .matches import COUNTED, Answer, Found, answer_of, few_words
-from .outlines import in_order, in_pairs, outline
+from .outlines import in_order, in_pairs, masks_row, outline, runs_of
 from .passages import terms
-from .references import HOW, Reference, parse
-from .segments import DROPPED, Entry, Session
+from .references import HOW, Reference, in_runs, parse
+from .segments import DROPPED, Session
 from .stores import Store
-from .words import hits, missing, words
+from .words import Hit, hits, missing, words
 
 __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 
@@ -208,11 +207,13 @@ class Recall:
     # -------------------------------------------------------------- reading
 
     def _read_all(self, session: Session, references: Sequence[str], about: str, room: int) -> str:
-        """Return the texts at several references, each within its share."""
+        """Return the texts at several references, each within its share of what is left."""
+        references = list(dict.fromkeys(references))
+        asked = [named for reference in references if (named := parse(reference))]
         parts: list[str] = []
         for number, reference in enumerate(references):
             share = max(LEAST_TOKENS, room // (len(references) - number))
-            part = self._read(session, reference, about, share)
+            part = self._read(session, reference, asked, about, share)
             parts.append(part.removeprefix(f"{OPENS}\n") if parts else part)
             room -= self.count(part)
             if room < LEAST_TOKENS and number + 1 < len(references):
@@ -220,7 +221,10 @@ class Recall:
                 break
         return "\n".join(parts)
 
-    def _read(self, session: Session, reference: str, about: str, room: int) -> str:
+    def _read(
+        self, session: Session, reference: str, asked: Sequence[Reference], about: str, room: int
+    ) -> str:
+        """Return the text at a reference, one of those asked for together."""
         if not reference.strip():
             return self._overview(session, room)
         named = parse(reference)
@@ -239,64 +243,74 @@ class Recall:
                 f"Segment s{named.segment} has the messages s{named.segment}.1 to "
                 f"s{named.segment}.{len(originals)}."
             )
+        if named.message is None and len(originals) == 1:
+            named = named.of_message(1)
         if about and named.line is None:
-            said = self._about(session, named, originals, about, room)
+            said = self._about(session, named, asked, originals, about, room)
             if said is not None:
                 return said
         if named.message is None:
             return self._outlined(outline(originals, in_order(named.segment, originals)), room)
         if named.line is not None:
             message = originals[named.message - 1]
-            return self._fitting.lines(named, message, room, self._endings(session))
-        return self._messages(session, named, originals, room)
+            lines = lines_of(in_words(message))
+            first, last = wanted_lines(named, len(lines))
+            remark = _lacking(named, ["\n".join(lines[first - 1 : last])], about)
+            text = self._fitting.lines(named, message, room - self.count(remark))
+            return "\n".join(filter(None, (remark, text)))
+        return self._messages(session, named, asked, originals, room)
 
     def _about(
         self,
         session: Session,
         named: Reference,
+        asked: Sequence[Reference],
         originals: Sequence[Message],
         about: str,
         room: int,
     ) -> str | None:
         """Return passages about something, a remark, or None.
 
-        None means short messages that contain it. The results of a message's calls belong to it.
+        The results of a message's calls belong to it; its own call is searched after these.
         """
         last = min(named.messages.stop or len(originals), len(originals))
         places = range((named.message or 1) - 1, last)
         pool = {n: originals[n] for n in places if originals[n] != DROPPED}
         if len(places) == 1:
             around = self._beside(session, named)
-            pool |= {n: around.messages[n - around.start] for n in around.answers_of(places[0])}
-        texts = {str(n): each for n, each in sorted(pool.items())}
-        held = hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
+            pool |= around.apart(around.answers_of(places[0]), asked)
+            calls = (around.start + one.at for one in around.calls_of(places[0]))
+            if not _hits(about, pool) and _hits(about, wider := pool | around.apart(calls, asked)):
+                pool = wider
+        held = _hits(about, pool)
+        remark = "" if any(hit.ordinal in places for hit in held) else _nothing(named, about, held)
         is_short = sum(self.count(in_words(each)) for each in pool.values()) <= SHORT_TOKENS
-        if held and is_short and named.message:
+        if is_short and named.message and not remark:
             return None
-        if held:
+        if held and not (is_short and named.message):
             found = [Found(named.segment, h.ordinal, h.message, h.score, h.is_whole) for h in held]
             answer = self._answer(session, about, found, PASSAGES, room)
             if len(places) == 1:
-                answer = replace(answer, count=_lacking(named, list(pool.values()), about))
+                lacking = _lacking(named, map(in_words, pool.values()), about)
+                answer = replace(answer, count=remark or lacking)
             ending = f"\n(go on: {self.reading(answer.after)})" if answer.after else ""
             return self._fitting.found(answer, room - self.count(ending)) + ending
-        remark = f"Nothing in {named} matches {_quoted(about)}."
         if len(places) > 1:
             return remark
         room = (room if is_short else min(room, BEGINNING_TOKENS)) - self.count(remark)
-        return f"{remark}\n{self._messages(session, named, originals, room)}"
+        return f"{remark}\n{self._messages(session, named, asked, originals, room)}"
 
     def _overview(self, session: Session, room: int) -> str:
         """Return the newest segments, each with the beginning of its outline."""
         older = '(older segments: read "s1", "s2" …)'
         lines: list[str] = []
-        for run in _runs(session.entries):
+        for run in runs_of(session.entries):
             if len(lines) == LISTED:
                 lines.append(older)
                 break
             number, entry = run[-1]
             if entry.segment.kind == "mask":
-                lines.append(_masks(run))
+                lines.append(masks_row(run))
                 continue
             originals = self.store().originals(session, entry, slice(OUTLINED))
             if originals is None:
@@ -320,29 +334,46 @@ class Recall:
             most, rows = LEAST_CHARS, rows if most > LEAST_CHARS else in_pairs(rows)
 
     def _messages(
-        self, session: Session, named: Reference, originals: Sequence[Message], room: int
+        self,
+        session: Session,
+        named: Reference,
+        asked: Sequence[Reference],
+        originals: Sequence[Message],
+        room: int,
     ) -> str:
         """Return the named messages, each within its share of the budget.
 
-        The calls that named results answer stand above, the results of named calls below.
+        The calls that named results answer stand above, the results of named calls below; those
+        that are `asked` for too are shown there alone.
         """
         assert named.message is not None
         last = min(named.messages.stop, len(originals))
-        asked = [(named.of_message(n), originals[n - 1]) for n in range(named.message, last + 1)]
-        if len(asked) * LEAST_SHARE > room:
-            chosen = slice(named.message - 1, last)
-            where = in_order(named.segment, originals)[chosen]
-            return self._outlined(outline(originals[chosen], where, most=1), room)
+        chosen = [(named.of_message(n), originals[n - 1]) for n in range(named.message, last + 1)]
+        if len(chosen) * LEAST_SHARE > room:
+            where = [str(reference) for reference, _ in chosen]
+            return self._outlined(outline([each for _, each in chosen], where, most=1), room)
         around = self._beside(session, named)
-        size = sum(self.count(in_words(each)) for _, each in asked)
-        above, ending = self._ends(around, range(named.messages.start, last), room, size)
+        size = sum(self.count(in_words(each)) for _, each in chosen)
+        above, ending = self._ends(around, range(named.messages.start, last), asked, room, size)
         room -= self.count(OPENS + above) + self.count(ending)
         if size > room - _FRAME_TOKENS:
             room -= _GO_ON_TOKENS
-        parts = self._fitting.messages(asked, room, around.shared)
-        if gap := _GAP.search("\n".join(parts)):
-            ending += f"\n(go on: {self.reading(gap[1])})"
+        parts = self._fitting.messages(chosen, room, around.shared)
+        if holes := self._holes(named, "\n".join(parts)):
+            ending += f"\n(go on: {self.reading(holes)})"
         return "\n".join([OPENS + above, *parts]) + ending
+
+    def _holes(self, named: Reference, text: str) -> str:
+        """Return the references of a text's gaps, or the messages that have them.
+
+        What was asked for is not named again: then the first two gaps are.
+        """
+        holes = {found[0]: int(found[1]) for found in _GAP.findall(text)}
+        messages = in_runs((named.segment, number) for number in holes.values())[::-1]
+        for form in map(", ".join, (holes, messages)):
+            if self.count(form) <= HOLES_TOKENS and form != str(named):
+                return form
+        return ", ".join([*holes][:2])
 
     def _beside(self, session: Session, named: Reference) -> Around:
         """Return the messages around the named ones."""
@@ -354,28 +385,30 @@ class Recall:
             found = (self.store().originals(session, entry, wanted) or [])[wanted]
         return Around(named.segment, start, found, self._endings(session))
 
-    def _ends(self, around: Around, places: range, room: int, size: int) -> tuple[str, str]:
-        """Return calls that named results answer, and named calls' results.
+    def _ends(
+        self, around: Around, places: range, asked: Sequence[Reference], room: int, size: int
+    ) -> tuple[str, str]:
+        """Return the calls that named results answer, and the results of named calls.
 
         Both have a share of the room, and what named messages of that size leave.
         """
         places = range(places.start, min(places.stop, around.start + len(around.messages)))
         least, left = room // BESIDE, room - size - _FRAME_TOKENS
         fitted = self._fitting.ends_of_all
-        above = fitted(around.calls_above(places), max(least, left - least))
+        above = fitted(around.calls_above(places, asked), max(least, left - least))
         left -= self.count(above)
-        return above, fitted(around.results_below(places), max(least, left))
+        return above, fitted(around.results_below(places, asked), max(least, left))
 
 
 OUTLINE_CHARS = 1_000
 """Characters of an outline's row where all rows fit."""
-MASKS = 5
-"""Masked outputs that a row of the overview names."""
+HOLES_TOKENS = 20
+"""References of what a range leaves out."""
 _FOOTER_TOKENS = 14
 LACKING_CHARS = 100
 _FRAME_TOKENS = 40
-_GAP = re.compile(r"^\[… (s\d+\.\d+:\d+-\d+) …\]$", re.M)
-_GO_ON_TOKENS = 24
+_GAP = re.compile(r"^\[… (s\d+\.(\d+):\d+-\d+) …\]$", re.M)
+_GO_ON_TOKENS = 34
 _APART = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
 
 
@@ -385,33 +418,24 @@ def _similar(query: str, known: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(word for some in near for word in some))
 
 
-def _lacking(named: Reference, messages: Sequence[Message], about: str) -> str:
-    """Return a remark on words that no message has, or ""."""
-    lacking = missing(about, list(map(in_words, messages)))
+def _hits(about: str, pool: Mapping[int, Message]) -> list[Hit]:
+    """Return the matching messages of a pool by ordinal, best first."""
+    texts = {str(n): each for n, each in sorted(pool.items())}
+    return hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
+
+
+def _nothing(named: Reference, about: str, held: Sequence[Hit]) -> str:
+    """Return a remark that nothing matches there, and which calls or results do."""
+    places = ", ".join(in_runs((named.segment, hit.ordinal + 1) for hit in held))
+    part = "" if not held or held[0].is_whole else " in part"
+    elsewhere = f"; {places} matches{part}" if held else ""
+    return f"Nothing in {named} matches {_quoted(about)}{elsewhere}."
+
+
+def _lacking(named: Reference, texts: Iterable[str], about: str) -> str:
+    """Return a remark on the words that no text has, "" for none."""
+    lacking = missing(about, list(texts))
     return excerpt(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
-
-
-def _runs(entries: Sequence[Entry]) -> Iterator[list[tuple[int, Entry]]]:
-    """Yield the numbered entries, newest first, neighbouring masks together."""
-    run: list[tuple[int, Entry]] = []
-    for number, entry in reversed([*enumerate(entries, 1)]):
-        if entry.segment.kind in ("keep", "undo"):
-            continue
-        if run and not (entry.segment.kind == run[0][1].segment.kind == "mask"):
-            yield run[::-1]
-            run = []
-        run.append((number, entry))
-    if run:
-        yield run[::-1]
-
-
-def _masks(run: Sequence[tuple[int, Entry]]) -> str:
-    """Return a row for neighbouring masks: references and newest replacements."""
-    first, last = run[0][0], run[-1][0]
-    named = f"s{first}" if first == last else f"s{first} to s{last}"
-    lines = [text_of(entry.segment.rendered) for _, entry in reversed(run[-MASKS:])]
-    shown = [excerpt(line.removeprefix(f"{MASK_OPENS} "), 70) for line in lines]
-    return "\n  ".join([f"{named}: {len(run)} masked outputs, whole at s{last}.1 …", *shown])
 
 
 def _quoted(asked: str) -> str:

@@ -61,6 +61,11 @@ class Reference:
         first = self.message or 0
         return slice(max(0, first - 1), max(first, self.last_message or 0) or None)
 
+    def names(self, segment: int, ordinal: int) -> bool:
+        """Return whether the reference names a message, by its place from 0, or lines of it."""
+        first, last = self.messages.start, self.messages.stop
+        return segment == self.segment and self.message is not None and first <= ordinal < last
+
     def of_message(self, message: int) -> Reference:
         """Return the reference of a whole message of this segment."""
         return Reference(self.segment, message)

@@ -227,7 +227,7 @@ def test_reading_about_something_gives_those_passages_alone() -> None:
     assert "matches 'zebra'.\n[Quoted" in read("s2.1", about="zebra")
     assert "beta number0" in read("s2.1", about="zebra")
     assert read("s2.1-3", about="number0") == read("s2.1-3")
-    assert read("s1.3:7-9", about="pier gauge") == read("s1.3:7-9")
+    assert read("s1.3:148-160", about="pier gauge") == read("s1.3:148-160")
     assert "150: the gauge of the pier" in read("s1.2", about="pier gauge")
     assert "(not in s1.3: zebra)" in read("s1.3", about="pier zebra")
 
@@ -239,7 +239,7 @@ def test_a_message_is_read_whole_or_cut_with_a_word_how_to_read_on() -> None:
     assert text in read("s1.1")
     for answer in (read("s1.2"), read("s1.1-2"), read("s1.2:7-"), read("s1.2", about="line 70")):
         assert count(answer) <= 800
-        rest = re.findall(r"go on: (s1\.[12]:(\d+)-\d+)\)\n\(\d+ tokens", answer)[0]
+        rest = re.findall(r"go on: .*?(s1\.[12]:(\d+)-\d+)\)\n\(\d+ tokens", answer)[0]
         assert f"lines {rest[1]}-" in read(rest[0])
 
 
@@ -261,6 +261,55 @@ def test_several_references_are_read_at_once() -> None:
     assert answer.count("[Quoted from") == 1
     some = read(", ".join(["s1.4", "s2.1"] * 40), tokens=200)
     assert count(some) <= 200
+
+
+def test_messages_asked_for_together_are_printed_once() -> None:
+    """A call and its result, asked for together, are each printed once."""
+    said = [{"role": "user", "content": "Go."}, *step("a", "CAME-1", path="src/gauge.py")]
+    _, read = holding(said)
+    for reference in ("s1.2, s1.3", "s1.3, s1.2", "s1.3, s1.3"):
+        assert read(reference).count("CAME-1") == 1
+    assert read("s1.2, s1.3").count("gauge.py") == 1
+    assert read("s1.2, s1.3", about="CAME-1").count("CAME-1") == 2  # the remark on s1.2
+
+
+def test_a_neighbour_that_matches_is_named_first() -> None:
+    """Where only a message's call or result matches, or nothing, the first line says so."""
+    page = "\n".join(f"{n}: filler of a page, {n * n}" for n in range(200))
+    _, read = holding([*step("a", "short", path="p1"), *step("b", page, path="src/gauge.py")])
+    for asked, about, beside in (
+        ("s1.2", "p1", "s1.1"),
+        ("s1.1", "short", "s1.2"),
+        ("s1.4", "gauge.py", "s1.3"),
+        ("s1.3", "filler", "s1.4"),
+    ):
+        answer = read(asked, about=about)
+        said = f"Nothing in {asked} matches {about!r}; {beside} matches."
+        assert said in answer.split("\n")[:2]
+        assert f"[{beside}" in answer
+    _, alone = holding(step("c", page)[1:])
+    assert "100: filler of a page" in alone("s1", about="filler 10000")
+    lines = read("s1.4:4-23", about="zebra filler")
+    assert lines.startswith("(not in s1.4:4-23: zebra)\n[Quoted")
+    assert "22: filler" in lines
+
+
+def test_a_range_gives_short_messages_whole() -> None:
+    """Of a few messages those that fit are whole, and each longer one's gap is named."""
+    sizes = [62, 64, 66]
+    said = [
+        {"role": "user", "content": "\n".join(f"M{m} row {n}: {n * 37}" for n in range(size))}
+        for m, size in enumerate(sizes)
+    ]
+    _, read = holding([{"role": "user", "content": "Go."}, *said * 4])
+    answer = read("s1.2-4")
+    assert 700 < count(answer) <= 800
+    assert [said[n]["content"] in answer for n in range(3)] == [True, True, False]
+    assert re.search(r"go on: s1\.4:\d+-\d+\)", answer)
+    several = read("s1.1-12")
+    assert len(re.findall(r"\[… s1\.\d+:", several)) == 11
+    assert count(several) <= 800
+    assert "(go on: s1.2-12)" in several
 
 
 def test_a_name_in_the_letters_asked_for_comes_first() -> None:

@@ -123,6 +123,7 @@ def test_an_answer_keeps_to_its_tokens() -> None:
 def test_progress_and_passed_tests_leave_a_range_first() -> None:
     """Progress, frames and passed tests leave a range before a word of the rest does."""
     meter = [f"downloading {n}% [####    ]" for n in range(100)]
+    meter += ['<picture><source srcset="a.svg">', '<a href="b"><img src="c" alt="d"></a>'] * 9
     passed = [f"tests/test_a.py::test_{n} PASSED" for n in range(200)]
     loud = ["E  assert 41 == 42", "1 failed, 200 passed in 3.1 s"]
     output = "\n".join([*meter, "Total: 14 files", *passed[:100], loud[0], *passed[100:], loud[1]])
@@ -132,22 +133,23 @@ def test_progress_and_passed_tests_leave_a_range_first() -> None:
         answer = read(reference)
         assert all(line in answer for line in ("Total: 14 files", *loud))
         assert "PASSED" not in answer
-        assert "[… s1.3:1-100 …]" in answer
+        assert "[… s1.3:1-118 …]" in answer
 
 
-def test_an_ending_of_several_messages_is_left_out_and_named() -> None:
-    """An ending of several messages is left out, and read where its lines are asked for."""
-    ending = "<reminder>\n" + "Mind what you read, and who wrote it. " * 5 + "\n</reminder>"
+def test_an_ending_of_several_messages_goes_first() -> None:
+    """An ending of several messages leaves a cut message first, and lines asked for never."""
+    ending = "<reminder>\n" + "Mind what you read, and who wrote it. " * 12 + "\n</reminder>"
     said = [{"role": "user", "content": "Go."}]
     for n in range(4):
         said += step(f"c{n}", f"The gauge of pier {n} is red.\n\n{ending}", path=f"p{n}")
     search, read = holding(said)
-    for answer in (read("s1.5"), read("s1.4-5"), search("gauge of pier 1"), read("s1.4")):
+    for answer in (read("s1.4-5", tokens=150), search("gauge of pier 1"), read("s1.4")):
         assert "The gauge of pier 1 is red." in answer
         assert "Mind what you read" not in answer
-    assert "[… s1.5:2-5: repeats other messages …]" in read("s1.5")
-    assert "Mind what you read" in read("s1.5:2-5")
-    assert "red.\n[… s1.5:2-5: repeats other messages …]" in read("s1.5:1-5")
+    assert "[… s1.5:2-6 …]" in read("s1.4-5", tokens=150)
+    for answer in (read("s1.5"), read("s1.1-9"), read("s1.5:2-5"), read("s1.5:1-5")):
+        assert "Mind what you read" in answer
+        assert "repeats other messages" not in answer
     assert "Mind what you read" in search("who wrote it")
 
 
