@@ -1,7 +1,4 @@
-"""Print sections within a budget; count what is left out.
-
-Each section has a share, and unused room goes to the others.
-"""
+"""Print sections within a budget by share; count what is left out."""
 
 from __future__ import annotations
 
@@ -125,7 +122,7 @@ class Renderer:
         return "\n".join(texts)
 
     def _part(self, section: Section) -> _Part:
-        """Return a section with an estimate by its first entries."""
+        """Return a section with an estimate by some of its entries."""
         some = section.lines[:: len(section.lines) // 24 + 1]
         sample = "\n".join(self._entry(line, line.body[:200]) for line in some)
         ratio = (self.count(sample) + 1) / (_bytes(sample) + 1)
@@ -141,8 +138,7 @@ class Renderer:
             if not text or text == part.text:
                 break
             tokens = self.count(f"{text}\n")
-            # Cut entries take less than they are given; the next try gives them more, or less.
-            # Whole entries that take more than their estimate correct it at once.
+            # Cut entries take less than their estimate; whole ones that take more correct it.
             estimate = room if tokens <= room else min(room, sum(part.costs()))
             part.ratio *= min(2.0, (1.02 + attempt / 20) * tokens / max(1, estimate))
             if tokens <= room:

@@ -1,7 +1,4 @@
-"""Quote the plan: the newest list that a todo tool was given.
-
-Todo tools are known by their exact names.
-"""
+"""Quote the newest list that a todo tool, known by its exact name, was given."""
 
 from __future__ import annotations
 
