@@ -1,15 +1,19 @@
 """Nine rounds of compression of one growing session: what was planted in round 1, at the end.
 
-    python -m tests.benchmarks.rounds
+    python -m tests.benchmarks.rounds [--corpus FILE]
 
 Static, with a terse model, and with that model down in rounds 2 and 4. A user constraint counts
 when its sentence stands verbatim in the last view; a file when its path and the last thing done to
-it stand on one line, or in a call kept verbatim.
+it stand on one line, or in a call kept verbatim. With `--corpus` recorded sessions of agents grow
+message by message instead, and the user's sentences are counted that stand in the last view.
 """
 
 from __future__ import annotations
 
+import argparse
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 from praison_compressor import (
@@ -17,8 +21,8 @@ from praison_compressor import (
     CompressResult,
     ContextCompressor,
 )
-from praison_compressor.messages import Message, check, text_of
-from tests.benchmarks.common import show
+from praison_compressor.messages import Message, check, text_of, tool_calls_of
+from tests.benchmarks.common import recorded, show
 from tests.benchmarks.oracle import down
 from tests.helpers.transcripts import step
 
@@ -137,7 +141,70 @@ def rows() -> Iterator[tuple[object, ...]]:
             yield name, number, *sizes, result.summary_method, *kept, valid
 
 
+# -------------------------------------------------------------- recorded sessions
+
+FEWEST_CALLS = 20
+"""A session of fewer tool calls is no agent's."""
+TYPED_CHARS = 1_500
+"""A longer message of the user is pasted: its beginning and end are quoted."""
+_HOSTS = re.compile(
+    r"<(local-command-caveat|bash-\w+|command-name|command-message)>.*?</\1>|</?command-args>", re.S
+)
+"""What a host writes into the user's messages."""
+
+
+def sentences(messages: list[Message]) -> Iterator[str]:
+    """Yield the typed sentences, without the shortest and the lines of a stack trace."""
+    for message in messages:
+        text = _HOSTS.sub("\n", text_of(message))
+        if message["role"] == "user" and len(text) <= TYPED_CHARS:
+            for line in text.splitlines():
+                found = re.split(r"(?<=[.!?])\s+", line.strip())
+                yield from (
+                    " ".join(one.split()) for one in found if len(one) > 8 and one[:3] != "at "
+                )
+
+
+async def terse(messages: list[Message], **_: Any) -> str:
+    """Write one sentence with some words of the messages."""
+    words = re.findall(r"[A-Za-z_./-]{9,}", " ".join(text_of(m) for m in messages[1:]))
+    return f"The work went on with {', '.join(list(dict.fromkeys(words))[-12:])}."
+
+
+def grown(messages: list[Message], model: Any) -> tuple[int, CompressResult]:
+    """Return the summaries that a growing session took, and its last result."""
+    config = CompressorConfig(model="gpt-4o", context_window=48_000)
+    ours, taken = ContextCompressor(config, summarizer=model), 0
+    for number in range(1, len(messages) + 1):
+        result = ours.compress_sync(messages[:number], session_id="one")
+        taken += result.newly_summarized > 0
+    return taken, result
+
+
+def of_users(corpus: Path) -> Iterator[tuple[object, ...]]:
+    """Yield each agent's session, and how many of the user's sentences its last view has."""
+    for name, model in (("static", None), ("a terse model", terse)):
+        whole = found = 0
+        for each in recorded(corpus):
+            messages = each["messages"]
+            if sum(len(tool_calls_of(m)) for m in messages) < FEWEST_CALLS:
+                continue
+            taken, result = grown(messages, model)
+            view = " ".join(" ".join(map(text_of, result.messages)).split())
+            said = list(sentences(messages))
+            kept = sum(one in view for one in said)
+            whole, found = whole + len(said), found + kept
+            yield each["id"][:24], name, taken, result.tokens_after, f"{kept}/{len(said)}"
+        yield "all", name, "", "", f"{found}/{whole} ({found / whole:.1%})"
+
+
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--corpus", type=Path, help="recorded sessions, one a line")
+    if corpus := parser.parse_args().corpus:
+        columns = ("session", "summaries", "compressed", "view", "the user's sentences")
+        show("the user's words at the end", columns, of_users(corpus))
+        return
     columns = ("summaries", "round", "tokens", "view", "by", "constraints", "files", "valid")
     show("what was planted in round 1", columns, rows())
 
