@@ -36,8 +36,8 @@ from .jobs import (
 from .view import View, largest_fixed
 
 TINY_ROOM = 500
-"""Below this many free tokens of an exact size, the newest messages displace the first step and
-quotes (tests/benchmarks/exam, sessions 6 and 7)."""
+"""With fewer free tokens in an exact size (`Budget.exactly`), drop the first step and give the tail
+some of the quotes' room (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
 def plan(
@@ -130,8 +130,8 @@ def _marks(view: View, budget: Budget, force: bool) -> Budget:
 
 
 BOUND_MARK = 0.75
-"""In a loop with signed thinking the trigger rises by this share of the way to the limit; providers
-may count more than we do."""
+"""While a loop with signed thinking runs, the trigger is raised by this share of the way to the
+limit. The rest is a margin: providers may count more tokens than we do."""
 
 
 LEAST_GROWTH = 0.2
@@ -143,7 +143,8 @@ def _mark(view: View, budget: Budget) -> Budget:
     """Return the budget, with the trigger moved for signed thinking.
 
     A compression in a running loop makes the loop's thinking invalid: the trigger is higher there.
-    At a turn's start no thinking must stay, but a turn as long as the last one must fit.
+    At a turn's start old thinking may be dropped. The trigger is then lowered, at most to
+    `LEAST_GROWTH`, until a turn as long as the last one fits below the raised trigger.
     """
     if not view.signed or budget.limit <= budget.trigger:
         return budget
@@ -164,16 +165,16 @@ def is_due(view: View, budget: Budget) -> bool:
 
 
 MASK_WORTH = 0.75
-"""Tokens that masks must free per token the provider reads again; used if prices or pace are
-unknown (tests/benchmarks/economy.py)."""
+"""Least ratio of freed tokens to tokens read again. Used if prices or pace are unknown
+(tests/benchmarks/economy.py)."""
 
 
 def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | None:
     """Return the plan to mask all old outputs, or None if insufficient.
 
-    Masks down to the target are always enough. Above it, they must free enough to pay for rereading
-    all after the first mask, where the provider's prefix cache ends. If masks do neither, a summary
-    frees more tokens for the same price and lasts longer.
+    Masks suffice if the view reaches the target. They also suffice up to `mask_reach` above the
+    target if the freed tokens pay for the reread: the prefix cache ends at the first mask.
+    Otherwise a summary frees more for the same price.
     """
     recent = cut(view, budget.mask_recent, 0)
     gains = {
@@ -202,7 +203,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
 
 
 def _yielding(whole: Summaries) -> Plan | None:
-    """Return the plan that takes the fewest kept messages, oldest first.
+    """Return the plan that summarizes the fewest kept messages, oldest first.
 
     Enough kept messages are summarized to reach the target; stopping at the limit would compress
     again on each of the next turns. Summarizing more of them lowers the size, so bisection finds
