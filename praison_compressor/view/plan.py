@@ -55,14 +55,16 @@ def plan(
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
-    short = shortening(view, budget, measures, force=force, by_model=by_model)
-    if short is not None and short.masks:
-        return short
     excerpts = measures.excerpts(view, budget.large)
+    shortened = tuple(excerpts)
     view = view.adding(excerpts.values())
     budget = _marks(view, budget, force)
+    short = Plan(len(view.tokens), view.size(), excerpts=shortened) if excerpts else None
     if view.size() <= budget.trigger:
         return short
+    masked = _mask_plan(view, budget, measures.masks(view, by_model=by_model))
+    if masked is not None:
+        return replace(masked, excerpts=shortened)
     share = budget.tiny_tail_share
     if share is not None and budget.target - view.fixed() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
@@ -70,7 +72,7 @@ def plan(
     found = _yielding(Summaries(behind, budget, measures, by_model))
     if found is None and behind is not view:
         found = _yielding(Summaries(view, budget, measures, by_model))
-    return short if found is None else replace(found, excerpts=tuple(excerpts))
+    return short if found is None else replace(found, excerpts=shortened)
 
 
 def plan_range(
@@ -93,25 +95,6 @@ def plan_range(
     jobs = jobs_for(view, runs, needs, prose, room, room if budget.said else quotes, 0)
     found = Plan(runs[-1][1], size_without(view, runs) + room, jobs)
     return if_it_pays(found, view.size(), budget)
-
-
-def shortening(
-    view: View, budget: Budget, measures: Measures, *, force: bool = False, by_model: bool = False
-) -> Plan | None:
-    """Return the plan's excerpts and masks, or None.
-
-    Raises:
-        BudgetTooSmall: what cannot be dropped exceeds the limit.
-    """
-    excerpts = measures.excerpts(view, budget.large)
-    view = view.adding(excerpts.values())
-    budget = _marks(view, budget, force)
-    masked = None
-    if view.size() > budget.trigger:
-        masked = _mask_plan(view, budget, measures.masks(view, by_model=by_model))
-    if masked is not None or not excerpts:
-        return masked and replace(masked, excerpts=tuple(excerpts))
-    return Plan(len(view.tokens), view.size(), excerpts=tuple(excerpts))
 
 
 def _marks(view: View, budget: Budget, force: bool) -> Budget:
