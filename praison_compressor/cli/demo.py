@@ -146,7 +146,7 @@ def picture(one: Sent, tokens: TokenCounter, half: int = WIDTH) -> Iterator[str]
 
 
 def _listed(messages: Sequence[Message], tokens: TokenCounter, width: int) -> Iterator[str]:
-    """Yield lines for messages near an end, and for summaries."""
+    """Yield lines for the outer messages and summaries; count the others."""
     skipped = 0
     for index, message in enumerate(messages):
         framed = is_framed(message)
@@ -183,12 +183,13 @@ def _closing(outcomes: Sequence[Outcome]) -> Iterator[Piece]:
     ).format(**figures)
     yield (
         f"Wait: {totals['seconds']:.2f} s for all compressions. Prefix kept: "
-        f"{figures['cached_tokens']} of the {figures['sent_tokens']} tokens sent began an earlier "
-        "request too: a provider's cache serves them."
+        f"{figures['cached_tokens']} of {figures['sent_tokens']} sent tokens repeat the start of "
+        "an earlier request, so a provider's cache serves them."
     )
     yield (
-        f"Cost: nothing. At the listed price of {totals['model']}, whose window and tokenizer the "
-        f"demonstration takes (newer models cost a tenth or less), {money(totals['cost'])} for the "
-        f"summaries, and {money(totals['cost_saved'])} for what was not sent."
+        f"Cost: nothing here. At the listed price of {totals['model']} the summaries cost "
+        f"{money(totals['cost'])}, and the tokens not sent would have cost "
+        f"{money(totals['cost_saved'])}. The demonstration takes this model's window and "
+        "tokenizer; newer models cost a tenth or less."
     )
     yield "Next: praison-compressor compress FILE, or Agent(context=CompressorContext())."

@@ -2,11 +2,11 @@
 
 - `context_compressor`: `ContextCompressor`, the public interface; turns that only add messages
 - `request`: `Request`: messages, options, budget and mode of one call
-- `bills`: what a session cost, and what it had cost without us
+- `bills`: what a session cost, and what it would have cost without us
 - `choices`: messages that a user keeps, and ranges
 - `decision`: whether a view is compressed now, by what plan, and why; prices; the cold cache
 - `projection`: look: a transcript's view by its session's ledger; whole transcripts
-- `plan_texts`: write: the texts of a plan, those paid for before, and their segments
+- `plan_texts`: write a plan's texts, reuse texts already paid for, make the segments
 - `result`: `CompressResult`; every result is made here
 - `session_state`: what is remembered of sessions between turns, bounded in one place
 - `background`: leases across processes, and the thread of work off the request path

@@ -101,7 +101,8 @@ class Committer:
             unarchived = await asyncio.to_thread(self.projector.with_room, view, decision.plan)
             texts = texts or await self.texts.write(decision, unarchived)
             owed = self.sessions.take_owed(key) if texts else owed
-            charged = charged_with(owed, texts)  # the ledger has the whole cost
+            # With the cost of failed attempts before, so that the ledger has the whole cost.
+            charged = charged_with(owed, texts)
             entries = await asyncio.to_thread(self.texts.segments, decision, charged, unarchived)
             after = view.adding(segment for segment, _ in entries)
             session = await asyncio.to_thread(
@@ -109,7 +110,7 @@ class Committer:
             )
         except BaseException as error:
             self.emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
-            # The texts of a preview stay with it.
+            # A preview keeps its texts for the next try, so their cost is not owed.
             self.sessions.owe(key, owed if decision.texts else owed + usage_of(texts))
             raise
         self.sessions.committed(key, texts)
@@ -132,7 +133,7 @@ class Committer:
     def vetoed(self, decision: Decision) -> CompressResult:
         """Return the view without the refused compression.
 
-        A view above the window is made to fit by texts without a model.
+        A view above the limit is shortened without a model.
         """
         request, view = decision.request, decision.view
         self.skip(request, view, VETO, view.session.tip)

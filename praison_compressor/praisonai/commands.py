@@ -29,14 +29,14 @@ MOST_LISTED = 10
 """Sessions that a bare `/resume` shows."""
 
 MISSPELLED, PREVIEW = "no command", "compact preview"
-"""Names that nobody can type: the name of a command ends at a blank."""
+"""Internal names. Each has a space, and a typed command's name ends at the first space."""
 
 HELP = {
     "/status": "what the last request carried, and what the conversation has cost",
     "/context": "what fills the window, by part, and the largest messages",
     "/compact preview": "what /compact would keep, mask and summarize, with references",
     "/compact keep s2.14": "keep a message word for word; also several",
-    "/compact from s2.10 [to s2.20]": "compress from there, up to there; alone: all again",
+    "/compact from s2.10 [to s2.20]": "compress only this range; `/compact from` alone clears it",
     "/compact focus WORDS": "what the summary must keep",
     "/compact [WORDS]": "compress now, as shown; WORDS are a focus",
     "/pin TEXT": "keep a text word for word in every compressed view",
@@ -60,7 +60,9 @@ AT_ONCE: dict[str, Callable[[AgentCompressor, str], str]] = {
     PREVIEW: lambda ours, said: previewed(chosen(ours, said), ours),
     MISSPELLED: lambda ours, said: said,
 }
-"""The answer to a command and the words behind it; `compact` waits for a model."""
+"""Command -> function of compressor and argument that returns the answer.
+
+`compact` is not here: it awaits a model."""
 
 CHOICES = ("preview", "keep", "from", "focus")
 """First words of `/compact` that compress nothing yet."""
@@ -69,7 +71,8 @@ COMMANDS = (*(name for name in AT_ONCE if name not in (MISSPELLED, PREVIEW)), "c
 WORDLESS = ("status", "context", "undo", "new")
 """Commands that words behind them would not change; `/help me` is for the model."""
 SHORT = 5
-"""Letters of a command to which many other words are near: those have no letter more than it."""
+"""Letters. Shorter commands resemble many words, so a word longer than the command is not taken for
+a misspelling."""
 
 
 def read(agent: Any, prompt: Any) -> tuple[str, str] | None:

@@ -37,7 +37,9 @@ class RequestedContext:
     automatic: bool = True
     """False: compress only on command (the host's `auto_compact=False`)."""
     own_model: bool = True
-    """False (`llm_summarize: False`): without an auxiliary model summaries are static."""
+    """False (`llm_summarize: False`): the agent's own model writes no summaries.
+
+    Without `auxiliary_model` they are static."""
 
     def config(self, model: str | None, defaults: Mapping[str, Any]) -> CompressorConfig:
         """Return the agent's configuration; `defaults` fill options that it does not set."""
@@ -69,8 +71,9 @@ def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
 def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
     """Return an agent's request for compression as of now, or None.
 
-    A manager that the agent has by now overrides its `context=`. With `by_default` an agent asks
-    for our strategy if neither its `context=` nor the environment names one.
+    Once the host has initialized the agent's manager, the manager overrides `context=`. With
+    `by_default` an agent asks for our strategy if neither its `context=` nor the environment names
+    one.
     """
     param, manager = agent._context_param, agent._context_manager
     by_default = by_default and is_summarize(os.environ.get(STRATEGY_VARIABLE) or SUMMARIZE)
@@ -78,7 +81,8 @@ def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
     asked = asked_in(param if filled is None else filled)
     if not agent._context_manager_initialized:
         return asked
-    if manager is None:  # the host makes none for None, nor for a dictionary with a key of ours
+    if manager is None:
+        # The host makes none for `context=None`, or for a dictionary with one of our options.
         return asked if param is None or isinstance(param, Mapping) else None
     hosts_default = ContextConfig().strategy
     is_default = type(manager) is ContextManager and manager.config.strategy is hosts_default
@@ -133,7 +137,7 @@ def _asked(
     if context is None or not is_summarize(context.strategy):
         return None
     options = options_in(context, more)
-    # In the host's own configuration False is the default, so it excludes nothing.
+    # Where False is the default (`ContextConfig`), it does not rule out the agent's own model.
     by_default = getattr(type(context), "llm_summarize", False)
     own_model = own_model and (not by_default or context.llm_summarize)
     return RequestedContext(context, options, bool(context.auto_compact), own_model)
@@ -172,7 +176,7 @@ def _protecting(tools: Sequence[str], policies: Any) -> Any:
 
 
 NO_LIMIT = sys.maxsize
-"""Characters above which the host then cuts a tool's result."""
+"""`tool_output_limit` in characters that no result reaches."""
 
 
 def as_it_is(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
@@ -181,9 +185,10 @@ def as_it_is(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
 
 
 def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
-    """Return whether tool results of any size go to the archive.
+    """Return whether the host's cut of tool results is to be off.
 
-    They do unless a limit of the host was changed or the host itself stores large results.
+    Not for compression on command (`automatic` False), a changed host limit, or a host artifact
+    store.
     """
     host, plain = asked.context, ContextConfig()
     limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()

@@ -45,8 +45,8 @@ class Shape(NamedTuple):
     read: Callable[[Params], HostRequest | None]
     """Returns the request; None if its messages cannot be read."""
     write: Callable[[Params, Sequence[Message], Container[str], str | None], dict[str, Any]]
-    """Returns the parameters with a view, given the keys that the model refuses and the cache
-    marks' life."""
+    """(parameters, view, keys that the model refuses, cache marks' TTL) -> parameters with the
+    view."""
 
 
 def _read_chat(params: Params) -> HostRequest | None:
@@ -62,7 +62,8 @@ def _write_chat(
 ) -> dict[str, Any]:
     written, body = {**params, "messages": list(view)}, params.get("extra_body") or {}
     if params.get("stream") and not (params.get(USAGE) or USAGE in body or USAGE in refused):
-        # Only in the body: otherwise litellm reports its own count if the provider reports none.
+        # In `extra_body`, which litellm does not read: given `stream_options`, litellm makes up a
+        # usage if the provider sends none.
         written["extra_body"] = {**body, USAGE: {"include_usage": True}}
     return written
 
@@ -88,7 +89,7 @@ def _write_litellm(
 
 def _read_responses(params: Params) -> HostRequest | None:
     items = params.get("input")
-    # The provider then has the earlier messages, and the request only new ones.
+    # With either key the provider holds the earlier messages; the request has only new ones.
     if params.get("previous_response_id") or params.get("conversation"):
         return None
     is_list = isinstance(items, (list, tuple)) and all(isinstance(i, Mapping) for i in items)

@@ -29,7 +29,7 @@ from .protocol import SummaryReply
 T = TypeVar("T")
 
 THINKING_TOKENS = 4_000
-"""Added to the cap of models that think before they write, since thoughts count against it."""
+"""Tokens added to `max_tokens` for reasoning models: their reasoning counts against it."""
 
 HONOURS_API_BASE = frozenset(
     "anthropic azure azure_ai bedrock cerebras cohere custom_openai deepseek fireworks_ai gemini "
@@ -43,8 +43,8 @@ HONOURS_API_BASE = frozenset(
 class LiteLLMSummarizer:
     """Ask a model for summaries through litellm.
 
-    With `api_base` the protocol is that of the provider in the model's prefix, as in
-    `anthropic/NAME`. Without a prefix that litellm knows it is OpenAI's.
+    With `api_base`, the model's prefix names the protocol, as in `anthropic/NAME`. Without a known
+    prefix the protocol is OpenAI's.
     """
 
     model: str
@@ -132,7 +132,8 @@ class LiteLLMSummarizer:
 
 
 async def _in_thread(work: Callable[[], T]) -> T:
-    # In an empty context a wrapper of litellm finds no agent, and leaves the call alone.
+    # In an empty context our wrappers of litellm (`praisonai/wire`) find no running turn and pass
+    # the call on unchanged.
     return await asyncio.wrap_future(begin(work, context=contextvars.Context()))
 
 

@@ -19,9 +19,10 @@ from .models import bare_names
 Size = tuple[int, int]
 
 UNKNOWN_SIZE: Size = (1024, 1024)
-"""Assumed for a linked image, which only the network has."""
+"""Assumed for a linked image (we download nothing) and for an unreadable format."""
 
-_HEADER_CHARS = 400_000  # of base64: a camera's JPEG keeps its preview before its size
+_HEADER_CHARS = 400_000
+"""Base64 characters decoded: in a camera's JPEG the preview precedes the size."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def _patches(width: int, height: int) -> int:
     patches = ceil(width / 32) * ceil(height / 32)
     if patches <= 1536:
         return patches
-    # Shrunk to 1536 patches, then until one side is whole patches.
+    # Shrink to 1536 patches, then until width or height is a whole number of patches.
     scale = sqrt(32 * 32 * 1536 / (width * height))
     wide, high = width * scale / 32, height * scale / 32
     scale *= min(int(wide) / wide, int(high) / high) if wide >= 1 and high >= 1 else 1

@@ -1,7 +1,7 @@
 """Shorten texts without a model.
 
-An old tool output becomes one line. A result that is too large keeps its first and last lines. As
-the last resort, messages that no window takes are cut in their middle.
+An old tool output becomes one line. A result that is too large keeps its first and last lines. As a
+last resort, messages too long for the window lose their middle.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
     Args:
         text: the whole output.
         own: the output without the host's notes.
-        reference: names the whole in the archive; "" where none can be read.
+        reference: names the whole output; "" if the archive cannot be read.
 
     >>> mask_line(ToolCall("c", "bash", '{"command": "cat a.py"}'), "x = 1\n" * 99, "", "s2.1")
     '[masked] bash cat a.py: 100 lines, 594 characters; s2.1'
@@ -123,7 +123,7 @@ def maskable(
 def masked_by_policy(
     messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
 ) -> tuple[Message, ...]:
-    """Return the messages; large outputs that a policy masks become lines.
+    """Return the messages, large outputs masked where a policy is "mask".
 
     Outputs of tools that no policy names stay: the summarizer reads them.
     """
@@ -131,13 +131,13 @@ def masked_by_policy(
     for index, calls in maskable(messages, tokens, config).items():
         named = {id: call for id, call in calls.items() if policy_of(call.name, config, "")}
         if named:
-            # The summary's frame has one reference for all.
+            # No reference here: the summary's frame names the whole segment.
             shown[index] = mask(named, messages[index])
     return tuple(shown)
 
 
 LIKE_A_NAME = "s999.1"
-"""A reference of typical length, to count a mask before its name is known."""
+"""Placeholder reference: counts a mask before its own reference exists."""
 
 
 def kept_steps(
@@ -157,7 +157,7 @@ def kept_steps(
 def mask(calls: Calls, message: Message, reference: str = "") -> Message:
     """Return the message, each result of these calls on one line.
 
-    `reference` names the whole in the archive; "" where none can be read.
+    `reference` names the whole output; "" if it cannot be read from the archive.
     """
 
     def line_of(call: ToolCall, result: Message, _: Sequence[Any]) -> str:
@@ -168,7 +168,9 @@ def mask(calls: Calls, message: Message, reference: str = "") -> Message:
 
 
 Rewrite = Callable[[ToolCall, Message, Sequence[Any]], str]
-"""Returns the replacement for a call's result: a message, or a block after the given ones."""
+"""(call, its result, blocks before the result) -> replacement text.
+
+The result is a message or a block."""
 
 
 def _rewritten(calls: Calls, message: Message, rewrite: Rewrite) -> Message:
@@ -200,7 +202,7 @@ class TooLarge(NamedTuple):
 
 
 EXCERPT_SHARE = 0.25
-"""Share of the largest allowed size that stays of a larger result."""
+"""An excerpt's share of the size limit."""
 
 
 def large_results(
@@ -212,9 +214,9 @@ def large_results(
 ) -> dict[int, TooLarge]:
     """Return the results and calls that are too large, by message index.
 
-    `spans` are the steps. One result may take `most` tokens; the results of one step together, or
-    the calls of one message, twice that. Results of "keep" tools, pictures and files stay: the
-    archive is read as text.
+    `spans` are the steps. `most` limits one result, in tokens. All results of a step together, and
+    all calls of a message, may take 2 * `most`. Results of "keep" tools stay. Results with pictures
+    or files stay too, because the archive returns text only.
     """
     found: dict[int, TooLarge] = {}
     for span in spans:
@@ -308,9 +310,9 @@ LEAST_CHARS = 200
 def shorten(messages: Sequence[Message], limit: int, count: Count) -> list[Message]:
     """Return the messages, the longest texts cut to fit `limit`.
 
-    Tool results and the user's words after the task are cut first; then everything but system
-    messages and the newest; then all, and at last the arguments of calls. Where nothing fits, the
-    shortest possible list is returned.
+    Cut in this order until the list fits: tool results and user messages after the first; all but
+    system messages and the newest message; all messages; the arguments of calls. Where nothing
+    fits, the shortest possible list is returned.
     """
     every = range(len(messages))
     users = [index for index in every if messages[index].get("role") == "user"]

@@ -36,8 +36,8 @@ from .jobs import (
 from .view import View, largest_fixed
 
 TINY_ROOM = 500
-"""Below this many free tokens of an exact size, the newest messages displace the first step and
-quotes (tests/benchmarks/exam, sessions 6 and 7)."""
+"""With fewer free tokens in an exact size (`Budget.exactly`), drop the first step and give the tail
+some of the quotes' room (tests/benchmarks/exam, sessions 6 and 7)."""
 
 
 def plan(
@@ -55,14 +55,16 @@ def plan(
     Raises:
         BudgetTooSmall: what cannot be dropped exceeds the limit.
     """
-    short = shortening(view, budget, measures, force=force, by_model=by_model)
-    if short is not None and short.masks:
-        return short
     excerpts = measures.excerpts(view, budget.large)
+    shortened = tuple(excerpts)
     view = view.adding(excerpts.values())
     budget = _marks(view, budget, force)
+    short = Plan(len(view.tokens), view.size(), excerpts=shortened) if excerpts else None
     if view.size() <= budget.trigger:
         return short
+    masked = _mask_plan(view, budget, measures.masks(view, by_model=by_model))
+    if masked is not None:
+        return replace(masked, excerpts=shortened)
     share = budget.tiny_tail_share
     if share is not None and budget.target - view.fixed() < TINY_ROOM:
         view, budget = view.without_first_step(), replace(budget, tail_share=share)
@@ -70,7 +72,7 @@ def plan(
     found = _yielding(Summaries(behind, budget, measures, by_model))
     if found is None and behind is not view:
         found = _yielding(Summaries(view, budget, measures, by_model))
-    return short if found is None else replace(found, excerpts=tuple(excerpts))
+    return short if found is None else replace(found, excerpts=shortened)
 
 
 def plan_range(
@@ -95,25 +97,6 @@ def plan_range(
     return if_it_pays(found, view.size(), budget)
 
 
-def shortening(
-    view: View, budget: Budget, measures: Measures, *, force: bool = False, by_model: bool = False
-) -> Plan | None:
-    """Return the plan's excerpts and masks, or None.
-
-    Raises:
-        BudgetTooSmall: what cannot be dropped exceeds the limit.
-    """
-    excerpts = measures.excerpts(view, budget.large)
-    view = view.adding(excerpts.values())
-    budget = _marks(view, budget, force)
-    masked = None
-    if view.size() > budget.trigger:
-        masked = _mask_plan(view, budget, measures.masks(view, by_model=by_model))
-    if masked is not None or not excerpts:
-        return masked and replace(masked, excerpts=tuple(excerpts))
-    return Plan(len(view.tokens), view.size(), excerpts=tuple(excerpts))
-
-
 def _marks(view: View, budget: Budget, force: bool) -> Budget:
     """Return the budget with the marks of this view.
 
@@ -130,8 +113,8 @@ def _marks(view: View, budget: Budget, force: bool) -> Budget:
 
 
 BOUND_MARK = 0.75
-"""In a loop with signed thinking the trigger rises by this share of the way to the limit; providers
-may count more than we do."""
+"""While a loop with signed thinking runs, the trigger is raised by this share of the way to the
+limit. The rest is a margin: providers may count more tokens than we do."""
 
 
 LEAST_GROWTH = 0.2
@@ -143,7 +126,8 @@ def _mark(view: View, budget: Budget) -> Budget:
     """Return the budget, with the trigger moved for signed thinking.
 
     A compression in a running loop makes the loop's thinking invalid: the trigger is higher there.
-    At a turn's start no thinking must stay, but a turn as long as the last one must fit.
+    At a turn's start old thinking may be dropped. The trigger is then lowered, at most to
+    `LEAST_GROWTH`, until a turn as long as the last one fits below the raised trigger.
     """
     if not view.signed or budget.limit <= budget.trigger:
         return budget
@@ -164,16 +148,16 @@ def is_due(view: View, budget: Budget) -> bool:
 
 
 MASK_WORTH = 0.75
-"""Tokens that masks must free per token the provider reads again; used if prices or pace are
-unknown (tests/benchmarks/economy.py)."""
+"""Least ratio of freed tokens to tokens read again. Used if prices or pace are unknown
+(tests/benchmarks/economy.py)."""
 
 
 def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | None:
     """Return the plan to mask all old outputs, or None if insufficient.
 
-    Masks down to the target are always enough. Above it, they must free enough to pay for rereading
-    all after the first mask, where the provider's prefix cache ends. If masks do neither, a summary
-    frees more tokens for the same price and lasts longer.
+    Masks suffice if the view reaches the target. They also suffice up to `mask_reach` above the
+    target if the freed tokens pay for the reread: the prefix cache ends at the first mask.
+    Otherwise a summary frees more for the same price.
     """
     recent = cut(view, budget.mask_recent, 0)
     gains = {
@@ -202,7 +186,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
 
 
 def _yielding(whole: Summaries) -> Plan | None:
-    """Return the plan that takes the fewest kept messages, oldest first.
+    """Return the plan that summarizes the fewest kept messages, oldest first.
 
     Enough kept messages are summarized to reach the target; stopping at the limit would compress
     again on each of the next turns. Summarizing more of them lowers the size, so bisection finds
