@@ -10,7 +10,7 @@ import asyncio
 import inspect
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from typing import Literal
@@ -18,13 +18,13 @@ from typing import Literal
 from ..concurrency import begin
 from ..errors import LedgerConflict
 from ..events import Event, Hook
-from ..ledger.segments import Usage
+from ..ledger.segments import Session, Usage
 from ..ledger.stores import Store
 from ..tokens.counter import TokenCounter
 from ..view.view import View
 from .background import leased
 from .decision import Decision, decide
-from .plan_texts import PlanTexts
+from .plan_texts import PlanTexts, Recorded
 from .projection import Projector, outline_of
 from .request import Key, Request
 from .result import CompressResult, charged_with, result_of, usage_of
@@ -80,11 +80,14 @@ class Committer:
             due = await asyncio.to_thread(self.decided_again, request, due.view)
         return self.sent(request, due.view)
 
-    def decided_again(self, request: Request, view: View) -> Decision:
-        """Return the decision about the view by the newest ledger."""
-        view = self.projector.again(view, self.projector.open(request))
+    def decided(self, request: Request, view: View) -> Decision:
+        """Return the decision about the view."""
         previewed = self.sessions.of(view.session.key).previewed
         return decide(request, view, self.projector.texts, previewed)
+
+    def decided_again(self, request: Request, view: View) -> Decision:
+        """Return the decision about the view by the newest ledger."""
+        return self.decided(request, self.projector.again(view, self.projector.open(request)))
 
     async def commit(self, decision: Decision) -> CompressResult:
         """Ask the hook, write, commit; return the result, or raise LedgerConflict."""
@@ -104,21 +107,24 @@ class Committer:
             # With the cost of failed attempts before, so that the ledger has the whole cost.
             charged = charged_with(owed, texts)
             entries = await asyncio.to_thread(self.texts.segments, decision, charged, unarchived)
-            after = view.adding(segment for segment, _ in entries)
-            session = await asyncio.to_thread(
-                self.store.commit, view.session, entries, outline_of(after)
-            )
+            session = await asyncio.to_thread(self._appended, view, entries)
         except BaseException as error:
             self.emit(Event("abandoned", view.session.id, {"error": type(error).__name__}))
             # A preview keeps its texts for the next try, so their cost is not owed.
             self.sessions.owe(key, owed if decision.texts else owed + usage_of(texts))
             raise
         self.sessions.committed(key, texts)
-        self.projector.trim()
         after = self.projector.again(view, session)
         result = result_of(decision.request, after, self.tokens, before=view.session, texts=charged)
         self.emit(committed(view, result, time.monotonic() - started))
         return result
+
+    def _appended(self, view: View, entries: Sequence[Recorded]) -> Session:
+        """Append the segments; return the session after them."""
+        after = view.adding(segment for segment, _ in entries)
+        session = self.store.commit(view.session, entries, outline_of(after))
+        self.projector.trim()
+        return session
 
     # -------------------------------------------------------------- without a commit
 

@@ -81,18 +81,13 @@ class Pipeline:
             return self._at_once(request, view)
         if request.mode is Mode.FALLBACK:
             return self._without_commit(request, view)
-        decision = self._decided(request, view)
+        decision = self.committer.decided(request, view)
         self._report(decision)
         if not decision.compresses:
             return self.committer.sent(request, view)
         # Inside the hook, waiting would deadlock.
         is_inside = is_asked_about(view.session.key)
         return self.committer.vetoed(decision) if is_inside else decision
-
-    def _decided(self, request: Request, view: View) -> Decision:
-        """Return the decision about the view."""
-        previewed = self.sessions.of(view.session.key).previewed
-        return decide(request, view, self.projector.texts, previewed)
 
     def _report(self, decision: Decision) -> None:
         """Report once why a due compression is missing."""
@@ -151,7 +146,7 @@ class Pipeline:
         # provider's cache stays warm.
         fits, is_busy = size <= request.budget.limit, self.background.busy(view.session.key)
         if sent is None and not (fits and is_busy):
-            decision = self._decided(request, view)
+            decision = self.committer.decided(request, view)
             self._report(decision)
             if decision.compresses and not decision.plan.jobs:
                 return self._shortened(decision)

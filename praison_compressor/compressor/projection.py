@@ -45,14 +45,11 @@ class Projector:
         """Return the request's session."""
         return self._store.open(*request.key, request.parent_id)
 
-    def look(
-        self, request: Request, session: Session | None = None, shown: Decision | None = None
-    ) -> View:
-        """Return the view of the request's messages by the newest ledger.
+    def look(self, request: Request, session: Session, shown: Decision | None = None) -> View:
+        """Return the view of the request's messages by the session's ledger.
 
         `shown` is the newest preview's decision: its references name messages.
         """
-        session = self.open(request) if session is None else session
         given, found = request.messages, read(request.messages)
         seen = self._cache.all(found.messages)
         counted = self._tokens.counting(seen)  # digests are made meanwhile

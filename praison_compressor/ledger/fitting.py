@@ -141,6 +141,8 @@ class Fitting:
                 most = share
             else:
                 parts, least = wider, share
+            if least == most:
+                break
         return parts
 
     def _parts(
@@ -169,10 +171,7 @@ class Fitting:
             return f"{where} is {DROPPED['content']}."
         lines = lines_of(in_words(message))
         first, last = wanted_lines(named, len(lines))
-        head, ending = (
-            f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}",
-            "",
-        )
+        head = f"\n[{where}] {message.get('role')}, lines {first}-{last} of {len(lines)}"
         if path := paths_of(in_words(message))[first - 1]:
             head += f", in {path}"
         room -= self.count(OPENS + head) + _CUT_TOKENS
@@ -183,8 +182,8 @@ class Fitting:
             body, shown_to = self._both_ends(lines[first - 1], room), first
         if shown_to < last:
             rest = self.reading(str(where.lines(shown_to + 1, last)))
-            ending = f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
-        return f"{OPENS}{head}\n{body}{ending}"
+            body += f"\n(cut at line {shown_to} of {len(lines)}; go on: {rest})"
+        return f"{OPENS}{head}\n{body}"
 
 
 def wanted_lines(named: Reference, length: int) -> tuple[int, int]:

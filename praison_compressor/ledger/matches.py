@@ -253,6 +253,8 @@ class _Match:
         at, passage = self.passage.best - 1, self.passage
         first, last = value_around(at, self.lines, self.paths, most)
         first, last = min(first + 1, passage.first), max(last + 1, passage.last)
+        if (first, last) == (passage.first, passage.last):
+            return self
         return replace(self, passage=replace(passage, first=first, last=last))
 
     def row(self, wanted: Sequence[Term]) -> str:

@@ -146,8 +146,8 @@ class MemoryStore:
     def _put(self, kept: _MemorySession) -> Session:
         """Keep the session; drop the least used ones above the limit."""
         session = kept.session
-        self._sessions[session.namespace, session.id] = kept
-        self._sessions.move_to_end((session.namespace, session.id))
+        self._sessions[session.key] = kept
+        self._sessions.move_to_end(session.key)
         while len(self._sessions) > MOST_SESSIONS:
             (_, gone), _ = self._sessions.popitem(last=False)
             logger.info("session %s is the least used of %d: forgotten", gone, MOST_SESSIONS)
@@ -161,7 +161,7 @@ class MemoryStore:
     ) -> Session:
         """See `Store.commit`."""
         with self._lock:
-            kept = self._sessions.get((session.namespace, session.id))
+            kept = self._sessions.get(session.key)
             if kept is None and session.tip == session.id:
                 kept = self._new(session.namespace, session.id, session.parent)
             if kept is None or kept.session.tip != session.tip:
@@ -204,7 +204,7 @@ class MemoryStore:
     def keep(self, session: Session, outline: Outline) -> bool:
         """See `Store.keep`."""
         with self._lock:
-            kept = self._sessions.get((session.namespace, session.id))
+            kept = self._sessions.get(session.key)
             if kept is None and session.tip == session.id:
                 kept = self._new(session.namespace, session.id, session.parent)
             if kept is None or kept.session.tip != session.tip:
@@ -216,7 +216,7 @@ class MemoryStore:
     def transcript(self, session: Session) -> list[Message]:
         """See `Store.transcript`."""
         with self._lock:
-            kept = self._sessions.get((session.namespace, session.id))
+            kept = self._sessions.get(session.key)
         if kept is None:
             return []
         entries = kept.session.entries
@@ -297,7 +297,7 @@ class MemoryStore:
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
         """See `Store.claim`."""
-        key, now = (session.namespace, session.id), time.monotonic()
+        key, now = session.key, time.monotonic()
         with self._lock:
             owner, until = self._leases.get(key, (holder, now))
             if owner != holder and now < until:
@@ -307,14 +307,14 @@ class MemoryStore:
 
     def release(self, session: Session, holder: str) -> None:
         """See `Store.release`."""
-        key = session.namespace, session.id
+        key = session.key
         with self._lock:
             if self._leases.get(key, ("", 0.0))[0] == holder:
                 del self._leases[key]
 
     def note(self, session: Session, change: Callable[[str], str] | None = None) -> str:
         """See `Noting.note`."""
-        key = session.namespace, session.id
+        key = session.key
         with self._lock:
             if change is not None:
                 self._notes[key] = change(self._notes.pop(key, ""))

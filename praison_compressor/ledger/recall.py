@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import difflib
-import functools
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -153,7 +152,6 @@ class Recall:
         """Return a reader of nearby messages, and lines ending several."""
         shared = self._endings(session)
 
-        @functools.cache
         def near(segment: int, ordinal: int) -> Around:
             start = max(0, ordinal - NEAR_FOUND)
             wanted = slice(start, ordinal + NEAR_FOUND + 1)
@@ -252,10 +250,11 @@ class Recall:
         if named.message is None:
             return self._outlined(outline(originals, in_order(named.segment, originals)), room)
         if named.line is not None:
-            message = originals[named.message - 1]
-            lines = lines_of(in_words(message))
-            first, last = wanted_lines(named, len(lines))
-            remark = _lacking(named, ["\n".join(lines[first - 1 : last])], about)
+            message, remark = originals[named.message - 1], ""
+            if about:
+                lines = lines_of(in_words(message))
+                first, last = wanted_lines(named, len(lines))
+                remark = _lacking(named, ["\n".join(lines[first - 1 : last])], about)
             text = self._fitting.lines(named, message, room - self.count(remark))
             return "\n".join(filter(None, (remark, text)))
         return self._messages(session, named, asked, originals, room)
@@ -276,13 +275,15 @@ class Recall:
         last = min(named.messages.stop or len(originals), len(originals))
         places = range((named.message or 1) - 1, last)
         pool = {n: originals[n] for n in places if originals[n] != DROPPED}
+        calls: dict[int, Message] = {}
         if len(places) == 1:
             around = self._beside(session, named)
             pool |= around.apart(around.answers_of(places[0]), asked)
-            calls = (around.start + one.at for one in around.calls_of(places[0]))
-            if not _hits(about, pool) and _hits(about, wider := pool | around.apart(calls, asked)):
-                pool = wider
+            made = (around.start + one.at for one in around.calls_of(places[0]))
+            calls = around.apart(made, asked)
         held = _hits(about, pool)
+        if calls and not held and (held := _hits(about, pool | calls)):
+            pool |= calls
         remark = "" if any(hit.ordinal in places for hit in held) else _nothing(named, about, held)
         is_short = sum(self.count(in_words(each)) for each in pool.values()) <= SHORT_TOKENS
         if is_short and named.message and not remark:

@@ -308,10 +308,15 @@ def _matched(ours: Sequence[Exchange], history: Sequence[Exchange]) -> dict[int,
     return found if place is None or running is None else {**found, place: running}
 
 
+def common_length(one: Sequence[object], two: Sequence[object]) -> int:
+    """Return how many leading items are equal in both."""
+    pairs = zip(one, two, strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+
 def _aligned(theirs: Sequence[Key], ours: Sequence[Key]) -> Iterator[tuple[int, int]]:
     """Yield the places of equal keys, in the order of both lists."""
-    pairs = zip(theirs, ours, strict=False)
-    same = len([*takewhile(lambda pair: pair[0] == pair[1], pairs)])
+    same = common_length(theirs, ours)
     yield from zip(range(same), range(same), strict=True)
     matcher = SequenceMatcher(None, theirs[same:], ours[same:], autojunk=False)
     for a, b, size in matcher.get_matching_blocks():

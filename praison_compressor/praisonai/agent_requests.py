@@ -18,12 +18,12 @@ from ..concurrency import renewed
 from ..events import Event
 from ..ledger.segments import Usage
 from ..messages import Message, text_of
+from ..messages.dropped_steps import common_length
 from ..messages.thinking import signatures, without_thinking
 from ..tokens.refusals import overflow_of
 from .agent_ledger import title_of
 from .conversation_finder import ConversationFinder, carries_conversation, without_window
 from .conversations import Choices, Conversation, Conversations
-from .journal import common_length
 from .model_compressors import ModelCompressors
 from .notices import Notices
 from .provider_rules import ROLES, alternating, is_bound_elsewhere, refused_in, unbound
@@ -125,10 +125,7 @@ class AgentRequests:
             if conversation is not None and self._automatic and not is_unsure(request.model):
                 view = await self._compress(conversation, request)
             else:
-                room = await asyncio.to_thread(self._compressors.room, request)
-                view = await asyncio.to_thread(
-                    self._fitted, conversation, request, target_tokens=room
-                )
+                view = await asyncio.to_thread(self._in_room, conversation, request)
         except Exception as error:
             view = await asyncio.to_thread(self._best, conversation, request, error)
         return self._adapted(request, view)
@@ -219,6 +216,13 @@ class AgentRequests:
             overhead = self._compressors.overhead(request)
             return self._fitted(conversation, request, logged=error, overhead_tokens=overhead)
         return request.messages
+
+    def _in_room(
+        self, conversation: Conversation | None, request: HostRequest
+    ) -> Sequence[Message]:
+        """Return the ledger's view, smaller only if the model would refuse it."""
+        room = self._compressors.room(request)
+        return self._fitted(conversation, request, target_tokens=room)
 
     def _fitted(
         self, conversation: Conversation | None, request: HostRequest, **options: Any

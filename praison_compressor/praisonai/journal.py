@@ -6,7 +6,6 @@ the request is sent: a killed process loses no result that the model has read.
 
 from __future__ import annotations
 
-import itertools
 import logging
 import threading
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from ..ledger.stores import lasting
 from ..messages import Message, digest, dropped_steps, leading_in
 from ..messages.digests import Seen
 from ..messages.display import counted
-from ..messages.dropped_steps import Carried, Completed, carried_in, completed
+from ..messages.dropped_steps import Carried, Completed, carried_in, common_length, completed
 from ..messages.secrets import Redactor, masks_secrets
 from ..messages.shapes import makes_calls
 from .running_turn import Turn
@@ -182,12 +181,6 @@ class Journal:
         level = logging.DEBUG if self.failure else logging.WARNING
         self.failure = str(error)
         log.log(level, "session %s: not recorded for now: %s", self._session_id, error)
-
-
-def common_length(one: Sequence[str], two: Sequence[str]) -> int:
-    """Return how many leading items are equal in both."""
-    pairs = zip(one, two, strict=False)
-    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 def _names(seen: Sequence[Seen]) -> tuple[str, ...]:

@@ -98,14 +98,7 @@ IN_OTHER_PACKAGES = (
     Replaced(_TERMINAL, "_handle_command", apps.handle_command, METHOD, "command", TYPED),
     Replaced(_GATEWAY, "_idle_compaction_candidates", apps.idle_candidates, without=IDLE),
     Replaced(_BOTS, "chat", apps.bot_chat, COROUTINE, "agent", BOTS),
-    Replaced(
-        _BOTS,
-        "_maybe_fire_session_start",
-        apps.bot_session_start,
-        METHOD,
-        "agent",
-        BOTS,
-    ),
+    Replaced(_BOTS, "_maybe_fire_session_start", apps.bot_session_start, METHOD, "agent", BOTS),
     Replaced(_BOTS, "_compaction_enabled", apps.compaction_enabled, NEW, without=SAVED),
 )
 """Names in the host's other packages. They are replaced once the host has imported their modules: a

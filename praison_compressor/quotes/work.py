@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from ..messages import ToolCall, calls
+from ..messages.display import counted
 from ..messages.shortening import cut
 from .rendering import TITLES, Quoted, Section
 from .speakers import ROLE, without_notes
@@ -38,8 +39,8 @@ class Newest(NamedTuple):
             said, kind = telling_line(call, output), calls.kind_of(call)
             about += [f"{ROLE}:"] if call.name == AGENT and not call.id else []
             if not said or (kind == calls.LISTS and "\n" in output.strip()):
-                lines = output.strip().count("\n") + 1
-                size = f"({lines:,} line{'s' * (lines > 1)}, {len(output):,} characters)"
+                lines = counted(output.strip().count("\n") + 1, "line")
+                size = f"({lines}, {len(output):,} characters)"
                 about.append(size if output.strip() else "(no output)")
             code = calls.exit_code(calls.unwrapped(output)) if kind == calls.ACTS else ""
             about += ["exit code 0:"] if code == "0" and "exit" not in said else []

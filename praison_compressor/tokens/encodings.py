@@ -9,14 +9,15 @@ import re
 import sys
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
-from threading import Lock, Thread
+from threading import Lock
 from typing import Any
 
-from ..concurrency import renewed, undivided
+from ..concurrency import begin, renewed, undivided
 from .models import bare_names, litellm_folder
 
 logger = logging.getLogger(__name__)
@@ -76,15 +77,15 @@ class Vocabulary:
                     joint = [n for n in some[at : at + AT_ONCE] if _is_joint(texts[n])]
                     sizes.update(zip(joint, count([texts[n] for n in joint]), strict=True))
 
-        thread = Thread(target=work, args=(range(cut),), daemon=True)
+        ahead: Future[None] | None = None
         if cut and self.count_pieces:
             with suppress(RuntimeError):  # the interpreter exits: no thread can be had
-                thread.start()
+                ahead = begin(lambda: work(range(cut)))
 
         def counted() -> list[int]:
             work(range(cut, len(texts)))
-            if thread.ident:
-                thread.join()
+            if ahead is not None:
+                ahead.result()
             return [sizes[n] if n in sizes else self.count(x) for n, x in enumerate(texts)]
 
         return counted

@@ -27,7 +27,7 @@ from ..messages import (
     to_plain,
     tool_calls_of,
 )
-from ..messages.display import in_words
+from ..messages.display import counted, in_words
 from ..messages.shapes import MASK_OPENS, encodable, makes_calls
 from ..messages.shortening import cut, with_shorter_calls
 from ..quotes import call_line, telling_line
@@ -53,7 +53,7 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
     '[masked] bash cat a.py: 100 lines, 594 characters; s2.1'
     """
     lines = text.count("\n") + 1 if text else 0
-    size = f"{lines:,} line{'s' if lines != 1 else ''}, {len(text):,} characters"
+    size = f"{counted(lines, 'line')}, {len(text):,} characters"
     line = " ".join(telling_line(call, own).split())
     parts = [f"{MASK_OPENS} {call_line(call, CALL_CHARS)}: {size}"]
     if line and len(line) < len(text):

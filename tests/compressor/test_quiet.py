@@ -40,7 +40,7 @@ class Watched:
     def _compared(self, found, request):
         """Return what the full way, with nothing remembered, sees otherwise."""
         projector = Projector(self.ours.config, self.ours.store, self.ours.tokens)
-        view = projector.look(request)
+        view = projector.look(request, projector.open(request))
         count = self.ours.tokens.messages
         pairs = [
             (found.messages, view.messages()),
