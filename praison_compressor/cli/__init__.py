@@ -5,6 +5,7 @@ Its modules, from the command line inwards:
 - `app`: the list of commands, and the entry point
 - `compressing`: compress, inspect
 - `report`: bill; report, with the page's HTML, style and script in `page/`
+- `life`: a session's size over time, summaries and cost, as `report` shows them
 - `demo`: demo; `demo_agent`: the agent that it watches
 - `doctor`: doctor
 - `stored`: sessions, lineage, show, search, restore, verify, forget

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.cli.report import Life, life_of_session, life_of_transcript, render
+from praison_compressor.cli.life import Life, life_of_session, life_of_transcript
+from praison_compressor.cli.report import render
 from praison_compressor.ledger.sql import open_store
 from praison_compressor.testing import LocalProvider
 from tests.cli.conftest import SESSION

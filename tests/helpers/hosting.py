@@ -18,10 +18,11 @@ from praisonaiagents import Agent, ExecutionConfig
 from praison_compressor import install, uninstall
 from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.praisonai import CompressorContext
-from praison_compressor.testing import LocalProvider, SummaryModel
+from praison_compressor.testing import LocalProvider, SummaryModel, Worker
 from tests.helpers.provider import strict_provider
 
 WINDOW = 6_000
+WIDE = 14_000
 OPENAI, LITELLM = "openai client", "litellm"
 RESPONSES, ANTHROPIC = "litellm responses", "litellm anthropic"
 PATHS = (OPENAI, LITELLM)
@@ -195,6 +196,15 @@ MODES: dict[str, Mode] = {
 def cells(paths: Sequence[str]) -> list[tuple[str, str]]:
     """Return every path with every mode."""
     return [(path, mode) for path in paths for mode in MODES]
+
+
+def talked(host: LocalProvider, path: str = OPENAI, **options: Any) -> Any:
+    """Return an agent of eight turns with tools, far below the trigger."""
+    host.answer_with(Worker(1, parallel=2, arguments=numbered, answer="Noted. " * 12))
+    host.set_window(WIDE)
+    made = agent(host, path, context(host, context_window=WIDE, **options), tools=[look_up])
+    chat(made, [turn(n) for n in range(8)])
+    return made
 
 
 def of_agent(provider: LocalProvider) -> list[Any]:

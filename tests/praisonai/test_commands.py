@@ -1,4 +1,4 @@
-"""A user sees a compression before it happens, changes it, and takes it back."""
+"""Slash commands are answered in the chat, by us and not by a model."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from praison_compressor import SessionNotFound
-from praison_compressor.compressor.bills import short
 from praison_compressor.messages import text_of
-from praison_compressor.testing import Failure, LocalProvider, SummaryModel, Worker
+from praison_compressor.testing import LocalProvider, Worker
 from praison_compressor.view.frame import is_framed
 from tests.helpers.hosting import (
     EVERY_PATH,
@@ -27,6 +26,7 @@ from tests.helpers.hosting import (
     look_up,
     numbered,
     of_agent,
+    talked,
     turn,
 )
 
@@ -278,183 +278,3 @@ def test_compacting_by_masks_alone_is_reported(host: LocalProvider, mode: str) -
     assert made.context_compressor.context_status == "masked"
     assert made.context_compressor.last_result.newly_masked > 0
     assert host.for_model("aux") == []
-
-
-WIDE = 14_000
-
-
-def talked(host: LocalProvider, path: str = OPENAI, **options: Any) -> Any:
-    """Return an agent of eight turns with tools, far below the trigger."""
-    host.answer_with(Worker(1, parallel=2, arguments=numbered, answer="Noted. " * 12))
-    host.set_window(WIDE)
-    made = agent(host, path, context(host, context_window=WIDE, **options), tools=[look_up])
-    chat(made, [turn(n) for n in range(8)])
-    return made
-
-
-def said(record: Any) -> list[str]:
-    """Return the user's words in a request, without summaries."""
-    spoken = [m for m in record.messages if m["role"] == "user" and not is_framed(m)]
-    return [text_of(message) for message in spoken]
-
-
-def reference(shown: str, words: str) -> str:
-    """Return the reference of the message that a preview shows with these words."""
-    (found,) = re.findall(rf"^  (s\d+\.\d+) .* {words}", shown, re.M)
-    return str(found)
-
-
-@pytest.mark.parametrize("path", EVERY_PATH)
-def test_compact_commits_what_the_preview_showed(host: LocalProvider, path: str) -> None:
-    """The text that was shown is in the next request, and no model is asked again."""
-    made = talked(host, path)
-    shown = made.chat("/compact preview")
-    written = [line[4:] for line in shown.splitlines() if line.startswith("  | ")]
-    asked = len(host.for_model("aux"))
-    made.chat("/compact")
-    host.answer_with(Worker(answer="Noted. " * 12))
-    made.chat("Go on.")
-    # litellm joins the summary with the user's messages around it for Anthropic.
-    sent = "\n".join(map(text_of, of_agent(host)[-1].messages))
-    assert len(written) > 1
-    assert "\n".join(written) in sent
-    assert len(host.for_model("aux")) == asked == 1
-    assert host.refused == []
-
-
-def test_no_text_of_a_command_is_paid_twice(host: LocalProvider) -> None:
-    """Two previews, `/compact`, `/undo` and `/compact` again ask the model once."""
-    made = talked(host)
-    shown = made.chat("/compact preview")
-    assert made.chat("/compact preview") == shown
-    counted = re.findall(r"\d+ messages summarized by .*;", made.chat("/compact"))
-    made.chat("/undo")
-    assert re.findall(r"\d+ messages summarized by .*;", made.chat("/compact")) == counted != []
-    assert len(host.for_model("aux")) == 1
-
-
-def test_a_preview_sizes_and_names_what_would_go(host: LocalProvider) -> None:
-    """Each replaced message has its reference; the sizes are those of `/status`."""
-    made = talked(host)
-    shown = made.chat("/compact preview")
-    after, before = re.findall(r"next request has ([\d.]+k) instead of ([\d.]+k);", shown)[0]
-    made.chat("/compact")
-    status = made.context_compressor.status()
-    assert before == short(status.tokens_before)
-    assert float(after[:-1]) * 1_000 == pytest.approx(status.tokens, 0.02)
-    assert reference(shown, "Turn 2:").startswith("s1.")
-
-
-def test_the_answer_names_each_size_and_counts_no_pin(host: LocalProvider) -> None:
-    """The next request before and after, the whole conversation, and messages of it alone."""
-    made = talked(host)
-    made.chat("/compact")
-    chat(made, [turn(n) for n in range(8, 12)])
-    made.chat("/pin never on Fridays")
-    use, messages = made.context_compressor.context_use(), len(made.context_compressor.carried())
-    whole = made.context_compressor.status().tokens_before
-    line, became, sizes = made.chat("/compact").splitlines()
-    assert float(re.findall(r": ([\d.]+)k →", line)[0]) * 1_000 > use.used
-    assert float(re.findall(r": ([\d.]+)k →", line)[0]) * 1_000 == pytest.approx(whole, 0.02)
-    after = short(made.context_compressor.context_use().used)
-    assert sizes == f"The next request has {after} instead of {short(use.used)}."
-    assert made.context_compressor.status().tokens == made.context_compressor.context_use().used
-    result = made.context_compressor.last_result
-    replaced = sum(len(segment.run) for segment in result.segments) + result.masked
-    assert f"; {messages - replaced} messages kept verbatim." in became
-
-
-def test_a_focus_that_no_model_read_is_mentioned(host: LocalProvider) -> None:
-    """A static summary has no focus, and the answer says so."""
-    made = talked(host)
-    host.route("aux", lambda asked: Failure(401, "Incorrect API key provided."))
-    made.chat("/compact focus the harbour dues")
-    heard = made.chat("/compact")
-    assert "No model wrote a summary, so the focus (the harbour dues) was not used." in heard
-    assert re.search(r"\n\d+ messages summarized without a model; ", heard)
-
-
-def test_a_kept_messages_reason_is_the_user(host: LocalProvider) -> None:
-    """A kept message beside the head is kept by choice, not by `head_tokens`."""
-    made = talked(host)
-    shown = made.chat("/compact preview")
-    made.chat(f"/compact keep {reference(shown, 'Turn 1:')}")
-    head = made.chat("/compact preview").splitlines()[1]
-    assert re.search(r"^head .*head_tokens [\d,]+\); [1-9] messages? chosen by the user", head)
-
-
-def test_keeping_nothing_is_answered_with_the_form(host: LocalProvider) -> None:
-    """`/compact keep` without a reference names the form of one."""
-    assert talked(host).chat("/compact keep") == "/compact keep: expected references, such as s2.14"
-
-
-@pytest.mark.parametrize("auxiliary_model", ["gpt-4o", None])
-def test_a_preview_has_the_sum_where_prices_are_known(
-    host: LocalProvider, auxiliary_model: str | None
-) -> None:
-    """The preview prints one line with the cost of compressing now and the saving a turn."""
-    host.route("gpt-4o", SummaryModel(r"L-\d+"))
-    host.set_window(128_000, "gpt-4o")
-    made = talked(host, auxiliary_model=auxiliary_model)
-    sums = r"compressing now (costs|saves) [\d.]+ \$, saves [\d.]+ \$ a turn"
-    assert re.search(sums, made.chat("/compact preview"))
-
-
-def test_a_kept_message_is_never_summarized(host: LocalProvider) -> None:
-    """A kept message stays after `/compact`, later compressions and a wrong reference."""
-    made = talked(host)
-    for number in (2, 4):
-        shown = made.chat("/compact preview")
-        made.chat(f"/compact keep {reference(shown, f'Turn {number}:')}")
-    assert "s9.9" in made.chat("/compact keep s9.9")
-    made.chat("/compact")
-    chat(made, [turn(n, words=150) for n in range(8, 18)])
-    assert made.context_compressor.status().summaries > 1
-    last = said(of_agent(host)[-1])
-    assert {turn(2), turn(4)} <= {*last}
-    assert turn(3) not in last
-
-
-def test_a_message_kept_without_a_compact_stays_too(host: LocalProvider) -> None:
-    """The next request records the choice: a compression by itself leaves the message alone."""
-    made = talked(host)
-    made.chat(f"/compact keep {reference(made.chat('/compact preview'), 'Turn 3:')}")
-    chat(made, [turn(n, words=150) for n in range(8, 18)])
-    assert made.context_compressor.context_status == "summarized"
-    last = said(of_agent(host)[-1])
-    assert turn(3) in last
-    assert turn(2) not in last
-
-
-def test_a_range_is_all_that_is_summarized(host: LocalProvider) -> None:
-    """`/compact from REF to REF`: messages before and behind it stay word for word."""
-    made = talked(host)
-    shown = made.chat("/compact preview")
-    ends = [reference(shown, f"Turn {number}:") for number in (2, 4)]
-    made.chat("/compact from {} to {}".format(*ends))
-    made.chat("/compact")
-    made.chat("Go on.")
-    last = said(of_agent(host)[-1])
-    assert last == [turn(n) for n in (0, 1, 4, 5, 6, 7)] + ["Go on."]
-
-
-def test_the_focus_reaches_the_summarizer_once(host: LocalProvider) -> None:
-    """`/compact focus WORDS`, then a preview, then `/compact`: one call, with the words in it."""
-    made = talked(host)
-    made.chat("/compact focus the harbour dues")
-    made.chat("/compact preview")
-    made.chat("/compact")
-    (asked,) = host.for_model("aux")
-    assert "the harbour dues" in asked.text
-    made.chat("/undo")
-    made.chat("/compact")
-    assert "the harbour dues" not in host.for_model("aux")[-1].text
-
-
-def test_an_edited_history_drops_the_choices(host: LocalProvider) -> None:
-    """References of a preview do not name other messages than those that were shown."""
-    made = talked(host)
-    made.chat(f"/compact keep {reference(made.chat('/compact preview'), 'Turn 2:')}")
-    del made.chat_history[2:4]
-    made.chat("Go on.")
-    assert made.context_compressor.conversation.choices.keep == ()

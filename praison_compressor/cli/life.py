@@ -1,0 +1,305 @@
+"""Read a session's life: its size over time, its summaries, its cost.
+
+A life is read from a store, or found by sending a transcript again as it grew.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..compressor.bills import Bill, stored_bill
+from ..compressor.context_compressor import ContextCompressor
+from ..compressor.preview import Preview
+from ..config import CompressorConfig
+from ..errors import SessionNotFound
+from ..ledger.outlines import in_order
+from ..ledger.segments import Entry, Epoch, Segment, Usage
+from ..ledger.stores import Store
+from ..messages import Message, content_digest, read, text_of
+from ..summaries.prompts import rendering
+from ..tokens.counter import TokenCounter
+from ..tokens.models import input_price, model_limits
+from ..view.budget import Budget
+from ..view.frame import is_framed, unframe
+from .stored import FOLDED, IN_VIEW, states
+
+WHOLE = "The transcript that the store has; each answer of the model ends a request."
+
+ARCHIVED = "The store has not the whole transcript, so its size over time is not shown."
+
+MOST_POINTS = 600
+"""Points of the chart: a screen has no more columns, and each costs a call of the compressor."""
+
+LONGEST_TEXT = 20_000
+"""Characters of one original on the page."""
+
+
+# ---------------------------------------------------------------- what the page shows
+
+
+@dataclass(frozen=True)
+class Point:
+    """The context at one request, in tokens."""
+
+    request: int
+    """Its number, from 1 on."""
+    messages: int
+    whole: int
+    """Tokens of the transcript so far."""
+    view: int
+    """Tokens of what was sent."""
+    compressed: bool = False
+
+
+@dataclass(frozen=True)
+class Card:
+    """One segment of the ledger beside its originals."""
+
+    number: int
+    segment: Segment
+    epoch: str
+    """The epoch that the segment opened."""
+    standing: bool
+    """Whether the segment is in the view now: neither folded nor forgotten."""
+    text: str
+    messages: Sequence[Message]
+    """The originals."""
+
+    def originals(self) -> Iterator[tuple[str, str, str]]:
+        """Yield reference, role and text of each original.
+
+        A folded segment yields nothing: the segment that replaced it has the same originals.
+        """
+        if self.standing:
+            texts = rendering([dict(message) for message in self.messages])
+            names = in_order(self.number, self.messages)
+            for name, message, text in zip(names, self.messages, texts, strict=True):
+                cut = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"
+                yield name, str(message.get("role")), cut.partition("\n")[2] or cut
+
+
+@dataclass(frozen=True)
+class Life:
+    """The size of a session over time, its summaries, its cost."""
+
+    title: str
+    note: str
+    messages: int = 0
+    tokens: int = 0
+    """Of the whole transcript."""
+    points: tuple[Point, ...] = ()
+    """One for each request; none where the store has only what was compressed."""
+    cards: tuple[Card, ...] = ()
+    """Summaries."""
+    masks: tuple[Card, ...] = ()
+    epochs: tuple[Epoch, ...] = ()
+    forgotten: int = 0
+    usage: Usage = field(default_factory=Usage)
+    bill: Bill = field(default_factory=Bill)
+    """What the session has cost; nothing of a transcript."""
+    price: float | None = None
+    """US dollars that the reading model's provider lists for one input token."""
+    requests_of: Mapping[str, int] = field(default_factory=dict)
+    """Epoch → the request at which the epoch began."""
+    next: Preview | None = None
+    """The compression that `/compact` would make now; None if nothing is to gain."""
+    lines: Mapping[str, int] = field(default_factory=dict)
+    """Tokens of "window" and "trigger", where they are known."""
+
+    @property
+    def bill_lines(self) -> list[str]:
+        """Return the bill in lines, none without a request."""
+        return self.bill.lines() if self.bill.requests else []
+
+    @property
+    def last(self) -> Point:
+        """Return the last request; zeros where none is known."""
+        return self.points[-1] if self.points else Point(0, 0, 0, 0)
+
+    @property
+    def requests(self) -> int:
+        """Return the number of requests: the bill's, where there is one."""
+        return self.bill.requests or self.last.request
+
+    @property
+    def summaries_cost(self) -> Usage:
+        """Return what the summaries cost: by the bill, where there is one."""
+        return self.bill.summaries if self.bill.requests else self.usage
+
+    @property
+    def compressions(self) -> int:
+        """Count the epochs that compressed."""
+        return len({card.epoch for card in (*self.cards, *self.masks)})
+
+    @property
+    def secrets(self) -> int:
+        """Count the secrets masked in the originals of the view."""
+        cards = (*self.cards, *self.masks)
+        return sum(card.segment.secrets for card in cards if card.standing)
+
+    @property
+    def not_sent(self) -> int:
+        """Count the tokens that compression kept out of all requests together."""
+        return sum(point.whole - point.view for point in self.points)
+
+    @property
+    def not_paid(self) -> float | None:
+        """Return US dollars for the tokens not sent, at the listed price."""
+        return self.price * self.not_sent if self.price and self.points else None
+
+
+def life_of_transcript(
+    messages: Sequence[Any],
+    compressor: ContextCompressor,
+    *,
+    title: str,
+    step: Callable[[], None] = lambda: None,
+) -> Life:
+    """Send the transcript as it grew through the compressor.
+
+    `step` is called after each request.
+
+    Raises:
+        CompressorError: as `ContextCompressor.compress`.
+    """
+    session = compressor.session_id
+    for end in requests_in(messages).values():
+        compressor.compress_sync(messages[:end], session_id=session)
+        step()
+    note = "The transcript, sent again as it grew, with these options."
+    found = Life("", "")
+    with contextlib.suppress(SessionNotFound):  # what was never compressed is not stored
+        found = _collected(compressor.store, compressor.config.namespace, session)
+    found = replace(found, title=title, note=note, lines=window_and_trigger(compressor.config))
+    return with_points(with_next(found, messages, compressor, session), messages, compressor.tokens)
+
+
+def with_next(
+    life: Life, messages: Sequence[Any], compressor: ContextCompressor, session: str
+) -> Life:
+    """Return the life with the compression to come."""
+    seen = compressor.preview(messages, session_id=session, force=True)
+    return replace(life, next=seen if seen.would_compress else None)
+
+
+def window_and_trigger(config: CompressorConfig) -> dict[str, int]:
+    """Return window and trigger; nothing where neither window nor model is known."""
+    if config.context_window is None and config.model is None:
+        return {}
+    window = model_limits(config.model, config.context_window).window
+    return {"window": window, "trigger": Budget.of(config, window).trigger}
+
+
+def life_of_session(store: Store, namespace: str, session_id: str, tokens: TokenCounter) -> Life:
+    """Read the life of a stored session.
+
+    Raises:
+        LedgerError: the store cannot be read, or has no such session.
+    """
+    found = _collected(store, namespace, session_id)
+    messages = store.transcript(store.open(namespace, session_id))
+    lengths = [card.segment.transcript_length for card in (*found.cards, *found.masks)]
+    if not messages or 0 in lengths or max(lengths, default=0) > len(messages):
+        return replace(found, note=ARCHIVED, price=input_price(tokens.model))
+    return with_points(replace(found, note=WHOLE), messages, tokens)
+
+
+def _collected(store: Store, namespace: str, session_id: str) -> Life:
+    """Return a session's life without points."""
+    # A database knows the whole family; the store in memory only the chain.
+    epochs = getattr(store, "tree", store.lineage)(namespace, session_id)
+    session = store.open(namespace, session_id)
+    found = enumerate(zip(session.entries, states(session.entries), strict=True), 1)
+    # An undone segment counts as paid for, and is not shown.
+    cards = [
+        _card(n, entry, state == IN_VIEW, store.originals(session, entry) or [])
+        for n, (entry, state) in found
+        if state in (IN_VIEW, FOLDED)
+    ]
+    return Life(
+        title=session.id,
+        note="",
+        cards=tuple(card for card in cards if card.segment.kind == "summary"),
+        masks=tuple(card for card in cards if card.segment.kind in ("mask", "excerpt")),
+        epochs=tuple(epochs),
+        forgotten=sum(entry.forgotten for entry in session.entries),
+        usage=sum((entry.segment.usage for entry in session.entries), Usage()),
+        bill=stored_bill(store, session),
+    )
+
+
+def _card(number: int, entry: Entry, standing: bool, messages: Sequence[Message]) -> Card:
+    rendered = entry.segment.rendered
+    text = unframe(rendered) if is_framed(rendered) else text_of(rendered)
+    return Card(number, entry.segment, entry.epoch, standing, text.strip(), messages)
+
+
+# ---------------------------------------------------------------- its size over time
+
+
+def requests_in(messages: Sequence[Message]) -> dict[int, int]:
+    """Return requests by number; thin them in a long transcript.
+
+    An assistant message answers a request. What comes after the last answer waits for one.
+    """
+    transcript = read(messages)
+    firsts = (step[0] for step in transcript.steps)
+    answers = [at for at in firsts if transcript.messages[at].get("role") == "assistant"]
+    found = [transcript.origins[at] for at in answers]
+    ends = [end for end in found if end]  # a repair answers none
+    if not ends or messages[-1].get("role") != "assistant":
+        ends.append(len(messages))
+    stride = -(-len(ends) // MOST_POINTS)
+    return dict([*enumerate(ends, 1)][::-stride][::-1])
+
+
+def with_points(found: Life, messages: Sequence[Message], tokens: TokenCounter) -> Life:
+    """Return the life with its points and the price of a token."""
+    cards = sorted((*found.cards, *found.masks), key=lambda card: card.number)
+    sizes = map(tokens.message, messages)
+    whole = [*itertools.accumulate(sizes, initial=tokens.messages([]))]
+    waiting, requests = list(_cuts(messages, cards)), requests_in(messages)
+    if waiting and waiting[-1][0] > max(requests.values()):
+        # Compressed behind the last answer: the next request will show it.
+        requests[max(requests) + 1] = len(messages)
+    saved: dict[frozenset[str], int] = {}
+    points: list[Point] = []
+    begun: dict[str, int] = {}
+    for request, end in requests.items():
+        now = [card for cut, card in waiting if cut <= end]
+        del waiting[: len(now)]
+        for card in now:
+            run = frozenset(card.segment.run)
+            saved = {other: size for other, size in saved.items() if not other <= run}
+            saved[run] = sum(map(tokens.message, card.messages)) - card.segment.tokens
+            begun.setdefault(card.epoch, request)
+        points.append(Point(request, end, whole[end], whole[end] - sum(saved.values()), bool(now)))
+    return replace(
+        found,
+        messages=len(messages),
+        tokens=whole[-1],
+        points=tuple(points),
+        requests_of=begun,
+        price=input_price(tokens.model),
+    )
+
+
+def _cuts(messages: Sequence[Message], cards: Sequence[Card]) -> Iterator[tuple[int, Card]]:
+    """Yield each segment with the number of messages at its time.
+
+    That number is at least the place of its last original. A segment is left out where one of its
+    originals was edited away since.
+    """
+    first: dict[str, int] = {}
+    for index, message in enumerate(messages):
+        first.setdefault(content_digest(message), index)
+    before = 0
+    for card in cards:
+        places = [first.get(content_digest(message), -1) for message in card.messages]
+        if places and min(places) >= 0:
+            before = max(before, card.segment.transcript_length, max(places) + 1)
+            yield before, card

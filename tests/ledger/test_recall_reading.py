@@ -1,0 +1,204 @@
+"""References are read: messages, ranges, lines, outlines, passages about something."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.helpers.talks import count, holding, talk
+from tests.helpers.transcripts import step
+
+
+def test_a_range_shows_both_ends_of_each_long_message() -> None:
+    """A range fills its budget with both ends of each long message, and names what is left out."""
+    long = [f"line {n} of a long output, END-{n}" for n in range(400)]
+    said = [
+        {"role": "user", "content": "A short word FIRST-1."},
+        {"role": "assistant", "content": "\n".join(long)},
+        {"role": "user", "content": "A short word THIRD-3."},
+        {"role": "assistant", "content": "\n".join(f"and {line}" for line in reversed(long))},
+    ]
+    _, read = holding(said)
+    assert 2_700 < count(read("s1.1-4", tokens=3_000)) <= 3_000
+    answer = read("s1.1-4", tokens=800)
+    assert 700 < count(answer) <= 800
+    for seen in ("FIRST-1", "END-0\n", "END-399\n", "THIRD-3"):
+        assert seen in answer
+    assert answer.count("END-0\n") == answer.count("END-399\n") == 2
+    first, last = re.findall(r"\[… s1\.2:(\d+)-(\d+) …\]", answer)[0]
+    assert f"END-{int(first) - 2}\n" in answer
+    assert f"END-{int(first) - 1}\n" in read(f"s1.2:{first}-{last}")
+
+
+def test_segments_are_listed_and_outlined() -> None:
+    """`read("")` lists segments, newest first, and `read("s1")` outlines one with references."""
+    _, read = holding(talk(4, "alpha"), talk(3, "beta"))
+    assert re.search(r"s2: 3 messages\n  s2\.1.*beta number0.*\n(.*\n)*s1: 4 messages", read())
+    assert "s1.1 user: alpha number0" in read("s1")
+    assert "read_file (alpha_1.py)" in read("s1")
+
+
+def test_a_long_outline_is_shown_to_its_end() -> None:
+    """In a long outline neighbours share a row, no row is useless, and its end fits."""
+    turns = [{"role": "user", "content": f"Now part {n}: " + "word " * 30} for n in range(600)]
+    _, read = holding(turns[:60])
+    assert "s1.59-60 user: Now part 58" in read("s1")
+    _, read = holding(turns)
+    rows = read("s1").splitlines()[1:-1]
+    assert rows[-1].startswith("s1.577-600 user: Now part ")
+    assert min(map(len, rows)) >= 70
+    assert count(read("s1")) <= 800
+
+
+def test_an_object_of_json_is_not_cut_in_its_middle() -> None:
+    """A match in JSON is shown with the object around it, where that fits."""
+    cards = [
+        {"id": f"card-{n}", "holder": f"holder {n}", "limits": {"day": n * 7, "month": n * 90}}
+        | {f"note {m}": f"{n} and {m} of the card " * 2 for m in range(3)}
+        for n in range(30)
+    ]
+    _, read = holding([{"role": "user", "content": "Look."}, *step("c1", json.dumps(cards))])
+    answer = read("s1.3", about="card-17")
+    assert json.dumps(cards[17])[1:-1] in answer.replace("\n", "")
+
+
+def test_reading_about_something_gives_those_passages_alone() -> None:
+    """With `about` long messages give matching passages; short ones are returned whole."""
+    page = "\n".join(f"{n}: filler of a long page, {n * n}" for n in range(300))
+    long = page.replace("150: filler", "150: the gauge of the pier")
+    first = [{"role": "user", "content": "Look."}, *step("c1", long), *step("c2", page)]
+    _, read = holding(first, talk(3, "beta"))
+    for reference in ("s1.1-5", "s1.3", "s1"):
+        answer = read(reference, about="pier gauge")
+        assert "[s1.3:148-160] (of 300 lines) tool, of [s1.2]" in answer
+        assert count(answer) < 300
+    assert "Nothing in s1.5 matches 'pier guage'" in read("s1.5", about="pier guage")
+    assert "matches 'zebra'.\n[Quoted" in read("s2.1", about="zebra")
+    assert "beta number0" in read("s2.1", about="zebra")
+    assert read("s2.1-3", about="number0") == read("s2.1-3")
+    assert read("s1.3:148-160", about="pier gauge") == read("s1.3:148-160")
+    assert "150: the gauge of the pier" in read("s1.2", about="pier gauge")
+    assert "(not in s1.3: zebra)" in read("s1.3", about="pier zebra")
+
+
+def test_a_message_is_read_whole_or_cut_with_a_word_how_to_read_on() -> None:
+    """A message that fits is whole; each cut answer ends with the reference of what follows."""
+    text = "\n".join(f"line {n} of a page" for n in range(100))
+    _, read = holding([{"role": "user", "content": text}, {"role": "user", "content": text * 3}])
+    assert text in read("s1.1")
+    for answer in (read("s1.2"), read("s1.1-2"), read("s1.2:7-"), read("s1.2", about="line 70")):
+        assert count(answer) <= 800
+        rest = re.findall(r"go on: .*?(s1\.[12]:(\d+)-\d+)\)\n\(\d+ tokens", answer)[0]
+        assert f"lines {rest[1]}-" in read(rest[0])
+
+
+def test_a_range_that_does_not_fit_is_outlined_step_by_step() -> None:
+    """Of a long range each step has a row with its reference, tools and words."""
+    _, read = holding(talk(24, "alpha"))
+    answer = read("s1.1-24")
+    assert "s1.2-3 assistant: read_file (alpha_1.py)" in answer
+    assert "s1.21 user: alpha number20" in answer
+    assert count(answer) <= 300
+
+
+def test_several_references_are_read_at_once() -> None:
+    """References behind commas are answered in one call, what does not fit is named."""
+    _, read = holding(talk(8, "alpha"), talk(8, "beta"))
+    answer = read("s1.4, s2.4:1-1 and s1.8")
+    assert re.findall(r"^\[(s\d\.\d)\]", answer, re.M) == ["s1.4", "s2.4", "s1.8"]
+    assert "beta number3 says" in answer
+    assert answer.count("[Quoted from") == 1
+    some = read(", ".join(["s1.4", "s2.1"] * 40), tokens=200)
+    assert count(some) <= 200
+
+
+def test_messages_asked_for_together_are_printed_once() -> None:
+    """A call and its result, asked for together, are each printed once."""
+    said = [{"role": "user", "content": "Go."}, *step("a", "CAME-1", path="src/gauge.py")]
+    _, read = holding(said)
+    for reference in ("s1.2, s1.3", "s1.3, s1.2", "s1.3, s1.3"):
+        assert read(reference).count("CAME-1") == 1
+    assert read("s1.2, s1.3").count("gauge.py") == 1
+    assert read("s1.2, s1.3", about="CAME-1").count("CAME-1") == 2  # the remark on s1.2
+
+
+def test_a_neighbour_that_matches_is_named_first() -> None:
+    """Where only a message's call or result matches, or nothing, the first line says so."""
+    page = "\n".join(f"{n}: filler of a page, {n * n}" for n in range(200))
+    _, read = holding([*step("a", "short", path="p1"), *step("b", page, path="src/gauge.py")])
+    for asked, about, beside in (
+        ("s1.2", "p1", "s1.1"),
+        ("s1.1", "short", "s1.2"),
+        ("s1.4", "gauge.py", "s1.3"),
+        ("s1.3", "filler", "s1.4"),
+    ):
+        answer = read(asked, about=about)
+        said = f"Nothing in {asked} matches {about!r}; {beside} matches."
+        assert said in answer.split("\n")[:2]
+        assert f"[{beside}" in answer
+    _, alone = holding(step("c", page)[1:])
+    assert "100: filler of a page" in alone("s1", about="filler 10000")
+    lines = read("s1.4:4-23", about="zebra filler")
+    assert lines.startswith("(not in s1.4:4-23: zebra)\n[Quoted")
+    assert "22: filler" in lines
+
+
+def test_a_range_gives_short_messages_whole() -> None:
+    """Of a few messages those that fit are whole, and each longer one's gap is named."""
+    sizes = [62, 64, 66]
+    said = [
+        {"role": "user", "content": "\n".join(f"M{m} row {n}: {n * 37}" for n in range(size))}
+        for m, size in enumerate(sizes)
+    ]
+    _, read = holding([{"role": "user", "content": "Go."}, *said * 4])
+    answer = read("s1.2-4")
+    assert 700 < count(answer) <= 800
+    assert [said[n]["content"] in answer for n in range(3)] == [True, True, False]
+    assert re.search(r"go on: s1\.4:\d+-\d+\)", answer)
+    several = read("s1.1-12")
+    assert len(re.findall(r"\[… s1\.\d+:", several)) == 11
+    assert count(several) <= 800
+    assert "(go on: s1.2-12)" in several
+
+
+def test_a_long_message_is_read_to_its_end_or_by_its_lines() -> None:
+    """Cut answers end with a whole line and the next reference; together they are the message."""
+    text = "\n".join(f"line {n}" for n in range(1, 2_000))
+    _, read = holding([{"role": "user", "content": text}])
+    pieces, reference = [], "s1.1:1-"
+    while reference:
+        answer = read(reference)
+        body = answer.split("] user, lines", 1)[1].partition("\n")[2].rpartition("\n(")[0]
+        piece, _, rest = body.partition("\n(cut at line ")
+        pieces.append(piece)
+        reference = "".join(re.findall(r"go on: (.*)\)", rest))
+    assert len(pieces) > 3
+    assert "\n".join(pieces) == text
+    assert "lines 900-940 of 1999\nline 900\n" in read("s1.1:900-940")
+    assert "\nline 940\n(" in read("s1.1:900-940")
+    assert "line 922" in read("s1.1:922")
+    assert "lines 910-934 of 1999" in read("s1.1:922")
+    assert "lines 1987-1999 of 1999" in read("s1.1:99999")
+
+
+@pytest.mark.parametrize(
+    ("reference", "expected"),
+    [
+        ("x", "is no reference; expected one like"),
+        ("s" + "9" * 5_000, "is no reference; expected one like"),
+        ("s1.4-2", "is no reference; expected one like"),
+        ("s1.4-2", "a range ascends and stays within one segment"),
+        ("s0", "There is no segment s0; there are s1 to s1."),
+        ("s9", "There is no segment s9"),
+        ("s1.0", "Segment s1 has the messages s1.1 to s1.4."),
+        ("s1.9", "Segment s1 has the messages s1.1 to s1.4."),
+    ],
+    ids=lambda text: text[:5],
+)
+def test_a_wrong_reference_is_answered_with_what_there_is(reference: str, expected: str) -> None:
+    """An invalid reference is answered with the form or the valid range."""
+    answer = holding(talk(4))[1](reference)
+    assert expected in answer
+    assert "number" not in answer
