@@ -7,6 +7,7 @@ plain when piped. A bug keeps its traceback.
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
 import logging
@@ -85,9 +86,11 @@ def _drawing(file: IO[str]) -> tuple[Callable[[Line, bool], str], int | None]:
 
         console = Console(file=file, markup=False, highlight=False, emoji=False)
         if console.is_terminal:
+            # Only to draw: rich flushes its file, and ends with code 1 at a closed pipe.
+            console.file = io.StringIO()
 
             def drawn(line: Line, is_row: bool) -> str:
-                with console.capture() as captured:  # rich would end with code 1 at a closed pipe
+                with console.capture() as captured:
                     console.print(Text(*line), soft_wrap=is_row)
                 return captured.get()
 

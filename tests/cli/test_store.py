@@ -302,11 +302,14 @@ def test_restore_says_what_is_not_as_it_came(run: Run, view: Path, file: Path) -
     assert "1 summary left: not of this session's ledger" in foreign.out
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
 @pytest.mark.parametrize("colour", [{}, {"FORCE_COLOR": "1", "TERM": "xterm"}])
-def test_a_pipe_that_closes_is_no_error(run: Run, view: Path, colour: dict[str, str]) -> None:
+def test_a_pipe_that_closes_is_no_error(
+    run: Run, view: Path, colour: dict[str, str], unbuffered: str
+) -> None:
     """`show ... | head` ends with code 0 and prints no error."""
     command = [sys.executable, "-m", "praison_compressor", "show", SESSION, "s1", "--full"]
-    pipe, environment = subprocess.PIPE, {**os.environ, **colour}
+    pipe, environment = subprocess.PIPE, {**os.environ, "PYTHONUNBUFFERED": unbuffered, **colour}
     with subprocess.Popen(command, stdout=pipe, stderr=pipe, env=environment) as piped:
         assert piped.stdout is not None
         assert piped.stderr is not None
