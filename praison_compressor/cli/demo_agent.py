@@ -14,8 +14,8 @@ from typing import Any
 from unittest import mock
 
 from ..events import Event
-from ..ledger.recall import SEARCH
 from ..messages import Message, text_of, tool_calls_of
+from ..recall.answers import SEARCH
 from ..summaries.prompts import INSTRUCTIONS
 from ..testing import Asked, Call, LocalProvider, Recorded, Reply
 from .terminal import unlogged

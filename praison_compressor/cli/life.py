@@ -16,10 +16,10 @@ from ..compressor.context_compressor import ContextCompressor
 from ..compressor.preview import Preview
 from ..config import CompressorConfig
 from ..errors import SessionNotFound
-from ..ledger.outlines import in_order
 from ..ledger.segments import Entry, Epoch, Segment, Usage
 from ..ledger.stores import Store
 from ..messages import Message, content_digest, read, text_of
+from ..recall.outlines import in_order
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
 from ..tokens.models import input_price, model_limits

@@ -12,16 +12,16 @@ import click
 
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
-from ..ledger.layout import lines_of
-from ..ledger.matches import few_words
-from ..ledger.passages import terms
-from ..ledger.recall import Recall
-from ..ledger.references import HOW, Reference, parse
 from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, in_force
 from ..ledger.words import Hit, words
 from ..messages import Message, text_of
 from ..messages.display import counted, excerpt, in_words, one_line, when
 from ..messages.secrets import masks_in
+from ..recall.answers import Recall
+from ..recall.layout import lines_of
+from ..recall.matches import few_words
+from ..recall.passages import terms
+from ..recall.references import HOW, Reference, parse
 from ..summaries.prompts import rendering
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe

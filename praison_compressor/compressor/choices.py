@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from ..config import quoted
 from ..errors import ConfigError
-from ..ledger.references import Reference, parse
 from ..ledger.segments import Segment, in_force
+from ..recall.references import Reference, parse
 from ..view.jobs import Plan
 from ..view.view import View
 from .request import Request

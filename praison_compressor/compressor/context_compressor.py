@@ -16,11 +16,11 @@ from ..concurrency import off_loop, run
 from ..config import CompressorConfig, whole
 from ..errors import CompressorError, ConfigError, LedgerError
 from ..events import Hook, Listener
-from ..ledger.recall import Recall
 from ..ledger.segments import Segment, Session, undoing
 from ..ledger.stores import Store
-from ..ledger.tools import recall_tools
 from ..messages import Message
+from ..recall.answers import Recall
+from ..recall.tools import recall_tools
 from ..summaries.protocol import as_summarizer
 from ..tokens.counter import TokenCounter
 from .bills import Account, Bill, reported

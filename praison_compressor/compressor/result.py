@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..ledger.segments import Segment, Session, Usage
-from ..ledger.tools import api_of, schemas_for
 from ..messages import Message, to_plain
+from ..recall.tools import api_of, schemas_for
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..tokens.models import cached_input_price, input_price

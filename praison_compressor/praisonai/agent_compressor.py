@@ -18,9 +18,9 @@ from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
 from ..ledger.segments import Segment, Session
 from ..ledger.stores import SessionInfo, Store, lasting
-from ..ledger.tools import recall_tools
 from ..messages import Message, leading_in
 from ..messages.dropped_steps import Carried, Completed, carried_in
+from ..recall.tools import recall_tools
 from .agent_ledger import Forgotten, forget, host_session
 from .agent_requests import AgentRequests
 from .context_param import RequestedContext, Settings

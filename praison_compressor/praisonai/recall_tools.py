@@ -14,9 +14,9 @@ from typing import Any, cast
 
 from ..ledger.segments import Entry, Session
 from ..ledger.stores import EVERY, Store
-from ..ledger.tools import SCHEMAS, recall_tools, schemas_for
 from ..ledger.words import Hit
 from ..messages import Message
+from ..recall.tools import SCHEMAS, recall_tools, schemas_for
 from .agent_ledger import title_of
 
 log = logging.getLogger(__name__)

@@ -11,12 +11,12 @@ from dataclasses import replace
 from ..config import CompressorConfig
 from ..errors import SummaryError, SummaryRejected
 from ..events import Event
-from ..ledger.outlines import outline
 from ..ledger.segments import Usage
 from ..messages import Message
 from ..messages.secrets import Redactor, wants_redaction
 from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
+from ..recall.outlines import outline
 from ..tokens.counter import TokenCounter
 from ..view.frame import QUOTED, frame
 from ..view.masks import MASK, masked_by_policy

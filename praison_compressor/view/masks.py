@@ -13,7 +13,6 @@ from itertools import accumulate, takewhile
 from typing import Any, NamedTuple
 
 from ..config import CompressorConfig
-from ..ledger.layout import lines_of
 from ..messages import (
     Message,
     ToolCall,
@@ -32,6 +31,7 @@ from ..messages.shapes import MASK_OPENS, encodable, makes_calls
 from ..messages.shortening import cut, with_shorter_calls
 from ..quotes import call_line, telling_line
 from ..quotes.speakers import said_by, without_notes
+from ..recall.layout import lines_of
 from .frame import LEFT_OUT, READ_ON
 
 # -------------------------------------------------------------- the line

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ..config import CompressorConfig
-from ..ledger.outlines import outline
 from ..ledger.segments import Segment
 from ..messages import Message
 from ..messages.secrets import Redactor
 from ..quotes import fill, read_quotes
+from ..recall.outlines import outline
 from ..tokens.counter import TokenCounter
 from .frame import frame
 from .masks import LIKE_A_NAME, excerpt, large_results, mask, maskable

@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from praison_compressor import TokenCounter
-from praison_compressor.ledger import recall_tools
 from praison_compressor.ledger.sql import open_store
-from praison_compressor.ledger.tools import APIS, schemas_for
+from praison_compressor.recall import recall_tools
+from praison_compressor.recall.tools import APIS, schemas_for
 from praison_compressor.view.frame import frame
 from tests.benchmarks.common import options, show
 from tests.benchmarks.store import conversation

@@ -28,8 +28,8 @@ from typing import Any
 
 from praisonaiagents import Agent
 
-from praison_compressor.ledger import SEARCH
 from praison_compressor.messages import text_of
+from praison_compressor.recall import SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.benchmarks.common import faults, hush, options, show
 from tests.helpers import hosting

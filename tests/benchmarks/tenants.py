@@ -29,8 +29,8 @@ from praisonai_bot.bots._session import BotSessionManager
 from praison_compressor import TokenCounter
 from praison_compressor.cli.life import life_of_session
 from praison_compressor.cli.report import render
-from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.messages.display import in_words
+from praison_compressor.recall import READ, SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
 from tests.benchmarks.common import databases, options, show
 from tests.helpers import hosting

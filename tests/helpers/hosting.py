@@ -16,8 +16,8 @@ import pytest
 from praisonaiagents import Agent, ExecutionConfig
 
 from praison_compressor import install, uninstall
-from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.praisonai import CompressorContext
+from praison_compressor.recall import READ, SEARCH
 from praison_compressor.testing import LocalProvider, SummaryModel, Worker
 from tests.helpers.provider import strict_provider
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import pytest
 
-from praison_compressor.ledger import READ, SEARCH
 from praison_compressor.ledger.sql import database, open_store
+from praison_compressor.recall import READ, SEARCH
 from praison_compressor.testing import Call, LocalProvider, Reply, Worker
 from tests.cli.test_commands import transcript
 from tests.helpers.command import runner

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from praisonaiagents import Agent
 
-from praison_compressor.ledger import SEARCH
 from praison_compressor.messages import text_of
+from praison_compressor.recall import SEARCH
 from praison_compressor.testing import Asked, Call, Failure, LocalProvider, Reply, Rules, Worker
 from tests.helpers.hosting import (
     EVERY_PATH,

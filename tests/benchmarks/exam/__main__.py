@@ -24,9 +24,9 @@ from statistics import median
 from typing import Any
 
 from praison_compressor import CompressorConfig, ContextCompressor
-from praison_compressor.ledger import SCHEMAS, TURN_TOKENS
 from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.messages import text_of, tool_calls_of
+from praison_compressor.recall import SCHEMAS, TURN_TOKENS
 from tests.benchmarks.common import recorded, show
 
 from .views import METHODS, MODEL, ROUNDS_METHODS, STORED, TOKENS, Case, Message, Summaries, view_of

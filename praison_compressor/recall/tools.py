@@ -8,12 +8,12 @@ from collections.abc import Callable, Hashable, Iterable
 from typing import Any
 
 from ..errors import CompressorError, ConfigError
+from ..ledger.segments import Session
+from ..ledger.stores import Store
 from ..messages import Message, tool_calls_of
 from ..messages.responses import ITEM
 from ..messages.shapes import ITEMS
-from .recall import READ, READ_TOKENS, SEARCH, SEARCH_TOKENS, TURN_TOKENS, Recall
-from .segments import Session
-from .stores import Store
+from .answers import READ, READ_TOKENS, SEARCH, SEARCH_TOKENS, TURN_TOKENS, Recall
 
 __all__ = ["APIS", "SCHEMAS", "api_of", "recall_tools", "schemas_for"]
 

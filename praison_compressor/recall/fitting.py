@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 
+from ..ledger.segments import DROPPED
 from ..messages import Message
 from ..messages.display import in_words
 from ..messages.shortening import ends
 from .layout import condensed, lines_of, paths_of, within, without_ending
 from .matches import Answer
 from .references import Reference, in_runs
-from .segments import DROPPED
 
 __all__ = ["LEAST_CHARS", "LEAST_SHARE", "OPENS", "Fitting", "ends_of", "wanted_lines"]
 

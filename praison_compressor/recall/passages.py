@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from .words import EVERYWHERE, words
+from ..ledger.words import EVERYWHERE, words
 
 __all__ = ["Passage", "Term", "passages", "terms", "wanted_in"]
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from praison_compressor.ledger import Reference, parse
-from praison_compressor.ledger.layout import lines_of
-from praison_compressor.ledger.outlines import in_order, in_pairs, outline
-from praison_compressor.ledger.passages import passages, terms
+from praison_compressor.recall import Reference, parse
+from praison_compressor.recall.layout import lines_of
+from praison_compressor.recall.outlines import in_order, in_pairs, outline
+from praison_compressor.recall.passages import passages, terms
 from tests.helpers.transcripts import step
 
 # ---------------------------------------------------------------- references

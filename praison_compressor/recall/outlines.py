@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 
+from ..ledger.segments import Entry
 from ..messages import Message, ToolCall, is_result, result_text, steps, text_of, tool_calls_of
 from ..messages.calls import (
     ACTS,
@@ -23,7 +24,6 @@ from ..messages.shapes import MASK_OPENS
 from ..quotes import telling_line
 from ..quotes.telling import is_bad
 from .layout import says_nothing
-from .segments import Entry
 
 __all__ = ["in_order", "in_pairs", "masks_row", "outline", "runs_of"]
 

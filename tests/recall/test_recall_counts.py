@@ -18,9 +18,9 @@ from praison_compressor import (
     Store,
     TokenCounter,
 )
-from praison_compressor.ledger import READ, SEARCH
-from praison_compressor.ledger.tools import api_of, schemas_for
 from praison_compressor.messages.responses import to_messages
+from praison_compressor.recall import READ, SEARCH
+from praison_compressor.recall.tools import api_of, schemas_for
 from praison_compressor.view.frame import frame
 from tests.helpers.native import to_native
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools

@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..concurrency import lazy
+from ..ledger.words import missing, words
 from ..messages import Message, ToolCall, result_text, tool_calls_of
 from ..messages.calls import argument_values, arguments_of, is_path
 from ..messages.display import call_in_words, excerpt, in_words, one_line
@@ -17,7 +18,6 @@ from .around import Around, Near
 from .layout import NUMBERED, lines_of, paths_of, value_around, without_ending
 from .passages import CONTEXT, WORTH, Passage, Term, held_in, passages, terms, wanted_in, weights
 from .references import Reference, in_runs
-from .words import missing, words
 
 __all__ = ["COUNTED", "Answer", "Found", "answer_of", "few_words"]
 

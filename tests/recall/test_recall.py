@@ -15,9 +15,10 @@ from praison_compressor import (
     Store,
     StoreUnavailable,
 )
-from praison_compressor.ledger import Session, recall_tools
+from praison_compressor.ledger import Session
 from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.messages import content_digest
+from praison_compressor.recall import recall_tools
 from tests.helpers.stores import Execute
 from tests.helpers.talks import NAMESPACE, committed, count, holding, segment, talk, tools
 from tests.helpers.transcripts import step

@@ -13,6 +13,9 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import LedgerError
+from ..ledger.segments import DROPPED, Session
+from ..ledger.stores import Store
+from ..ledger.words import Hit, hits, missing, words
 from ..messages import Message
 from ..messages.display import excerpt, in_words
 from .around import Around, Near
@@ -22,9 +25,6 @@ from .matches import COUNTED, Answer, Found, answer_of, few_words
 from .outlines import in_order, in_pairs, masks_row, outline, runs_of
 from .passages import terms
 from .references import HOW, Reference, in_runs, parse
-from .segments import DROPPED, Session
-from .stores import Store
-from .words import Hit, hits, missing, words
 
 __all__ = ["READ", "SEARCH", "TURN_TOKENS", "Recall"]
 

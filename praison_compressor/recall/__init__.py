@@ -1,0 +1,31 @@
+"""Search and read the originals of a session's replaced messages.
+
+In the order in which data passes the modules:
+
+- `references`: names of archived text, as s2.14:900-940
+- `layout`: a text's lines, long JSON by its members; what says nothing goes first
+- `around`: the messages around one, calls and results paired
+- `passages`: the lines of a text that match a query
+- `matches`: what a search found: counted, quoted with call and results, listed by reference
+- `outlines`: a segment as one line for each stretch of work
+- `fitting`: lists, messages and lines within a budget of tokens
+- `answers`: the answers to a search and to a read
+- `tools`: the agent's two recall functions, and their schemas for each API
+"""
+
+from __future__ import annotations
+
+from .answers import READ, SEARCH, TURN_TOKENS, Recall
+from .references import Reference, parse
+from .tools import SCHEMAS, recall_tools
+
+__all__ = [
+    "READ",
+    "SCHEMAS",
+    "SEARCH",
+    "TURN_TOKENS",
+    "Recall",
+    "Reference",
+    "parse",
+    "recall_tools",
+]
