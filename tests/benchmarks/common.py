@@ -1,7 +1,5 @@
 """What benchmarks share: options, tables, recorded sessions, databases, faults of requests."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import io

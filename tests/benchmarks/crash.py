@@ -8,8 +8,6 @@ the lineage, `verify()` is clean, no segment is without its originals, and the n
 with the same sessions.
 """
 
-from __future__ import annotations
-
 import contextlib
 import multiprocessing
 import os
@@ -102,7 +100,6 @@ def _killed(url: str, number: int, chance: random.Random) -> set[str]:
     if receiving.poll(60):
         reported.add(receiving.recv())
     time.sleep(chance.uniform(0, 0.06))
-    assert writer.pid is not None
     os.kill(writer.pid, signal.SIGKILL)
     writer.join()
     with contextlib.suppress(EOFError):  # the writer is dead: that was all

@@ -11,8 +11,6 @@ To reach: a tenth of the host's calls, 95 % of the prefix, a fifth of the host's
 the same tail and in all.
 """
 
-from __future__ import annotations
-
 import itertools
 import random
 from collections.abc import Iterator

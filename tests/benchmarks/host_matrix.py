@@ -11,8 +11,6 @@ request's non-system bytes with which the next one begins, compressions left out
 calls. A `+` marks turns that the host began again and again until let through.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import statistics

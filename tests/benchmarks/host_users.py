@@ -7,8 +7,6 @@ results without each other; which agents were compressed, and the summarizer's c
 column has the error that reached the caller, if one did.
 """
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -101,7 +99,7 @@ def agent_in_a_tool(run: Run) -> None:
     outer = run.agent("Outer", tools=[ask_inner])
     asks = Worker(2, tool="ask_inner", arguments=lambda t, n: {"question": turn(n)})
 
-    def answer(asked):  # type: ignore[no-untyped-def]
+    def answer(asked):
         names = [tool["function"]["name"] for tool in asked.tools]
         return WORKS(asked) if "look_up" in names else asks(asked)
 

@@ -6,8 +6,6 @@
 the published figures of other systems (first seven rows) were measured.
 """
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

@@ -7,8 +7,6 @@ same growing conversations through a compressor of its own. One segment must cos
 process must end with the same view, and nobody may wait for ever.
 """
 
-from __future__ import annotations
-
 import asyncio
 import multiprocessing
 import os

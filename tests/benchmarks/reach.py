@@ -7,8 +7,6 @@ SQLite, in one session of that many messages, the best of five. `tests.benchmark
 same of a store of a million messages, `tests.benchmarks.exam` the tokens of a question.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Iterator

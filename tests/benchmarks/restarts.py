@@ -10,8 +10,6 @@ their turns that neither has; questions and results that stand twice in one requ
 the provider refused.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import random

@@ -8,8 +8,6 @@ it stand on one line, or in a call kept verbatim. With `--corpus` recorded sessi
 message by message instead, and the user's sentences are counted that stand in the last view.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 from collections.abc import Callable, Iterator

@@ -8,8 +8,6 @@ only a search reads them. Each figure is the median of 20 searches for what reca
 archived messages alone), this process and PostgreSQL's servers together.
 """
 
-from __future__ import annotations
-
 import random
 import secrets
 import statistics

@@ -9,8 +9,6 @@ To reach: at most 1.2 times the calls of the whole list, and a median of .85 of 
 prefix outside compressions.
 """
 
-from __future__ import annotations
-
 import asyncio
 import random
 import statistics

@@ -8,8 +8,6 @@ random sessions that the process has not read before, taken in turns from a smal
 "quiet turn" is the second open.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import random

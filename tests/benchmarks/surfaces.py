@@ -9,8 +9,6 @@ window, calls and results without each other; calls of the summarizer; who compr
 how many for another person's words did. Agents in code: `tests.benchmarks.host_users`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json
@@ -167,7 +165,7 @@ class Run:
         threading.Thread(target=_read, args=(leader, shown), daemon=True).start()
         given = {"stdin": follower, "stdout": follower, "stderr": follower}
         environment = {**self.environment, "TERM": "xterm", "COLUMNS": "100", "LINES": "40"}
-        with subprocess.Popen([sys.executable, *words], env=environment, **given) as process:  # type: ignore[call-overload]
+        with subprocess.Popen([sys.executable, *words], env=environment, **given) as process:
             time.sleep(12)
             for prompt in prompts:
                 before = len(self.host.requests)

@@ -4,8 +4,6 @@ python -m tests.benchmarks.tamper                every byte, SQLite and PostgreS
 python -m tests.benchmarks.tamper --every 10     every tenth
 """
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 from collections.abc import Iterator

@@ -9,8 +9,6 @@ that person's mark. Each turn one person has another model (`/model`). "alone" g
 agent and a ledger of the same kind: what the calls of the summarizer are compared with.
 """
 
-from __future__ import annotations
-
 import asyncio
 import io
 import itertools

@@ -13,8 +13,6 @@ with one large result each. `--script` is ten turns of eight calls. Each turn ne
 turn before, found in view or by recall.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import random

@@ -1,7 +1,5 @@
 """Background mode: no turn waits for a model, prefixes stay, work ends with its compressor."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import functools
@@ -203,7 +201,7 @@ def begins_with(after: list[dict[str, Any]], before: list[dict[str, Any]]) -> bo
     return after[: len(before)] == before
 
 
-def test_the_prefix_stays_while_the_model_writes() -> None:
+def test_the_prefix_stays_while_the_model_writes():
     """While a model writes, the view keeps its prefix and nothing is recorded."""
     gate = Gate()
     ours = compressor(gate)
@@ -228,7 +226,7 @@ def test_the_prefix_stays_while_the_model_writes() -> None:
     ours.close()
 
 
-def test_another_process_s_segment_replaces_the_uncommitted_text() -> None:
+def test_another_process_s_segment_replaces_the_uncommitted_text():
     """Another process's segment replaces the uncommitted text."""
     gate = Gate()
     ours = compressor(gate)
@@ -249,7 +247,7 @@ async def quick(messages: list[dict[str, Any]]) -> str:
 
 
 @pytest.mark.parametrize("edited", [8, 40])
-def test_an_edit_of_what_was_left_out_shows(edited: int) -> None:
+def test_an_edit_of_what_was_left_out_shows(edited):
     """After an edit the uncommitted text is not sent for the edited messages."""
     gate = Gate()
     ours = compressor(gate)

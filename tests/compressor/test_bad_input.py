@@ -1,7 +1,5 @@
 """Bad input is a clear error and loses nothing; a failing listener or bill ends no turn."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The compressor: summarized once, found again, edited, forked, and never in the way."""
 
-from __future__ import annotations
-
 import asyncio
 import copy
 import itertools

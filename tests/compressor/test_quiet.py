@@ -1,7 +1,5 @@
 """Quiet turns: a turn costs its new messages, and nothing is assumed about the old ones."""
 
-from __future__ import annotations
-
 import copy
 
 from hypothesis import HealthCheck, given, settings

@@ -1,7 +1,5 @@
 """What a view leaves out is in reach: by the result's tools, and by `read`, in every store."""
 
-from __future__ import annotations
-
 import json
 import pickle
 import random
@@ -16,7 +14,6 @@ from praison_compressor import (
     CompressResult,
     ContextCompressor,
     MemoryStore,
-    Store,
 )
 from praison_compressor.ledger import DROPPED
 from praison_compressor.ledger.sql import SqlStore
@@ -30,7 +27,7 @@ TURNS = session(14)
 
 
 @pytest.fixture
-def ours(store: Store) -> ContextCompressor:
+def ours(store):
     """Return a compressor on each store."""
     return ContextCompressor(CONFIG, store=store)
 
@@ -40,7 +37,7 @@ def compressed(ours: ContextCompressor, name: str = SESSION) -> CompressResult:
     return ours.compress_sync(TURNS, session_id=name, target_tokens=1_500, force=True)
 
 
-def test_a_results_tools_find_and_read_what_its_view_lacks(ours: ContextCompressor) -> None:
+def test_a_results_tools_find_and_read_what_its_view_lacks(ours):
     """A result's tools, called by name with JSON, find and read compressed messages."""
     result = compressed(ours)
     tools = {tool.__name__: tool for tool in result.recall_tools}
@@ -54,9 +51,7 @@ def test_a_results_tools_find_and_read_what_its_view_lacks(ours: ContextCompress
     assert "END-3-1" in read(**{next(iter(described[1]["parameters"]["properties"])): reference})
 
 
-def test_tools_are_there_from_the_first_request_where_that_is_asked(
-    ours: ContextCompressor,
-) -> None:
+def test_tools_are_there_from_the_first_request_where_that_is_asked(ours):
     """With `recall=True` the first result has tools; else the first compressed one."""
     result = ours.compress_sync(session(2), session_id="short")
     assert [len(result.recall_tools), len(result.recall_schemas)] == [2, 2]
@@ -69,7 +64,7 @@ def test_tools_are_there_from_the_first_request_where_that_is_asked(
     assert len(compressed(unasked).recall_tools) == 2
 
 
-def test_a_result_can_be_handed_to_another_process(ours: ContextCompressor) -> None:
+def test_a_result_can_be_handed_to_another_process(ours):
     """A result is pickled without its tools."""
     result = compressed(ours)
     handed = pickle.loads(pickle.dumps(result))
@@ -77,7 +72,7 @@ def test_a_result_can_be_handed_to_another_process(ours: ContextCompressor) -> N
     assert handed.recall_tools == ()
 
 
-def test_read_gives_every_message_word_for_word(ours: ContextCompressor) -> None:
+def test_read_gives_every_message_word_for_word(ours):
     """`read` returns messages word for word, an outline, the list, and no other session."""
     compressed(ours)
     held = ours.store.open("default", SESSION)
@@ -112,7 +107,7 @@ def work(turns: int) -> list[dict[str, Any]]:
     return messages[:-1]
 
 
-def test_the_tools_name_what_a_full_archive_dropped() -> None:
+def test_the_tools_name_what_a_full_archive_dropped():
     """A full archive changes no view; the tools name what is gone."""
     store = MemoryStore()
     store.limit_mb = 0.03
@@ -129,7 +124,6 @@ def test_the_tools_name_what_a_full_archive_dropped() -> None:
         assert ours.compress_sync(messages[:end], session_id=SESSION).messages == result.messages
     held = store.open("default", SESSION)
     first = store.originals(held, held.entries[0])
-    assert first is not None
     gone = first.index(DROPPED) + 1
     assert pointing == []
     search, read = result.recall_tools
@@ -145,7 +139,7 @@ def test_the_tools_name_what_a_full_archive_dropped() -> None:
     assert resumed[-1] == messages[-1]
 
 
-def test_a_fork_of_an_older_compression_ends_where_that_ended() -> None:
+def test_a_fork_of_an_older_compression_ends_where_that_ended():
     """A fork of an epoch has that epoch's transcript, also after originals were dropped."""
     store = MemoryStore()
     ours = ContextCompressor(replace(CONFIG, context_window=4_000, output_reserve=500), store=store)
@@ -173,7 +167,7 @@ def test_a_fork_of_an_older_compression_ends_where_that_ended() -> None:
     assert [message for message in first if message not in messages[:25]] == []
 
 
-def test_memory_is_limited_and_databases_are_not() -> None:
+def test_memory_is_limited_and_databases_are_not():
     """A namespace has 256 MB in memory; a database drops nothing."""
     assert MemoryStore.limit_mb == 256
     assert not hasattr(SqlStore, "limit_mb")
@@ -182,7 +176,7 @@ def test_memory_is_limited_and_databases_are_not() -> None:
 # ---------------------------------------------------------------- references
 
 
-def test_a_reference_stays_through_folds_forks_and_restarts(store: Store) -> None:
+def test_a_reference_stays_through_folds_forks_and_restarts(store):
     """A reference reads the same words after folds, forks and restarts."""
     config = CompressorConfig(model="gpt-4o", recall=True, namespace="n")
     first = ContextCompressor(config, store=store)
@@ -200,7 +194,7 @@ def test_a_reference_stays_through_folds_forks_and_restarts(store: Store) -> Non
         assert later.recall_tools(name)[1](reference) == answer
 
 
-def test_a_view_that_is_recorded_nowhere_names_no_place() -> None:
+def test_a_view_that_is_recorded_nowhere_names_no_place():
     """A view that is not recorded has no references."""
     ours = ContextCompressor(CompressorConfig(model="gpt-4o", recall=True))
     view = ours.best_view(session(30), target_tokens=3_000)

@@ -1,7 +1,5 @@
 """A line of a view is read back by the reference before it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -45,7 +43,7 @@ def work() -> list[dict[str, Any]]:
 
 
 @pytest.fixture(scope="module", params=[list, to_native], ids=["texts", "blocks"])
-def compressed(request: pytest.FixtureRequest) -> tuple[ContextCompressor, list[tuple[str, str]]]:
+def compressed(request):
     """Return the compressor and each reference in the view with the words beside it."""
     config = CompressorConfig(model="gpt-4o", recall=True, protect_last_n_tokens=200)
     ours = ContextCompressor(config, store=MemoryStore())
@@ -55,7 +53,7 @@ def compressed(request: pytest.FixtureRequest) -> tuple[ContextCompressor, list[
     return ours, cited(view)
 
 
-def test_every_line_reads_back_what_stands_beside_it(compressed: Any) -> None:
+def test_every_line_reads_back_what_stands_beside_it(compressed):
     """The reference of a line reads every word of the line, with room for them."""
     ours, lines = compressed
     assert [pair for pair in lines if not leads_back(ours, *pair)] == []
@@ -73,12 +71,12 @@ def test_every_line_reads_back_what_stands_beside_it(compressed: Any) -> None:
         "npm install left-pad ->",
     ],
 )
-def test_lines_of_each_kind_are_among_them(compressed: Any, words: str) -> None:
+def test_lines_of_each_kind_are_among_them(compressed, words):
     """The view has calls, parallel calls, files, plan items and a refusal's words."""
     assert [pair for pair in compressed[1] if words in pair[1]]
 
 
-def test_a_result_names_its_call_and_a_call_its_result(compressed: Any) -> None:
+def test_a_result_names_its_call_and_a_call_its_result(compressed):
     """A result's message names its own calls, and the calls' message names every result."""
     ours, lines = compressed
     named = next(references for references, beside in lines if beside.startswith("make build"))

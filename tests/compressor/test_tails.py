@@ -1,7 +1,5 @@
 """What a compression keeps verbatim: the newest messages, and the user's words of the others."""
 
-from __future__ import annotations
-
 import functools
 import random
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One session under windows of different sizes, as fallback models have them."""
 
-from __future__ import annotations
-
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, Store
@@ -10,12 +8,12 @@ from tests.helpers.transcripts import session
 
 def at(window: int, store: Store, **options: object) -> ContextCompressor:
     """Return a compressor of a model with that window."""
-    config = CompressorConfig(model="gpt-4o", context_window=window, **options)  # type: ignore[arg-type]
+    config = CompressorConfig(model="gpt-4o", context_window=window, **options)
     return ContextCompressor(config, store=store)
 
 
 @pytest.mark.parametrize("policy", ["mask", "summarize"])
-def test_a_larger_window_finds_its_larger_view_again(policy: str) -> None:
+def test_a_larger_window_finds_its_larger_view_again(policy):
     """A small fallback model takes its turn; the large one goes on with what it had."""
     store, messages = MemoryStore(), session(120, words=60)
     options = {"tool_policies": {"*": policy}}
@@ -29,7 +27,7 @@ def test_a_larger_window_finds_its_larger_view_again(policy: str) -> None:
     )
 
 
-def test_a_larger_window_compresses_afresh_what_only_a_small_one_had() -> None:
+def test_a_larger_window_compresses_afresh_what_only_a_small_one_had():
     """The originals are summarized again, for the room that there is."""
     store, messages = MemoryStore(), session(120, words=60)
     small = at(8_000, store).compress_sync(messages, session_id="s")
@@ -38,7 +36,7 @@ def test_a_larger_window_compresses_afresh_what_only_a_small_one_had() -> None:
     assert at(40_000, store).compress_sync(messages, session_id="s").messages == large.messages
 
 
-def test_a_size_that_was_asked_for_holds() -> None:
+def test_a_size_that_was_asked_for_holds():
     """`target_tokens` is the caller's will, not a window's."""
     store, messages = MemoryStore(), session(120, words=60)
     ours = at(40_000, store)

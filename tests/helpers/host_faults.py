@@ -4,8 +4,6 @@ A listed test must fail on those hosts (strict), so that the list cannot outlive
 that may wait for ever is not run there. `.ci/run hosts` runs every test of the host there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version

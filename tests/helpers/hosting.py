@@ -1,7 +1,5 @@
 """Real agents of the host against the strict local provider, on each of its two client paths."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import itertools

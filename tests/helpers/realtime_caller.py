@@ -138,10 +138,9 @@ class Caller:
         while True:
             event = await self._unless_cut_off(self._events.get(), f"waiting for {kinds}")
             if event["type"] in kinds:
-                return event  # type: ignore[no-any-return]
+                return event
 
     async def _unless_cut_off(self, coming: Any, what: str) -> Any:
-        assert self._loop is not None
         waiting = asyncio.create_task(coming)
         await asyncio.wait({waiting, self._loop}, return_when="FIRST_COMPLETED", timeout=10)
         if not waiting.done():

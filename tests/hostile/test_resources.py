@@ -1,7 +1,5 @@
 """Bounded time and memory: the operating system ends a process that takes more."""
 
-from __future__ import annotations
-
 import resource
 import subprocess
 import sys
@@ -71,7 +69,7 @@ def _limited() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
-def test_heavy_loads_are_carried_within_their_bounds() -> None:
+def test_heavy_loads_are_carried_within_their_bounds():
     """Heavy loads give valid views within limited time and memory."""
     script = "from tests.hostile.test_resources import LOADS, carry\nfor name in LOADS: carry(name)"
     command = [sys.executable, "-c", script]
@@ -80,7 +78,7 @@ def test_heavy_loads_are_carried_within_their_bounds() -> None:
     assert done.stdout.splitlines() == [*LOADS]
 
 
-def test_hostile_text_is_escaped_and_masked_in_one_pass() -> None:
+def test_hostile_text_is_escaped_and_masked_in_one_pass():
     """Repeated openings are escaped and masked in linear time."""
     units = ("<", "< ", "<trans", "&lt;", "&", "[user", "[", "\n[", "<\u200b", "-----BEGIN ")
     for unit in (*units, "://a:", "token="):
@@ -90,7 +88,7 @@ def test_hostile_text_is_escaped_and_masked_in_one_pass() -> None:
 
 
 @pytest.mark.parametrize("depth", [DEEPEST * 2, 100_000])
-def test_too_deep_nesting_is_an_error_with_its_index(depth: int) -> None:
+def test_too_deep_nesting_is_an_error_with_its_index(depth):
     """Too deep nesting is an error with its index, and `best_view` sends it unchanged."""
     value: Any = "core"
     for _ in range(depth):

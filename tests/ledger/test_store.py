@@ -1,29 +1,24 @@
 """The store in a database: restarts, forks, encryption, other processes."""
 
-from __future__ import annotations
-
 import multiprocessing
 import time
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 from cryptography.fernet import Fernet
 
-from praison_compressor import ConfigError, Store, StoreUnavailable
+from praison_compressor import ConfigError, StoreUnavailable
 from praison_compressor.ledger.sql import SqlStore, open_store
 from praison_compressor.messages import content_digest
 from tests.benchmarks.crash import crash
 from tests.benchmarks.races import race
-from tests.helpers.stores import Execute, Postgres, bytes_of
+from tests.helpers.stores import bytes_of
 from tests.helpers.talks import NAMESPACE, archived, committed, segment, talk
 
 # ---------------------------------------------------------------- lasting
 
 
-def test_the_list_of_sessions_goes_by_the_servers_clock(
-    postgres: Postgres, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_list_of_sessions_goes_by_the_servers_clock(postgres, monkeypatch):
     """Sessions are ordered by the server's clock, not by a worker's."""
     store, now = open_store(postgres.empty()), time.time
     with monkeypatch.context() as ahead:
@@ -35,7 +30,7 @@ def test_the_list_of_sessions_goes_by_the_servers_clock(
     assert listed == ["second", "first"]
 
 
-def test_a_quiet_turn_asks_once(sql_store: SqlStore, statements: list[str]) -> None:
+def test_a_quiet_turn_asks_once(sql_store, statements):
     """An unchanged session is opened with one query, from memory."""
     session = committed(sql_store, "s", talk(5))
     statements.clear()
@@ -43,9 +38,7 @@ def test_a_quiet_turn_asks_once(sql_store: SqlStore, statements: list[str]) -> N
     assert [s for s in statements if s.startswith("SELECT")] == [statements[-1]]
 
 
-def test_equal_messages_are_archived_once_in_a_namespace(
-    sql_store: SqlStore, execute: Execute
-) -> None:
+def test_equal_messages_are_archived_once_in_a_namespace(sql_store, execute):
     """Two sessions share equal originals; two tenants never do."""
     committed(sql_store, "s", talk(8))
     committed(sql_store, "t", talk(8), talk(10))
@@ -58,7 +51,7 @@ def test_equal_messages_are_archived_once_in_a_namespace(
 # ---------------------------------------------------------------- leases
 
 
-def test_a_lease_has_one_holder(store: Store) -> None:
+def test_a_lease_has_one_holder(store):
     """A lease has one holder until it is released or expires, per session and tenant."""
     session = store.open(NAMESPACE, "s")
     assert store.claim(session, "one", 60)
@@ -77,7 +70,7 @@ def test_a_lease_has_one_holder(store: Store) -> None:
 # ---------------------------------------------------------------- processes and threads
 
 
-def test_a_store_works_after_a_fork_of_the_process(sql_store: SqlStore) -> None:
+def test_a_store_works_after_a_fork_of_the_process(sql_store):
     """Parent and child process both go on, with connections of their own."""
     committed(sql_store, "s", talk(3))
     context = multiprocessing.get_context("fork")
@@ -93,14 +86,14 @@ def test_a_store_works_after_a_fork_of_the_process(sql_store: SqlStore) -> None:
 # ---------------------------------------------------------------- made, or refused
 
 
-def test_many_processes_may_be_the_first(store_url: str) -> None:
+def test_many_processes_may_be_the_first(store_url):
     """Four stores that open an empty database at once create one schema."""
     stores = [open_store(store_url) for _ in range(4)]
     with ThreadPoolExecutor(4) as threads:
         assert list(threads.map(SqlStore.check, stores)) == [None] * 4
 
 
-def test_a_store_of_another_layout_is_refused(store_url: str, execute: Execute) -> None:
+def test_a_store_of_another_layout_is_refused(store_url, execute):
     """A store of another version is refused and left unchanged."""
     open_store(store_url).check()
     kind = "BLOB" if "sqlite" in store_url else "BYTEA"
@@ -115,7 +108,7 @@ def test_a_store_of_another_layout_is_refused(store_url: str, execute: Execute) 
 # ---------------------------------------------------------------- encrypted
 
 
-def test_an_encrypted_store_shows_no_word(tmp_path: Path) -> None:
+def test_an_encrypted_store_shows_no_word(tmp_path):
     """With a codec no file holds a word, summary or digest of a message."""
     word = "xyzzyplugh"
     store = open_store(tmp_path / "ledger.db", codec=Fernet(Fernet.generate_key()))
@@ -132,7 +125,7 @@ def test_an_encrypted_store_shows_no_word(tmp_path: Path) -> None:
     assert store.verify() == []
 
 
-def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url: str) -> None:
+def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url):
     """A new store is encrypted with the key, and opens with no other key and not without."""
     key = Fernet.generate_key().decode()
     committed(open_store(store_url, key=key), "s", talk(3))
@@ -148,9 +141,7 @@ def test_a_key_opens_what_is_encrypted_and_leaves_plain_what_is_plain(store_url:
     assert "hunter2" not in str(error.value)
 
 
-def test_a_plain_store_stays_plain(
-    sql_store: SqlStore, store_url: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_plain_store_stays_plain(sql_store, store_url, caplog):
     """A plain store stays plain despite a key, which the log says; a codec is refused."""
     committed(sql_store, "s", talk(3))
     assert "is not encrypted" not in caplog.text
@@ -165,7 +156,7 @@ def test_a_plain_store_stays_plain(
 # ---------------------------------------------------------------- killed, racing
 
 
-def test_a_killed_writer_leaves_a_whole_ledger(store_url: str) -> None:
+def test_a_killed_writer_leaves_a_whole_ledger(store_url):
     """After a kill every acknowledged epoch is there, nothing is half written."""
     outcome = crash(store_url, kills=3, seed=7, every=4)
     assert outcome.lost == []
@@ -174,7 +165,7 @@ def test_a_killed_writer_leaves_a_whole_ledger(store_url: str) -> None:
     assert outcome.acknowledged >= 3
 
 
-def test_a_segment_costs_one_call_however_many_race(store_url: str, tmp_path: Path) -> None:
+def test_a_segment_costs_one_call_however_many_race(store_url, tmp_path):
     """Racing processes pay once for each segment and see one view."""
     found = race(store_url, 3, 2, tmp_path)
     assert found.sessions == 2

@@ -1,20 +1,16 @@
 """`verify` names every change that was made behind the store's back."""
 
-from __future__ import annotations
-
 import sqlite3
 from contextlib import closing
-from pathlib import Path
 
 import pytest
 
-from praison_compressor.ledger.sql import SqlStore, open_store
+from praison_compressor.ledger.sql import open_store
 from tests.benchmarks.tamper import tamper
-from tests.helpers.stores import Execute
 from tests.helpers.talks import NAMESPACE, committed, talk
 
 
-def test_a_flipped_bit_is_named(store_url: str) -> None:
+def test_a_flipped_bit_is_named(store_url):
     """A flipped bit in summary, archive, transcript or chain is named."""
     flips, unnamed = tamper(store_url, every=250)
     assert unnamed == []
@@ -42,7 +38,7 @@ def test_a_flipped_bit_is_named(store_url: str) -> None:
         ("UPDATE compressor_entries SET namespace = 'x' WHERE key = 1", "its chain has no entry"),
     ],
 )
-def test_a_row_that_is_gone_or_moved_is_named(tmp_path: Path, damage: str, said: str) -> None:
+def test_a_row_that_is_gone_or_moved_is_named(tmp_path, damage, said):
     """A removed or moved row is named."""
     store = open_store(tmp_path / "ledger.db")
     committed(store, "s", talk(6, "a"), talk(6, "b"))
@@ -52,7 +48,7 @@ def test_a_row_that_is_gone_or_moved_is_named(tmp_path: Path, damage: str, said:
     assert said in "\n".join(map(str, store.verify()))
 
 
-def test_faults_name_session_and_entry(sql_store: SqlStore, execute: Execute) -> None:
+def test_faults_name_session_and_entry(sql_store, execute):
     """A fault names the session, the entry and the disagreement."""
     session = committed(sql_store, "s", talk(3, "a"), talk(3, "b"))
     committed(sql_store, "sound", talk(3, "c"))

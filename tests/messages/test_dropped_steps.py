@@ -1,7 +1,5 @@
 """What a host leaves out of a conversation comes back; what the user took back does not."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Sequence
@@ -87,7 +85,7 @@ class Host:
 
 
 @pytest.mark.parametrize("is_watched", [True, False])
-def test_steps_come_back_between_question_and_answer(is_watched: bool) -> None:
+def test_steps_come_back_between_question_and_answer(is_watched):
     """The next turn's first request begins with the last request of the turn before."""
     host = Host()
     for number in range(4):
@@ -107,7 +105,7 @@ def test_steps_come_back_between_question_and_answer(is_watched: bool) -> None:
     assert sum("tool_calls" in message for message in final) == 12
 
 
-def test_equal_ids_and_equal_words_stay_in_their_turns() -> None:
+def test_equal_ids_and_equal_words_stay_in_their_turns():
     """Ids repeat in real transcripts, and users say "go on" again and again."""
     host = Host()
     for number in range(3):
@@ -116,7 +114,7 @@ def test_equal_ids_and_equal_words_stay_in_their_turns() -> None:
     assert results == ["result 0", "result 1", "result 2"]
 
 
-def test_words_that_a_host_puts_into_a_running_turn_stay_with_its_steps() -> None:
+def test_words_that_a_host_puts_into_a_running_turn_stay_with_its_steps():
     """A note or a picture between two steps is a part of the turn's work."""
     host = Host()
     note = user("[steering] hurry")
@@ -124,14 +122,14 @@ def test_words_that_a_host_puts_into_a_running_turn_stay_with_its_steps() -> Non
     assert host.turn("q1")[:-1] == [user("q0"), *step("0"), note, *step("1"), said("a0")]
 
 
-def test_words_after_the_last_result_are_no_work() -> None:
+def test_words_after_the_last_result_are_no_work():
     """A reflection after the tools ended goes, as in the host."""
     host = Host()
     host.turn("q0", step("0"), [said("draft"), user("Reflect.")], answer="a0")
     assert host.turn("q1") == [user("q0"), *step("0"), said("a0"), user("q1")]
 
 
-def test_a_host_that_keeps_its_steps_gets_none_twice() -> None:
+def test_a_host_that_keeps_its_steps_gets_none_twice():
     """Calls and results that the history still has are not added again."""
     host = Host()
     host.turn("q0", step("0"), answer="a0")
@@ -141,7 +139,7 @@ def test_a_host_that_keeps_its_steps_gets_none_twice() -> None:
     assert host.turn("q2")[:4] == [user("q0"), *step("other"), said("a0")]
 
 
-def test_a_host_that_keeps_a_part_of_the_steps_gets_the_others() -> None:
+def test_a_host_that_keeps_a_part_of_the_steps_gets_the_others():
     """Steps that the host kept stand where they stood."""
     host = Host()
     host.turn("q0", step("0"), step("1"), answer="a0")
@@ -149,7 +147,7 @@ def test_a_host_that_keeps_a_part_of_the_steps_gets_the_others() -> None:
     assert host.turn("q1")[:-1] == [user("q0"), *step("0"), *step("1"), said("a0")]
 
 
-def test_a_question_that_is_recorded_in_other_words_keeps_its_steps() -> None:
+def test_a_question_that_is_recorded_in_other_words_keeps_its_steps():
     """A host may send a question with more around it than it records."""
     host = Host()
     host._turn = 1
@@ -161,7 +159,7 @@ def test_a_question_that_is_recorded_in_other_words_keeps_its_steps() -> None:
     assert host.turn("q1") == [user("q0"), *step("0"), said("a0"), user("q1")]
 
 
-def test_a_recorded_transcript_gives_the_steps_back() -> None:
+def test_a_recorded_transcript_gives_the_steps_back():
     """After a restart the record is all that is known."""
     host = Host()
     for number in range(3):
@@ -172,7 +170,7 @@ def test_a_recorded_transcript_gives_the_steps_back() -> None:
     assert host.turn("end") == before
 
 
-def test_steps_of_another_model_are_named() -> None:
+def test_steps_of_another_model_are_named():
     """Thinking comes back as it was, and the steps of another model are known as such."""
     cache = MessageCache()
     call = {**step("0")[0], "thinking_blocks": [{"type": "thinking", "signature": "s"}]}
@@ -212,7 +210,7 @@ def results(messages: Sequence[Message]) -> list[str]:
         (slice(0, 6), []),
     ],
 )
-def test_steps_go_with_their_question_or_answer(gone: slice, left: list[str]) -> None:
+def test_steps_go_with_their_question_or_answer(gone, left):
     """An exchange, a question or an answer that is deleted takes its steps with it, for good."""
     host = three_turns()
     del host.history[gone]
@@ -220,7 +218,7 @@ def test_steps_go_with_their_question_or_answer(gone: slice, left: list[str]) ->
     assert results(host.turn("end")) == left
 
 
-def test_a_retry_begins_without_the_steps_of_the_try_before() -> None:
+def test_a_retry_begins_without_the_steps_of_the_try_before():
     """The question that is being answered has only what its own turn sends."""
     host = three_turns()
     del host.history[4:]
@@ -239,7 +237,7 @@ def growing(host: Host, turns: int, *, bound: int = 0, first: int = 0) -> list[l
 
 
 @pytest.mark.parametrize("most", [LONG, LONG + 1, 40, 41])
-def test_a_front_that_slides_comes_back(most: int) -> None:
+def test_a_front_that_slides_comes_back(most):
     """A host that keeps the last N is found out by its third cut, and everything is back."""
     host, whole = Host(most), Host()
     cut, uncut = growing(host, 60), growing(whole, 60)
@@ -248,14 +246,14 @@ def test_a_front_that_slides_comes_back(most: int) -> None:
 
 
 @pytest.mark.parametrize("most", [40, 41])
-def test_a_host_that_names_its_bound_loses_nothing(most: int) -> None:
+def test_a_host_that_names_its_bound_loses_nothing(most):
     """Where it is known to which length the host cuts, its first cut is no deletion."""
     host, whole = Host(most), Host()
     assert growing(host, 60, bound=most) == growing(whole, 60)
 
 
 @pytest.mark.parametrize("most", [40, 41])
-def test_a_restart_at_the_first_cut_loses_no_front(most: int) -> None:
+def test_a_restart_at_the_first_cut_loses_no_front(most):
     """What may have slid out is recorded until that is known."""
     host = Host(most)
     growing(host, most // 2 + 2)
@@ -269,7 +267,7 @@ def test_a_restart_at_the_first_cut_loses_no_front(most: int) -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_a_deleted_front_stays_away(times: int) -> None:
+def test_a_deleted_front_stays_away(times):
     """A user may delete the first exchange, also in two turns running."""
     host = Host()
     growing(host, 30)
@@ -281,7 +279,7 @@ def test_a_deleted_front_stays_away(times: int) -> None:
     assert not [request for request in later if any(each in request for each in gone)]
 
 
-def test_a_deletion_from_a_bounded_list_stays_deleted() -> None:
+def test_a_deletion_from_a_bounded_list_stays_deleted():
     """A host that cuts at one length did not cut a list that is shorter."""
     host = Host(40)
     growing(host, 40, bound=40)
@@ -292,7 +290,7 @@ def test_a_deletion_from_a_bounded_list_stays_deleted() -> None:
     assert all(user("q20") not in each for each in growing(host, 9, bound=40, first=41))
 
 
-def test_a_summary_of_the_host_takes_the_place_of_a_front() -> None:
+def test_a_summary_of_the_host_takes_the_place_of_a_front():
     """Messages that the host compacted are not restored; the others keep their steps."""
     host = three_turns()
     host.history[:4] = [user("[Summary of the conversation so far] …")]
@@ -301,7 +299,7 @@ def test_a_summary_of_the_host_takes_the_place_of_a_front() -> None:
     assert results(request) == ["2"]
 
 
-def test_a_cleared_list_begins_with_nothing() -> None:
+def test_a_cleared_list_begins_with_nothing():
     """Of a conversation that was cleared nothing comes back, what slid out neither."""
     host = Host(40)
     growing(host, 40, bound=40)
@@ -313,7 +311,7 @@ def test_a_cleared_list_begins_with_nothing() -> None:
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_no_step_is_sent_whose_question_or_answer_is_gone(seed: int) -> None:
+def test_no_step_is_sent_whose_question_or_answer_is_gone(seed):
     """Through 60 random edits between turns, and steps that nobody touched are all there."""
     chosen = random.Random(seed)
     host = Host()
@@ -344,7 +342,7 @@ def _edit(history: list[Message], chosen: random.Random) -> None:
         del history[: 2 * chosen.randrange(2)]
 
 
-def test_the_steps_of_a_failed_turn_stay_away() -> None:
+def test_the_steps_of_a_failed_turn_stay_away():
     """A host keeps the question of a turn that failed; the turn's half-done work is not sent."""
     cache = MessageCache()
     sent = completed(Carried(), [SYSTEM, user("q0"), *step("a")], cache, turn=1)

@@ -1,16 +1,12 @@
 """Slash commands are answered in the chat, by us and not by a model."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from praison_compressor import SessionNotFound
 from praison_compressor.messages import text_of
-from praison_compressor.testing import LocalProvider, Worker
+from praison_compressor.testing import Worker
 from praison_compressor.view.frame import is_framed
 from tests.helpers.hosting import (
     EVERY_PATH,
@@ -48,9 +44,7 @@ LINE = re.compile(
         ({}, OUTGROWING, "summarized"),
     ],
 )
-def test_the_status_counts_what_was_sent(
-    host: LocalProvider, options: dict[str, Any], prompts: Any, heard: str
-) -> None:
+def test_the_status_counts_what_was_sent(host, options, prompts, heard):
     """The status has the tokens of the last request and those before compression."""
     made = agent(host, OPENAI, context(host, **options))
     assert made.context_compressor.status().tokens == 0
@@ -70,9 +64,7 @@ TALKED = [
 
 
 @pytest.mark.parametrize(("path", "mode"), TALKED)
-def test_slash_commands_need_no_request_of_the_agent(
-    host: LocalProvider, path: str, mode: str
-) -> None:
+def test_slash_commands_need_no_request_of_the_agent(host, path, mode):
     """`/status`, `/compact`, `/undo`, `/new`, `/resume`: answered, recorded nowhere, sent to no
     model."""
     made = agent(host, path, context(host))
@@ -130,7 +122,7 @@ def test_slash_commands_need_no_request_of_the_agent(
         made.context_compressor.resume("nowhere")
 
 
-def test_help_names_every_command(host: LocalProvider) -> None:
+def test_help_names_every_command(host):
     """`/help` lists what the chat answers by itself."""
     lines = agent(host, OPENAI, context(host)).chat("/help").splitlines()
     names = {line.split()[0].lstrip("/") for line in lines}
@@ -139,9 +131,7 @@ def test_help_names_every_command(host: LocalProvider) -> None:
 
 
 @pytest.mark.parametrize("name", [None, "desk"])
-def test_a_bare_resume_lists_the_users_own_sessions(
-    host: LocalProvider, tmp_path: Path, name: str | None
-) -> None:
+def test_a_bare_resume_lists_the_users_own_sessions(host, tmp_path, name):
     """The newest first, with and without an id; none of another conversation in the store."""
     store = f"sqlite:///{tmp_path}/ledger.db"
     chat(agent(host, OPENAI, context(host, store_url=store, session_id="hall")), ["Good day."])
@@ -159,7 +149,7 @@ def test_a_bare_resume_lists_the_users_own_sessions(
     assert len(made.chat("/resume").splitlines()[1:]) == 2
 
 
-def test_other_slashes_are_words(host: LocalProvider) -> None:
+def test_other_slashes_are_words(host):
     """A path or a word of the user's own goes to the model; so do commands of agents not ours."""
     made = agent(host, PATHS[0], context(host))
     words = ["/usr/bin is full", "/news", "/contact", "/stats please", "/status.txt"]
@@ -169,7 +159,7 @@ def test_other_slashes_are_words(host: LocalProvider) -> None:
     assert list(said) == [*words, "/status"]
 
 
-def test_a_misspelled_command_is_answered_with_the_right_one(host: LocalProvider) -> None:
+def test_a_misspelled_command_is_answered_with_the_right_one(host):
     """The compressor, not the model, answers a misspelled command."""
     wrong = {
         "/compres": "compact",
@@ -188,7 +178,7 @@ def test_a_misspelled_command_is_answered_with_the_right_one(host: LocalProvider
     assert host.requests == []
 
 
-def test_words_behind_a_wordless_command_do_nothing(host: LocalProvider) -> None:
+def test_words_behind_a_wordless_command_do_nothing(host):
     """`/undo the last edit` is no undo of a compression, and no lost message."""
     made = talked(host)
     made.chat("/compact")
@@ -199,7 +189,7 @@ def test_words_behind_a_wordless_command_do_nothing(host: LocalProvider) -> None
     assert len(host.requests) == sent
 
 
-def test_a_misspelled_choice_compresses_nothing(host: LocalProvider) -> None:
+def test_a_misspelled_choice_compresses_nothing(host):
     """`/compact previw` is no focus: it is answered with the right word."""
     made = talked(host)
     for said, meant in {"previw": "preview", "kep s1.2": "keep", "form s1.2": "from"}.items():
@@ -212,7 +202,7 @@ def test_a_misspelled_choice_compresses_nothing(host: LocalProvider) -> None:
     assert host.for_model("aux") == []
 
 
-def test_status_and_undo_count_what_is_sent_next(host: LocalProvider) -> None:
+def test_status_and_undo_count_what_is_sent_next(host):
     """Messages that were deleted from the history meanwhile are not sent again."""
     host.answer_with(lambda asked: f"Noted as {asked.number}. " * 12)
     made = agent(host, OPENAI, context(host))
@@ -233,7 +223,7 @@ def test_status_and_undo_count_what_is_sent_next(host: LocalProvider) -> None:
 
 
 @pytest.mark.parametrize("mode", ["iter_stream", "achat"])
-def test_the_context_is_shown_by_part(host: LocalProvider, mode: str) -> None:
+def test_the_context_is_shown_by_part(host, mode):
     """`/context` prints the next request by part, with tool schemas, and the largest messages."""
     host.answer_with(Worker(1, parallel=2, tool="look_up", arguments=numbered, answer="Noted."))
     made = agent(host, OPENAI, context(host, recall=False), tools=[look_up])
@@ -252,7 +242,7 @@ def test_the_context_is_shown_by_part(host: LocalProvider, mode: str) -> None:
 
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
-def test_compacting_by_masks_alone_is_reported(host: LocalProvider, mode: str) -> None:
+def test_compacting_by_masks_alone_is_reported(host, mode):
     """`/compact` by masks alone reports the freed tokens; a second one has nothing to report."""
 
     def read_page(topic: str, part: int) -> str:

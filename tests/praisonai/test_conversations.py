@@ -1,10 +1,7 @@
 """One agent serves many people, and nobody's words reach another."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -62,9 +59,7 @@ SENDERS = {"bot": through_bot, "swapped": by_swapping}
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 @pytest.mark.parametrize("sender", SENDERS)
-def test_recall_reads_nothing_of_another_person(
-    host: LocalProvider, sender: str, path: str
-) -> None:
+def test_recall_reads_nothing_of_another_person(host, sender, path):
     """Two people talk to one agent one after the other: a search finds only one's own words."""
     host.answer_with(searching)
     made = agent(host, path, context(host), tools=[look_up])
@@ -85,9 +80,7 @@ def test_recall_reads_nothing_of_another_person(
 
 @pytest.mark.parametrize("background", [False, True])
 @pytest.mark.parametrize("sender", SENDERS)
-def test_interleaved_people_keep_their_own_archives(
-    host: LocalProvider, sender: str, background: bool
-) -> None:
+def test_interleaved_people_keep_their_own_archives(host, sender, background):
     """Four people take turns with one agent: each finds one's own hint, and no other's."""
     host.answer_with(searching)
     made = agent(host, OPENAI, context(host, background=background), tools=[look_up])
@@ -121,7 +114,7 @@ def nothing_found(provider: LocalProvider) -> list[bool]:
 
 
 @pytest.mark.parametrize("first", ["hi", turn(0, words=LONG)], ids=["short", "page"])
-def test_two_people_who_begin_alike_stay_two(host: LocalProvider, first: str) -> None:
+def test_two_people_who_begin_alike_stay_two(host, first):
     """The same first words, the same answers: each finds one's own hint alone."""
     host.answer_with(lambda asked: searching(asked) if ASKED in asked.last_user else "Noted.")
     made = agent(host, OPENAI, context(host), tools=[look_up])
@@ -142,7 +135,7 @@ def test_two_people_who_begin_alike_stay_two(host: LocalProvider, first: str) ->
     assert ("ANN-OWN" in to_ben, "BEN-OWN" in to_ben) == (False, True)
 
 
-def test_a_history_copied_for_each_person_leads_to_nobody_else(host: LocalProvider) -> None:
+def test_a_history_copied_for_each_person_leads_to_nobody_else(host):
     """An introduction is the beginning of everybody's history: what one adds, none other finds."""
     host.answer_with(searching)
     made = agent(host, OPENAI, context(host), tools=[look_up])
@@ -157,7 +150,7 @@ def test_a_history_copied_for_each_person_leads_to_nobody_else(host: LocalProvid
     assert nothing_found(host) == [True]
 
 
-def test_messages_that_an_edit_dropped_are_not_found(host: LocalProvider) -> None:
+def test_messages_that_an_edit_dropped_are_not_found(host):
     """An edited history is the same conversation; what the edit dropped is out of recall's reach,
     and what it kept is found."""
     host.answer_with(searching)
@@ -186,9 +179,7 @@ def new(made: Any) -> None:
 
 @pytest.mark.parametrize("begin", [cleared, new])
 @pytest.mark.parametrize("session", [None, "desk"])
-def test_a_conversation_begun_anew_is_empty(
-    host: LocalProvider, begin: Callable[[Any], None], session: str | None
-) -> None:
+def test_a_conversation_begun_anew_is_empty(host, begin, session):
     """Cleared or by `/new`, with and without an id of the host: the status, the archive and the
     session are another conversation's."""
     host.answer_with(searching)
@@ -207,7 +198,7 @@ def test_a_conversation_begun_anew_is_empty(
     assert nothing_found(host) == [True]
 
 
-def test_a_recall_tool_outside_any_turn_reads_nothing_and_says_so(host: LocalProvider) -> None:
+def test_a_recall_tool_outside_any_turn_reads_nothing_and_says_so(host):
     """Nobody knows then whose conversation is asked for."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
     for words in outgrowing(0):
@@ -216,9 +207,7 @@ def test_a_recall_tool_outside_any_turn_reads_nothing_and_says_so(host: LocalPro
     assert "not known whose conversation" in search(query="ledger")
 
 
-def test_a_bot_goes_on_after_a_restart_with_what_was_not_reset(
-    host: LocalProvider, tmp_path: Path
-) -> None:
+def test_a_bot_goes_on_after_a_restart_with_what_was_not_reset(host, tmp_path):
     """A restarted bot pays no summary twice and resumes no conversation from before a reset."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     store = DefaultSessionStore(session_dir=str(tmp_path / "sessions"))
@@ -248,7 +237,7 @@ def test_a_bot_goes_on_after_a_restart_with_what_was_not_reset(
     assert len(open_store(url).sessions("default")) == 2
 
 
-def test_nobody_resumes_another_persons_session(host: LocalProvider) -> None:
+def test_nobody_resumes_another_persons_session(host):
     """A bot's person who types `/resume` with the session of somebody else is refused."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
     manager = BotSessionManager(platform="telegram")

@@ -1,7 +1,5 @@
 """Hooks, memory and stream of the host hear of a compression, and commands control it."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 
@@ -82,9 +80,7 @@ def check_reports(heard: list[tuple[str, Any]], compressions: int) -> None:
 
 
 @pytest.mark.parametrize(("path", "mode"), cells(PATHS))
-def test_the_hosts_hooks_fire_once_for_each_compression(
-    host: LocalProvider, path: str, mode: str
-) -> None:
+def test_the_hosts_hooks_fire_once_for_each_compression(host, path, mode):
     """Before and after in pairs, with the numbers, and the memory sees the whole transcript."""
     made, heard = listening(host, path)
     MODES[mode](made, OUTGROWING)
@@ -94,9 +90,7 @@ def test_the_hosts_hooks_fire_once_for_each_compression(
 @pytest.mark.parametrize(
     ("path", "mode"), [(PATHS[0], "chat"), (PATHS[1], "achat"), (PATHS[0], "iter_stream")]
 )
-def test_each_compression_in_the_background_is_reported_once(
-    host: LocalProvider, path: str, mode: str
-) -> None:
+def test_each_compression_in_the_background_is_reported_once(host, path, mode):
     """Before, started, memory; committed, after: once each, in this order; no turn waits."""
     made, heard = listening(host, path, background=True)
     for prompt in OUTGROWING:
@@ -112,7 +106,7 @@ def test_each_compression_in_the_background_is_reported_once(
 
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
-def test_a_failing_hook_ends_nothing(host: LocalProvider, mode: str) -> None:
+def test_a_failing_hook_ends_nothing(host, mode):
     """After a hook's or listener's exception the turn goes on and the summary is written."""
 
     def hook(data: Any) -> HookResult:
@@ -124,7 +118,7 @@ def test_a_failing_hook_ends_nothing(host: LocalProvider, mode: str) -> None:
 
     made = agent(host, PATHS[0], context(host), hooks=hooks(hook))
     made._memory_instance = Broken([])
-    made.context_compressor.subscribe(lambda event: 1 / 0)  # type: ignore[arg-type, return-value]
+    made.context_compressor.subscribe(lambda event: 1 / 0)
     answers = MODES[mode](made, OUTGROWING)
     assert None not in answers
     assert made.context_compressor.context_status == "summarized"
@@ -139,9 +133,7 @@ REFUSALS: dict[str, Any] = {
 
 @pytest.mark.parametrize("refusal", REFUSALS)
 @pytest.mark.parametrize("path", PATHS)
-def test_a_hook_of_the_host_refuses_a_compression(
-    host: LocalProvider, path: str, refusal: str
-) -> None:
+def test_a_hook_of_the_host_refuses_a_compression(host, path, refusal):
     """No model is asked and nothing recorded; above the window a request is made to fit."""
     registry = HookRegistry()
     REFUSALS[refusal](registry)
@@ -156,7 +148,7 @@ def test_a_hook_of_the_host_refuses_a_compression(
     assert (host.for_model("aux"), host.refused) == ([], [])
 
 
-def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host: LocalProvider) -> None:
+def test_a_hook_of_the_host_adds_to_the_request_for_a_summary(host):
     """A hook's context reaches the summarizer; a failed command adds nothing; a hook may chat."""
     heard: list[Any] = []
 
@@ -206,17 +198,13 @@ def shown(made: Agent, mode: str, **how: Any) -> str:
 
 @pytest.mark.parametrize("mode", ["achat", "start"])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_verbose_agent_shows_progress_and_the_line(
-    host: LocalProvider, path: str, mode: str
-) -> None:
+def test_a_verbose_agent_shows_progress_and_the_line(host, path, mode):
     """A verbose agent prints a line when a summary begins, then a line with its numbers."""
     text = shown(agent(host, path, context(host, context_window=3_000), output="verbose"), mode)
     assert 0 <= text.index(SAYS) < text.index(SAYS_WHAT)
 
 
-def test_a_pipe_gets_the_line_alone_and_a_silent_agent_nothing(
-    host: LocalProvider, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_pipe_gets_the_line_alone_and_a_silent_agent_nothing(host, capfd):
     """No progress and no control sequence in a pipe; silence is the host's default."""
     small = context(host, context_window=3_000)
     piped = shown(agent(host, PATHS[0], small, output="verbose"), "achat", terminal=False)

@@ -1,11 +1,8 @@
 """A refusal as too long is learned from, and the request goes out once more as a tighter view."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 
@@ -34,13 +31,13 @@ TOO_LONG = Failure(400, "Input is too long for requested model.", "invalid_reque
 
 
 @pytest.fixture(autouse=True)
-def half(host: LocalProvider) -> None:
+def half(host):
     """Give the provider a window that is half of the option's."""
     host.set_window(HALF)
 
 
 @pytest.fixture
-def runs() -> list[str]:
+def runs():
     """Return the list of what the agent's tool was asked, in order."""
     return []
 
@@ -69,7 +66,7 @@ def refused_views(host: LocalProvider) -> int:
     ("path", "mode"),
     [*((path, "chat") for path in EVERY_PATH), (PATHS[1], "achat"), (PATHS[0], "iter_stream")],
 )
-def test_a_wrong_window_costs_one_refusal(host: LocalProvider, path: str, mode: str) -> None:
+def test_a_wrong_window_costs_one_refusal(host, path, mode):
     """The turn that met it is answered, and no later request is refused."""
     made = agent(host, path, context(host))
     answers = MODES[mode](made, [turn(n) for n in range(10)])
@@ -81,7 +78,7 @@ def test_a_wrong_window_costs_one_refusal(host: LocalProvider, path: str, mode: 
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_finished_tools_do_not_run_again(host: LocalProvider, runs: list[str], path: str) -> None:
+def test_finished_tools_do_not_run_again(host, runs, path):
     """Met within the tool loop: each call runs once, and the user's words are still there."""
     host.answer_with(
         Worker(
@@ -109,7 +106,7 @@ def test_finished_tools_do_not_run_again(host: LocalProvider, runs: list[str], p
     ],
     ids=["than a window that was learned", "than the window of the model's table"],
 )
-def test_a_reserve_that_is_larger(host: LocalProvider, options: dict[str, Any]) -> None:
+def test_a_reserve_that_is_larger(host, options):
     """The usual one takes its place: the conversation goes on and is compressed."""
     made = agent(host, PATHS[0], context(host, **options))
     assert all(made.chat(turn(n)) for n in range(14))
@@ -118,9 +115,7 @@ def test_a_reserve_that_is_larger(host: LocalProvider, options: dict[str, Any]) 
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_the_host_cuts_nothing_where_no_view_fits(
-    host: LocalProvider, runs: list[str], path: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_the_host_cuts_nothing_where_no_view_fits(host, runs, path, caplog):
     """A provider that refuses every view: the host neither cuts the transcript in our place nor
     begins the turn again, whose tools would run twice."""
     worker = Worker(9, tool="look_up", arguments=lambda tool, nth: {"topic": f"t{nth}"})
@@ -137,7 +132,7 @@ def test_the_host_cuts_nothing_where_no_view_fits(
     assert not any("shrank prompt" in line or "emergency" in line for line in caplog.messages)
 
 
-def test_room_for_an_answer_that_nobody_asked_for(host: LocalProvider) -> None:
+def test_room_for_an_answer_that_nobody_asked_for(host):
     """litellm asks Claude for thousands of tokens: what they leave for the words is learned."""
     host.set_window(8_000)
     asked = context(host, context_window=8_000)
@@ -155,7 +150,7 @@ def test_room_for_an_answer_that_nobody_asked_for(host: LocalProvider) -> None:
 
 @pytest.mark.parametrize("mode", ["chat", "achat"])
 @pytest.mark.parametrize("path", PATHS)
-def test_a_template_that_wants_roles_in_turns(path: str, mode: str) -> None:
+def test_a_template_that_wants_roles_in_turns(path, mode):
     """Refused once, met from then on: two user messages in a row become one."""
     with by_itself(Worker(answer="Noted. " * 12), rules=Rules(alternate=True)) as host:
         made = agent(host, path, context(host))

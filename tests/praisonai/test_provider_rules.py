@@ -1,7 +1,5 @@
 """Requests are read and written in each API's shape, and views made as each provider demands."""
 
-from __future__ import annotations
-
 import copy
 import json
 from typing import Any
@@ -49,15 +47,14 @@ CONVERSATION = [
 ]
 
 
-def test_equal_words_have_equal_digests_on_both_apis() -> None:
+def test_equal_words_have_equal_digests_on_both_apis():
     """`iter_stream` sends chat messages where `chat` sends items: one ledger serves both."""
     params = LLM(model="openai/gpt-4o-mini", api_key="sk")._build_responses_params(CONVERSATION)
     read = RESPONSES.read(params)
-    assert read is not None
     assert [*map(digest, read.messages)] == [*map(digest, CONVERSATION)]
 
 
-def test_another_models_thinking_is_left_out() -> None:
+def test_another_models_thinking_is_left_out():
     """Signed thinking, reasoning and the items that name it are only their own model's."""
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {
@@ -78,7 +75,7 @@ def test_another_models_thinking_is_left_out() -> None:
     }
 
 
-def test_an_item_of_a_newer_api_goes_out_as_it_is() -> None:
+def test_an_item_of_a_newer_api_goes_out_as_it_is():
     """A request with an unknown item is not read, so it is sent untouched."""
     items = [{"role": "user", "content": "go"}, {"type": "telepathy", "id": "t"}]
     assert RESPONSES.read({"model": "m", "input": items}) is None
@@ -101,7 +98,7 @@ REFUSALS = (
 
 
 @pytest.mark.parametrize("words", REFUSALS)
-def test_a_refused_order_is_recognized(words: str) -> None:
+def test_a_refused_order_is_recognized(words):
     """Refused role orders of Mistral, chat templates, Anthropic and Perplexity are recognized."""
     assert refused_in(ValueError(words)) == ROLES
 
@@ -117,15 +114,13 @@ CASES: list[list[dict[str, Any]]] = [
 
 @pytest.mark.parametrize("messages", CASES)
 @pytest.mark.parametrize("rules", [Rules(alternate=True), Rules(answered_results=True)])
-def test_the_view_is_as_each_strict_provider_wants_it(
-    messages: list[dict[str, Any]], rules: Rules
-) -> None:
+def test_the_view_is_as_each_strict_provider_wants_it(messages, rules):
     """One view satisfies the rules of every strict provider."""
     check_messages(alternating(messages), rules)
 
 
 @given(transcripts(max_turns=4))
-def test_no_word_is_lost(messages: list[dict[str, Any]]) -> None:
+def test_no_word_is_lost(messages):
     """Results stay in order, behind their calls; what is alternating stays as it is."""
     view = alternating(messages)
     check_messages(view, Rules(alternate=True, answered_results=True))
@@ -134,7 +129,7 @@ def test_no_word_is_lost(messages: list[dict[str, Any]]) -> None:
     assert alternating(view) == view
 
 
-def test_thinking_that_a_provider_refuses_is_left_out() -> None:
+def test_thinking_that_a_provider_refuses_is_left_out():
     """A history with thinking of another prompt costs one refusal, not the agent."""
     thinks = Reply("Yes.", thinking="Hm, why not?")
     with by_itself(lambda asked: thinks, rules=Rules(bound_thinking=True)) as host:

@@ -1,7 +1,5 @@
 """A program that is killed and run again pays for nothing twice and forgets nothing."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import re
@@ -66,7 +64,7 @@ CELLS = [(OPENAI, "stream", HISTORY), (LITELLM, "achat", HOST), (ANTHROPIC, "cha
 
 
 @pytest.mark.parametrize(("path", "mode", "kept"), CELLS)
-def test_a_restart_costs_nothing(host: LocalProvider, path: str, mode: str, kept: str) -> None:
+def test_a_restart_costs_nothing(host, path, mode, kept):
     """After SIGKILL the next request begins with the last one's bytes: no summary is paid twice.
 
     It is compared with the last turn's first request: some paths drop a turn's tool calls.
@@ -109,8 +107,6 @@ def run(code: str, prompts: list[str]) -> list[str]:
         text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
     ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
         said = []
         for prompt in prompts:
             process.stdin.write(prompt + "\n")
@@ -120,7 +116,7 @@ def run(code: str, prompts: list[str]) -> list[str]:
     return said
 
 
-def test_the_recipe_remembers_after_a_kill(host: LocalProvider) -> None:
+def test_the_recipe_remembers_after_a_kill(host):
     """The README's program of six lines is killed: its next run knows all."""
     code = recipe()
     assert len([line for line in code.splitlines() if line]) == 6
@@ -130,7 +126,7 @@ def test_the_recipe_remembers_after_a_kill(host: LocalProvider) -> None:
     assert {*facts} <= {message["content"] for message in host.requests[-1].messages}
 
 
-def test_the_name_is_one_agents(host: LocalProvider, tmp_path: Path) -> None:
+def test_the_name_is_one_agents(host, tmp_path):
     """A clone for another channel and a second agent of the same options have other sessions."""
     store = f"sqlite:///{tmp_path}/desk.db"
     shared = context(host, session_id=SESSION, store_url=store)
@@ -145,7 +141,7 @@ def test_the_name_is_one_agents(host: LocalProvider, tmp_path: Path) -> None:
     assert SESSION not in [other.context_compressor.session_id for other in others]
 
 
-def test_a_cleared_history_stays_cleared(host: LocalProvider, tmp_path: Path) -> None:
+def test_a_cleared_history_stays_cleared(host, tmp_path):
     """Only the first request of a process takes the stored conversation up."""
     store = f"sqlite:///{tmp_path}/desk.db"
     made = agent(host, OPENAI, context(host, session_id=SESSION, store_url=store))
@@ -159,9 +155,7 @@ def test_a_cleared_history_stays_cleared(host: LocalProvider, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("path", "history"), [(OPENAI, False), (OPENAI, True), (LITELLM, True), (ANTHROPIC, False)]
 )
-def test_messages_that_the_hosts_store_cut_come_from_the_ledger(
-    host: LocalProvider, path: str, history: bool, retention: str
-) -> None:
+def test_messages_that_the_hosts_store_cut_come_from_the_ledger(host, path, history, retention):
     """Where the host's store keeps the newest messages, nothing is lost or summarized twice.
 
     A restored list may begin with the store's own summary of the others.
@@ -202,7 +196,7 @@ def steps(record: Any) -> list[str]:
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_steps_are_back_after_a_restart(host: LocalProvider, path: str) -> None:
+def test_steps_are_back_after_a_restart(host, path):
     """The next run's first request begins with the last run's last request."""
     first = desk(host, path)
     for n in range(3):
@@ -215,7 +209,7 @@ def test_steps_are_back_after_a_restart(host: LocalProvider, path: str) -> None:
     assert len(steps(after)) == 3 * 4
 
 
-def test_a_question_with_a_secret_keeps_its_steps(host: LocalProvider) -> None:
+def test_a_question_with_a_secret_keeps_its_steps(host):
     """The record has the key masked; the host's own message is known by that."""
     first = desk(host, session_id=None)
     first.chat(f"{turn(0)} The key is {SECRET}.")
@@ -231,7 +225,7 @@ def test_a_question_with_a_secret_keeps_its_steps(host: LocalProvider) -> None:
     assert SECRET in text_of(after.messages[1])
 
 
-def test_each_request_is_in_the_store_before_it_is_sent(host: LocalProvider) -> None:
+def test_each_request_is_in_the_store_before_it_is_sent(host):
     """A kill at any request loses no result that the model was shown."""
     seen: list[bool] = []
     work = Worker(2, parallel=2, arguments=numbered, answer=ANSWER)
@@ -253,7 +247,7 @@ def test_each_request_is_in_the_store_before_it_is_sent(host: LocalProvider) -> 
     assert last == {"role": "assistant", "content": ANSWER.strip()}
 
 
-def test_a_store_that_is_down_holds_up_no_turn(host: LocalProvider, tmp_path: Path) -> None:
+def test_a_store_that_is_down_holds_up_no_turn(host, tmp_path):
     """Turns go on with their steps from memory, and it is said once."""
     made = desk(host)
     made.chat(turn(0))
@@ -265,7 +259,7 @@ def test_a_store_that_is_down_holds_up_no_turn(host: LocalProvider, tmp_path: Pa
     assert len(steps(of_agent(host)[-1])) == 3 * 4
 
 
-def test_a_forgotten_step_is_not_sent_again(host: LocalProvider) -> None:
+def test_a_forgotten_step_is_not_sent_again(host):
     """`forget` of a result reaches what is remembered of the conversation."""
     made = desk(host)
     made.chat(turn(0))
@@ -279,9 +273,7 @@ def test_a_forgotten_step_is_not_sent_again(host: LocalProvider) -> None:
     assert "END-2" in " ".join(steps(after))
 
 
-def test_the_newest_conversations_keep_their_steps_without_a_store(
-    host: LocalProvider, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_newest_conversations_keep_their_steps_without_a_store(host, monkeypatch):
     """Without a store the newest conversations keep their steps."""
     monkeypatch.setattr(conversations, "JOURNALED_TOKENS", 2_600)  # each takes some 1,100
     made = desk(host, store_url=None, session_id=None)

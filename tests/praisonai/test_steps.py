@@ -1,7 +1,5 @@
 """A turn's tool steps stay in the conversation when the host has dropped them."""
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import itertools
@@ -51,9 +49,7 @@ def working(
 
 
 @pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
-def test_a_turn_begins_with_the_last_request_of_the_turn_before(
-    host: LocalProvider, path: str, mode: str
-) -> None:
+def test_a_turn_begins_with_the_last_request_of_the_turn_before(host, path, mode):
     """In every mode the whole prefix is kept, no step is doubled, and each request is billed once.
 
     The bill's sums of input, cached input and output are the provider's own, streams too.
@@ -88,7 +84,7 @@ def first_of(host: LocalProvider, question: str) -> Any:
     return next(r for r in of_agent(host) if asked(r)[-1].endswith(question))
 
 
-def test_the_switch_does_as_the_host_does(host: LocalProvider) -> None:
+def test_the_switch_does_as_the_host_does(host):
     """`keep_tool_steps=False` sends what the host gives."""
     made = working(host, OPENAI, keep_tool_steps=False)
     made.chat("Question 0?")
@@ -97,7 +93,7 @@ def test_the_switch_does_as_the_host_does(host: LocalProvider) -> None:
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_a_deleted_exchange_takes_its_steps_with_it(host: LocalProvider, path: str) -> None:
+def test_a_deleted_exchange_takes_its_steps_with_it(host, path):
     """An exchange that the user deletes from the history is not sent again, nor its steps."""
     made = working(host, path)
     for n in range(3):
@@ -110,7 +106,7 @@ def test_a_deleted_exchange_takes_its_steps_with_it(host: LocalProvider, path: s
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_a_turn_that_failed_leaves_no_step(host: LocalProvider, path: str) -> None:
+def test_a_turn_that_failed_leaves_no_step(host, path):
     """A provider that fails in the middle of a turn: the next turn has nothing of it."""
     made = working(host, path)
     made.chat("Question 0?")
@@ -133,9 +129,7 @@ def test_a_turn_that_failed_leaves_no_step(host: LocalProvider, path: str) -> No
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_a_turn_that_was_stopped_in_a_call_keeps_what_was_answered(
-    host: LocalProvider, path: str
-) -> None:
+def test_a_turn_that_was_stopped_in_a_call_keeps_what_was_answered(host, path):
     """A stopped turn's results are sent, and its open call has a result that says none came."""
     made = working(host, path)
     made.chat("Question 0?")
@@ -160,7 +154,7 @@ def test_a_turn_that_was_stopped_in_a_call_keeps_what_was_answered(
     assert len(results(first)) == 6 + 4 + 2
 
 
-def test_status_context_and_preview_count_them(host: LocalProvider) -> None:
+def test_status_context_and_preview_count_them(host):
     """Each command counts the steps of earlier turns."""
     made = working(host, OPENAI)
     made.chat("Question 0?")
@@ -178,7 +172,7 @@ def test_status_context_and_preview_count_them(host: LocalProvider) -> None:
         assert "earlier turns" not in made.chat(command)
 
 
-def test_a_notice_counts_them(host: LocalProvider) -> None:
+def test_a_notice_counts_them(host):
     """The line that reports a compression counts the kept steps that are still verbatim."""
     made = working(host, OPENAI)
     for n in range(4):
@@ -190,7 +184,7 @@ def test_a_notice_counts_them(host: LocalProvider) -> None:
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_a_new_session_has_none_of_the_old_steps(host: LocalProvider, path: str) -> None:
+def test_a_new_session_has_none_of_the_old_steps(host, path):
     """After `/new` nothing of the conversation before is sent, also where words are the same."""
     made = working(host, path)
     made.chat("Question 0?")
@@ -200,7 +194,7 @@ def test_a_new_session_has_none_of_the_old_steps(host: LocalProvider, path: str)
     assert len(results(of_agent(host)[-1])) == 6
 
 
-def test_an_undone_compression_sends_the_steps_again(host: LocalProvider) -> None:
+def test_an_undone_compression_sends_the_steps_again(host):
     """`/undo` sends the summarized messages again, steps of earlier turns too."""
     made = working(host, OPENAI)
     for n in range(6):
@@ -214,7 +208,7 @@ def test_an_undone_compression_sends_the_steps_again(host: LocalProvider) -> Non
 
 
 @pytest.mark.parametrize("path", EVERY_PATH)
-def test_steps_that_outgrow_the_window_are_compressed(host: LocalProvider, path: str) -> None:
+def test_steps_that_outgrow_the_window_are_compressed(host, path):
     """Kept steps are a transcript like any: summarized when they must, archived, searchable."""
     made = working(host, path, context_window=WINDOW)
     host.set_window(WINDOW)
@@ -227,7 +221,7 @@ def test_steps_that_outgrow_the_window_are_compressed(host: LocalProvider, path:
     assert hit.message["role"] == "tool"
 
 
-def test_tools_that_are_gone_or_renamed_since(host: LocalProvider) -> None:
+def test_tools_that_are_gone_or_renamed_since(host):
     """Steps name the tool that they called; a provider that wants tools with them gets text."""
 
     def fetch(topic: str, part: int) -> str:
@@ -249,7 +243,7 @@ def test_tools_that_are_gone_or_renamed_since(host: LocalProvider) -> None:
 
 @pytest.mark.parametrize("path", [OPENAI, LITELLM])
 @pytest.mark.parametrize("rules", [Rules(alternate=True), Rules(answered_results=True)])
-def test_a_provider_that_wants_strict_turns(path: str, rules: Rules) -> None:
+def test_a_provider_that_wants_strict_turns(path, rules):
     """Kept steps stand between messages of alternating roles."""
     with by_itself(rules=rules) as host:
         made = working(host, path, rounds=2)
@@ -309,7 +303,7 @@ class Surveyor:
 
 
 @pytest.mark.parametrize("window", [8_000, 64_000])
-def test_each_turn_finds_a_detail_of_the_turn_before(host: LocalProvider, window: int) -> None:
+def test_each_turn_finds_a_detail_of_the_turn_before(host, window):
     """Ten turns of eight calls: 10 of 10 in view or by recall, and no tool is called again."""
     model = Surveyor(at_once=4)
     host.answer_with(model)

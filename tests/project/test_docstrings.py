@@ -1,7 +1,5 @@
 """Docstrings of the package."""
 
-from __future__ import annotations
-
 import doctest
 import importlib
 import pkgutil
@@ -9,7 +7,7 @@ import pkgutil
 import praison_compressor
 
 
-def test_the_examples_in_docstrings_are_true() -> None:
+def test_the_examples_in_docstrings_are_true():
     """Each example prints what its docstring says."""
     found = pkgutil.walk_packages(praison_compressor.__path__, "praison_compressor.")
     modules = [importlib.import_module(m.name) for m in found if "__main__" not in m.name]

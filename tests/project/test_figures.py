@@ -1,7 +1,5 @@
 """Figures that are counts, not times: what the benchmarks print is also a promise."""
 
-from __future__ import annotations
-
 import pytest
 
 from praison_compressor.messages import check

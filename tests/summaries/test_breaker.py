@@ -1,7 +1,5 @@
 """The breaker: a model that failed is left alone, longer each time, unless much has changed."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 
@@ -59,9 +57,7 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=lambda refusal: refusal.status)
-def test_a_refusal_that_stays_is_asked_for_once(
-    refusal: Failure, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_refusal_that_stays_is_asked_for_once(refusal, caplog):
     """A model with a lasting refusal is asked once; the next model writes all texts."""
     with LocalProvider(lambda asked: refusal) as provider:
         provider.route("there", lambda asked: Reply("## Done\nThe modules so far are in order."))

@@ -1,7 +1,5 @@
 """A model's reasoning is no part of its summary, whichever family wrote it."""
 
-from __future__ import annotations
-
 import pytest
 
 from praison_compressor.summaries.reasoning import strip_reasoning
@@ -66,13 +64,13 @@ PHRASES = {
 
 
 @pytest.mark.parametrize(("opening", "closing"), [*TOKENS.items(), *PHRASES.items()])
-def test_closed_reasoning_is_stripped(opening: str, closing: str) -> None:
+def test_closed_reasoning_is_stripped(opening, closing):
     """The text after it is kept."""
     assert strip_reasoning(f"{opening}{THOUGHT}{closing}\nkept") == "kept"
 
 
 @pytest.mark.parametrize(("opening", "closing"), TOKENS.items())
-def test_reasoning_is_stripped_however_its_tags_are_paired(opening: str, closing: str) -> None:
+def test_reasoning_is_stripped_however_its_tags_are_paired(opening, closing):
     """Half open, unclosed, nested, nested with one closing."""
     answers = {
         f"{THOUGHT}{closing}kept": "kept",
@@ -85,7 +83,7 @@ def test_reasoning_is_stripped_however_its_tags_are_paired(opening: str, closing
 
 
 @pytest.mark.parametrize(("opening", "closing"), TOKENS.items())
-def test_a_tag_in_backticks_is_text(opening: str, closing: str) -> None:
+def test_a_tag_in_backticks_is_text(opening, closing):
     """A reasoning tag in backticks or in a fence stays."""
     opening, closing = opening.strip(), closing.strip()
     for answer in (
@@ -124,6 +122,6 @@ def test_a_tag_in_backticks_is_text(opening: str, closing: str) -> None:
         ),
     ],
 )
-def test_only_reasoning_is_stripped(answer: str, left: str) -> None:
+def test_only_reasoning_is_stripped(answer, left):
     """Wrappers and fences around the answer go too; other tags and quotations stay."""
     assert strip_reasoning(answer) == left

@@ -1,7 +1,5 @@
 """The writer: every message in exactly one part, every token accounted for, nobody left running."""
 
-from __future__ import annotations
-
 import asyncio
 import functools
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Summaries stand beside each other; the oldest are folded into one rarely, whatever they hold."""
 
-from __future__ import annotations
-
 import asyncio
 import random
 import re
@@ -26,7 +24,7 @@ def talk(turns: int) -> list[Message]:
     return messages
 
 
-def test_most_compressions_fold_nothing() -> None:
+def test_most_compressions_fold_nothing():
     """A fold may fill its share, and the next summaries stand beside it all the same."""
     calls = []
 
@@ -52,7 +50,7 @@ def test_most_compressions_fold_nothing() -> None:
     assert 1 <= folds <= len(counts) / 3
 
 
-def test_later_static_texts_carry_a_models_prose_on() -> None:
+def test_later_static_texts_carry_a_models_prose_on():
     """A model's prose stays in static folds after the model fails."""
     rules = [f"Agreed: {word} comes before lunch." for word in "audit brief call draft".split()]
     asked = []

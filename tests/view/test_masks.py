@@ -1,7 +1,5 @@
 """Masks: old tool outputs as one line, before any model is paid; once, stably, and reversibly."""
 
-from __future__ import annotations
-
 import copy
 import functools
 import itertools

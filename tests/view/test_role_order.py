@@ -1,9 +1,5 @@
 """The order of roles in a view, as Mistral's API checks it."""
 
-from __future__ import annotations
-
-from typing import Any
-
 import pytest
 
 from praison_compressor.testing import Rules, check_messages
@@ -18,9 +14,7 @@ WORDS = "lorem ipsum dolor " * 60
     "policies", [{"*": "mask"}, {"*": "summarize"}, {"*": "mask", "ask_user": "keep"}]
 )
 @pytest.mark.parametrize("has_model", [True, False])
-def test_no_user_follows_a_tool_in_a_view(
-    options: Any, policies: dict[str, str], has_model: bool
-) -> None:
+def test_no_user_follows_a_tool_in_a_view(options, policies, has_model):
     """The head ends before a call, and a line of the assistant stands before a summary."""
     model = Model() if has_model else None
     ours = compressor(model, tool_policies=policies, **options)
@@ -37,7 +31,7 @@ def test_no_user_follows_a_tool_in_a_view(
     assert ours.compress_sync(found.messages, session_id="s").messages == found.messages
 
 
-def test_a_preview_counts_the_lines_between() -> None:
+def test_a_preview_counts_the_lines_between():
     """The parts sum to the view, and those of the window to the window."""
     ours = compressor(None, tool_policies={"*": "summarize", "ask_user": "keep"})
     messages = [{"role": "user", "content": "Do all of it."}]
@@ -52,7 +46,7 @@ def test_a_preview_counts_the_lines_between() -> None:
     assert sum(use.messages.values()) == len(view)
 
 
-def test_an_answer_in_words_stays_in_the_head() -> None:
+def test_an_answer_in_words_stays_in_the_head():
     """The agent's first answer in words precedes the summary."""
     messages = [
         {"role": "user", "content": "Do all of it."},

@@ -1,7 +1,5 @@
 """A voice conversation with a memory, also over another connection and in another process."""
 
-from __future__ import annotations
-
 import asyncio
 import inspect
 import logging

@@ -1,7 +1,5 @@
 """How the memory of a voice conversation is made; deleted and cut words are in none."""
 
-from __future__ import annotations
-
 import re
 
 import pytest
