@@ -24,7 +24,7 @@ from praison_compressor.ledger.sql.database import Database, parse
 from praison_compressor.ledger.sql.schema import entries, links, messages, sessions, spans
 from praison_compressor.ledger.words import EVERYWHERE, words
 from tests.benchmarks.common import DATABASES, databases, options, show
-from tests.benchmarks.store import MESSAGES, conversation, long_texts, size_of
+from tests.benchmarks.store import MESSAGES, conversation, long_texts
 from tests.helpers.talks import NAMESPACE, segment
 
 MOST_MS = 50
@@ -136,6 +136,20 @@ def _write(archive: MessageArchive, rows: list[dict[str, Any]]) -> None:
     with cursor.copy("COPY compressor_search (message_key, words) FROM STDIN") as stream:
         for row in rows:
             stream.write_row([row["key"], " ".join(f"'{word}'" for word in row["words"])])
+
+
+def size_of(url: str) -> int:
+    """Return the bytes that the store takes on the disk."""
+    parsed = parse(url)
+    if parsed.get_backend_name() == "sqlite":
+        file = Path(str(parsed.database))
+        return sum(part.stat().st_size for part in file.parent.glob(f"{file.name}*"))
+    query = (
+        "SELECT sum(pg_total_relation_size(c.oid)) FROM pg_class c "
+        "WHERE c.relkind = 'r' AND c.relnamespace = current_schema()::regnamespace"
+    )
+    with create_engine(parsed).connect() as connection:
+        return int(connection.execute(text(query)).scalar_one())
 
 
 def processor_seconds(url: str) -> Callable[[], float]:

@@ -66,7 +66,6 @@ def test_the_text_that_was_shown_is_committed_and_paid_once(model, options):
     assert len(shown.lines) == result.masked
     assert shown.tokens_after == result.tokens_after
     assert result.written or result.masked
-    ours.close()
 
 
 def test_a_second_preview_of_a_plan_is_not_paid_again():
@@ -117,7 +116,6 @@ def test_each_reference_of_a_preview_reads_back_its_message(store):
         for index, reference in named[:: len(named) // 5]:
             said = words_in(session(turns)[index])
             assert said[:40] in ours.read(reference, session_id="s", tokens=4_000)
-    ours.close()
 
 
 def test_a_longer_or_edited_transcript_changes_what_is_committed():

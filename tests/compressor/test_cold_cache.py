@@ -112,7 +112,6 @@ def test_in_the_background_the_whole_is_sent_and_the_text_prepared():
     assert ours.compress_sync([*MIDDLE, *MORE], session_id="s").context_status == "full"
     assert ours.background.wait(WAIT)
     assert ours.compress_sync([*MIDDLE, *MORE], session_id="s").summary_method == "reused"
-    ours.close()
 
 
 @pytest.mark.parametrize("given", [True, False])
@@ -134,7 +133,6 @@ def test_idle_prepares_the_text_before_the_user_is_back(given, store):
     result = ours.compress_sync([*MIDDLE, *MORE], session_id=name)
     assert (result.summary_method, len(model.requests)) == ("reused", 1)
     assert not ours.idle(messages, session_id=name)
-    ours.close()
 
 
 def test_idle_begins_nothing_for_a_small_or_unknown_session():

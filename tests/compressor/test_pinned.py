@@ -39,7 +39,6 @@ def test_pinned_texts_stand_once_before_the_first_thing_compressed(options):
         assert changed == [] or 1 < changed[0] <= 4
     assert result.context_status != "full"
     assert ours.background.wait(30)
-    ours.close()
 
 
 def test_a_view_that_fits_whole_has_no_pinned_texts():

@@ -119,7 +119,6 @@ def test_in_the_background_a_summary_waits_too(model, waits):
         if asked.requests:
             break
     assert (size > 3_700) == waits
-    ours.close()
 
 
 def test_without_a_cache_a_request_saves_at_the_full_price():

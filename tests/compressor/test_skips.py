@@ -95,7 +95,6 @@ def test_a_veto_is_reported_once_and_never_bursts_the_window(hook, background):
     assert not ours.compress_sync(turns[0], session_id="s").vetoed
     assert [(event.name, event.data["reason"]) for event in events] == [("skipped", "veto")]
     assert ours.store.open("default", "s").entries == ()
-    ours.close()
 
 
 @pytest.mark.parametrize("background", [False, True])
@@ -108,7 +107,6 @@ def test_a_veto_meets_a_result_larger_than_the_window(background):
     assert (result.vetoed, result.context_status) == (True, "masked")
     assert result.messages[:-1] == messages[:-1]
     assert ours.store.open("default", "s").entries == ()
-    ours.close()
 
 
 def fails(event: Event) -> None:
