@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import (
-    CompressorConfig,
-    ContextCompressor,
-    MemoryStore,
-    SummaryReply,
-    Usage,
-)
+from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, SummaryReply, Usage
 from praison_compressor.compressor.bills import Bill, RequestUsage, reported, uncompressed
 from praison_compressor.ledger import Session
 from praison_compressor.ledger.sql import open_store

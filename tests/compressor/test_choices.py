@@ -7,13 +7,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from praison_compressor import (
-    BudgetTooSmall,
-    ConfigError,
-    ContextCompressor,
-    SummaryReply,
-    Usage,
-)
+from praison_compressor import BudgetTooSmall, ConfigError, ContextCompressor, SummaryReply, Usage
 from praison_compressor.ledger.sql.store import open_store
 from praison_compressor.messages import check, text_of
 from tests.helpers.compressing import Model, compressor

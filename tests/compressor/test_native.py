@@ -14,16 +14,7 @@ from praison_compressor.quotes import read_quotes
 from praison_compressor.summaries.prompts import rendering
 from praison_compressor.testing import Call, LocalProvider, Reply
 from tests.helpers.compressing import Model, compressor
-from tests.helpers.native import (
-    asks,
-    brings,
-    refusal_of,
-    requests_of,
-    result,
-    session,
-    text,
-    use,
-)
+from tests.helpers.native import asks, brings, refusal_of, requests_of, result, session, text, use
 from tests.helpers.transcripts import Message
 
 PICTURE = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AA"}}

@@ -9,12 +9,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import (
-    CompressorConfig,
-    CompressResult,
-    ContextCompressor,
-    MemoryStore,
-)
+from praison_compressor import CompressorConfig, CompressResult, ContextCompressor, MemoryStore
 from praison_compressor.ledger import DROPPED
 from praison_compressor.ledger.sql import SqlStore
 from praison_compressor.messages import text_of

@@ -8,11 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from praison_compressor import (
-    CompressorConfig,
-    ContextCompressor,
-    TokenCounter,
-)
+from praison_compressor import CompressorConfig, ContextCompressor, TokenCounter
 from praison_compressor.messages import check, steps, text_of
 from praison_compressor.view.budget import Budget
 from praison_compressor.view.frame import is_framed

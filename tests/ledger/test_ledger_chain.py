@@ -4,13 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from praison_compressor import (
-    LedgerConflict,
-    MemoryStore,
-    Segment,
-    SessionNotFound,
-    Usage,
-)
+from praison_compressor import LedgerConflict, MemoryStore, Segment, SessionNotFound, Usage
 from praison_compressor.ledger import FORGOTTEN, GENESIS, Entry, memory_store
 from praison_compressor.ledger.segments import chain_faults, seal
 from praison_compressor.view.view import lay

@@ -6,12 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from praison_compressor.testing import (
-    Failure,
-    LocalProvider,
-    Rules,
-    Worker,
-)
+from praison_compressor.testing import Failure, LocalProvider, Rules, Worker
 from tests.helpers.hosting import (
     ANTHROPIC,
     EVERY_PATH,

@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import (
-    MemoryStore,
-    StoreUnavailable,
-)
+from praison_compressor import MemoryStore, StoreUnavailable
 from praison_compressor.ledger import Session
 from praison_compressor.ledger.sql import open_store
 from praison_compressor.messages import content_digest

@@ -8,9 +8,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestServer
 
-from praison_compressor import (
-    SummarizerUnavailable,
-)
+from praison_compressor import SummarizerUnavailable
 from praison_compressor.summaries import litellm_client
 from praison_compressor.summaries.litellm_client import (
     HONOURS_API_BASE,

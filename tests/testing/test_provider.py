@@ -11,14 +11,7 @@ from praisonaiagents import Agent
 
 import praison_compressor.testing as testing
 from praison_compressor import TokenCounter, uninstall
-from praison_compressor.testing import (
-    Broken,
-    Call,
-    Failure,
-    LocalProvider,
-    Reply,
-    Worker,
-)
+from praison_compressor.testing import Broken, Call, Failure, LocalProvider, Reply, Worker
 
 HI: Any = [{"role": "user", "content": "hi"}]
 PROPERTIES = {"path": {"type": "string"}, "line": {"type": "integer"}}

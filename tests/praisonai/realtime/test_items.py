@@ -11,10 +11,7 @@ from praison_compressor import ConfigError
 from praison_compressor.messages import check, read
 from praison_compressor.praisonai.realtime import Marks
 from praison_compressor.praisonai.realtime.folding import choose
-from praison_compressor.praisonai.realtime.items import (
-    Items,
-    messages_of,
-)
+from praison_compressor.praisonai.realtime.items import Items, messages_of
 
 
 def follower(*events) -> Items:
