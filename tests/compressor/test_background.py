@@ -124,7 +124,7 @@ def test_a_request_that_only_reads_begins_nothing_and_pays_nothing():
     assert gate.requests == []
 
 
-def test_asked_for_now_means_now():
+def test_force_waits_for_the_model_in_the_background_mode():
     """`force` waits for the model in the background mode too."""
     gate = Gate()
     gate.open.set()

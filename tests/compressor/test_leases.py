@@ -55,7 +55,7 @@ def test_a_killed_process_keeps_its_lease_for_seconds_only(tmp_path):
 
 
 def test_a_holder_that_is_cancelled_twice_gives_its_lease_back():
-    """Although no thread of the executor is free to release it."""
+    """A holder cancelled twice gives its lease back, though no thread of the executor is free."""
 
     async def hold(store: MemoryStore, held: asyncio.Event) -> None:
         async with leased(store, store.open(NAMESPACE, "s")):

@@ -80,7 +80,7 @@ def _comes_back(messages: list[Message]) -> None:
     assert ours.verbatim(session_id="s") == [to_plain(message) for message in messages]
 
 
-def test_nothing_of_an_unknown_session(store):
+def test_an_unknown_session_is_an_error(store):
     """An unknown session is an error."""
     for ask in (over(store).resume, lambda name: over(store).verbatim(session_id=name)):
         with pytest.raises(SessionNotFound, match="nowhere"):

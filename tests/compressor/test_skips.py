@@ -39,7 +39,7 @@ def test_a_compression_without_gain_is_reported_once(background):
 
 
 def test_a_fixed_part_above_the_trigger_is_reported_once(caplog):
-    """One event and one warning; no model is paid to fight it turn by turn."""
+    """A fixed part above the trigger gives one event, one warning and at most one model call."""
     events: list[Event] = []
     model = Model()
     ours = compressor(model, events.append)

@@ -14,7 +14,7 @@ def at(window: int, store: Store, **options: object) -> ContextCompressor:
 
 @pytest.mark.parametrize("policy", ["mask", "summarize"])
 def test_a_larger_window_finds_its_larger_view_again(policy):
-    """A small fallback model takes its turn; the large one goes on with what it had."""
+    """A larger window finds its larger view again after a small model's turn."""
     store, messages = MemoryStore(), session(120, words=60)
     options = {"tool_policies": {"*": policy}}
     large = at(40_000, store, **options).compress_sync(messages, session_id="s")
@@ -28,7 +28,7 @@ def test_a_larger_window_finds_its_larger_view_again(policy):
 
 
 def test_a_larger_window_compresses_afresh_what_only_a_small_one_had():
-    """The originals are summarized again, for the room that there is."""
+    """A larger window summarizes the originals again after a small window's summary."""
     store, messages = MemoryStore(), session(120, words=60)
     small = at(8_000, store).compress_sync(messages, session_id="s")
     large = at(40_000, store).compress_sync(messages, session_id="s")
@@ -37,7 +37,7 @@ def test_a_larger_window_compresses_afresh_what_only_a_small_one_had():
 
 
 def test_a_size_that_was_asked_for_holds():
-    """`target_tokens` is the caller's will, not a window's."""
+    """A view made for `target_tokens` stays in later calls without it."""
     store, messages = MemoryStore(), session(120, words=60)
     ours = at(40_000, store)
     asked = ours.compress_sync(messages, session_id="s", target_tokens=4_000)

@@ -72,7 +72,7 @@ FAULTS = (
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
-def test_a_summarizer_that_misbehaves(fault, provider):
+def test_a_summarizer_that_misbehaves_gives_a_valid_view(fault, provider):
     """A misbehaving model gives a static text, or the next model's; no bad text is stored."""
     provider.set_window(128_000)
     provider.route("aux", fault.answerer())

@@ -104,7 +104,7 @@ def test_a_fork_of_an_epoch_shares_what_that_epoch_had(store):
     assert grandchild.entries == fork.entries
 
 
-def test_namespaces_are_worlds(store):
+def test_namespaces_share_nothing(store):
     """A session id of another namespace has no entries, opens no archive and forks nothing."""
     session = committed(store, "s", talk(3))
     other = store.open("another tenant", "s")

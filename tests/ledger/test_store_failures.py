@@ -171,7 +171,7 @@ def test_another_process_ends_no_lock(tmp_path):
     assert seen == [2, 3, 4]
 
 
-def test_a_file_cut_to_nothing_beside_its_log(tmp_path):
+def test_a_file_cut_to_nothing_beside_its_log_is_reported(tmp_path):
     """Another process reads neither an empty ledger nor an error without a remedy."""
     path = tmp_path / "ledger.db"
     with closing(open_store(path)) as store:

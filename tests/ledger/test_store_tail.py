@@ -46,7 +46,7 @@ def test_appended_messages_can_be_replaced(sql_store):
 
 
 def test_a_commit_of_an_older_transcript_loses_no_newer_message(sql_store):
-    """A summary that was written beside the turns is of the transcript before them."""
+    """A commit of an older transcript keeps the messages appended since."""
     before = [SYSTEM, *talk(8, "a")]
     session = sql_store.open(NAMESPACE, "s")
     sql_store.keep(session, tuple(before))
@@ -61,7 +61,7 @@ def test_a_commit_of_an_older_transcript_loses_no_newer_message(sql_store):
 
 
 def test_appended_messages_are_found_and_forgotten(sql_store):
-    """A search reads them, `forget` removes them, and no stale writer brings them back."""
+    """Appended messages are found, and no stale writer brings forgotten ones back."""
     session = sql_store.open(NAMESPACE, "s")
     sql_store.keep(session, talk(2, "a"))
     secret = {"role": "user", "content": "the magenta heron"}
@@ -76,7 +76,7 @@ def test_appended_messages_are_found_and_forgotten(sql_store):
 
 
 def test_a_fork_has_what_was_appended_to_its_parent(sql_store):
-    """A fork begins with the newest messages, and goes its own way from there."""
+    """A fork begins with its parent's appended messages, and gets no later one."""
     session = committed(sql_store, "s", talk(4, "a"))
     assert sql_store.keep(session, (0, *talk(2, "b")))
     assert sql_store.extend(session, 6, talk(2, "c"))
@@ -107,7 +107,7 @@ def test_secrets_are_masked_and_an_encrypted_store_is_encrypted(tmp_path):
 
 
 def test_a_memory_store_makes_no_session_of_a_look():
-    """Opening a name leaves nothing behind."""
+    """`MemoryStore.open` records no session."""
     store = MemoryStore()
     store.open(NAMESPACE, "s")
     with pytest.raises(LookupError):

@@ -152,7 +152,7 @@ def test_objects_inside_a_message_are_read_by_value():
 
 
 @pytest.mark.parametrize("bounds", [{"max_messages": 10}, {"max_chars": 60}])
-def test_it_is_bounded(bounds):
+def test_the_cache_of_digests_is_bounded(bounds):
     """The cache holds at most twice its bound, and the entry in use."""
     cache = MessageCache(**bounds)
     used = {"role": "u", "content": "kept"}

@@ -106,7 +106,7 @@ def test_steps_come_back_between_question_and_answer(is_watched):
 
 
 def test_equal_ids_and_equal_words_stay_in_their_turns():
-    """Ids repeat in real transcripts, and users say "go on" again and again."""
+    """Steps with repeated ids and words come back in their own turns."""
     host = Host()
     for number in range(3):
         host.turn("go on", step(str(number), id="call-1"), answer="Done.")
@@ -115,7 +115,7 @@ def test_equal_ids_and_equal_words_stay_in_their_turns():
 
 
 def test_words_that_a_host_puts_into_a_running_turn_stay_with_its_steps():
-    """A note or a picture between two steps is a part of the turn's work."""
+    """A note or picture between two steps comes back with the steps."""
     host = Host()
     note = user("[steering] hurry")
     host.turn("q0", step("0"), [note, *step("1")], answer="a0")
@@ -123,7 +123,7 @@ def test_words_that_a_host_puts_into_a_running_turn_stay_with_its_steps():
 
 
 def test_words_after_the_last_result_are_no_work():
-    """A reflection after the tools ended goes, as in the host."""
+    """An assistant's words after the last result do not come back."""
     host = Host()
     host.turn("q0", step("0"), [said("draft"), user("Reflect.")], answer="a0")
     assert host.turn("q1") == [user("q0"), *step("0"), said("a0"), user("q1")]
@@ -160,7 +160,7 @@ def test_a_question_that_is_recorded_in_other_words_keeps_its_steps():
 
 
 def test_a_recorded_transcript_gives_the_steps_back():
-    """After a restart the record is all that is known."""
+    """A recorded transcript gives the steps back after a restart."""
     host = Host()
     for number in range(3):
         host.turn(f"q{number}", step(str(number)), answer=f"a{number}")
@@ -171,7 +171,7 @@ def test_a_recorded_transcript_gives_the_steps_back():
 
 
 def test_steps_of_another_model_are_named():
-    """Thinking comes back as it was, and the steps of another model are known as such."""
+    """Thinking comes back unchanged, and steps of another model are marked."""
     cache = MessageCache()
     call = {**step("0")[0], "thinking_blocks": [{"type": "thinking", "signature": "s"}]}
     running = [user("q0"), call, step("0")[1]]
@@ -219,7 +219,7 @@ def test_steps_go_with_their_question_or_answer(gone, left):
 
 
 def test_a_retry_begins_without_the_steps_of_the_try_before():
-    """The question that is being answered has only what its own turn sends."""
+    """A retried question is sent without the steps of the try before."""
     host = three_turns()
     del host.history[4:]
     assert results(host.turn("q2", answer="other")) == ["0", "1"]
@@ -238,7 +238,7 @@ def growing(host: Host, turns: int, *, bound: int = 0, first: int = 0) -> list[l
 
 @pytest.mark.parametrize("most", [LONG, LONG + 1, 40, 41])
 def test_a_front_that_slides_comes_back(most):
-    """A host that keeps the last N is found out by its third cut, and everything is back."""
+    """After a host's third cut at one length, the front and its steps come back."""
     host, whole = Host(most), Host()
     cut, uncut = growing(host, 60), growing(whole, 60)
     differing = [n for n, (a, b) in enumerate(zip(cut, uncut, strict=True)) if a != b]
@@ -247,14 +247,14 @@ def test_a_front_that_slides_comes_back(most):
 
 @pytest.mark.parametrize("most", [40, 41])
 def test_a_host_that_names_its_bound_loses_nothing(most):
-    """Where it is known to which length the host cuts, its first cut is no deletion."""
+    """With a known bound the first cut is no deletion."""
     host, whole = Host(most), Host()
     assert growing(host, 60, bound=most) == growing(whole, 60)
 
 
 @pytest.mark.parametrize("most", [40, 41])
 def test_a_restart_at_the_first_cut_loses_no_front(most):
-    """What may have slid out is recorded until that is known."""
+    """Before the bound is known, messages that may have slid out are recorded."""
     host = Host(most)
     growing(host, most // 2 + 2)
     record = [seen.plain for seen in host.carried.record]
@@ -268,7 +268,7 @@ def test_a_restart_at_the_first_cut_loses_no_front(most):
 
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_deleted_front_stays_away(times):
-    """A user may delete the first exchange, also in two turns running."""
+    """A front that the user deletes stays away, also in two turns running."""
     host = Host()
     growing(host, 30)
     for n in range(30, 30 + times):
@@ -280,7 +280,7 @@ def test_a_deleted_front_stays_away(times):
 
 
 def test_a_deletion_from_a_bounded_list_stays_deleted():
-    """A host that cuts at one length did not cut a list that is shorter."""
+    """A message deleted from a list below the bound stays deleted."""
     host = Host(40)
     growing(host, 40, bound=40)
     del host.history[:2]
@@ -300,7 +300,7 @@ def test_a_summary_of_the_host_takes_the_place_of_a_front():
 
 
 def test_a_cleared_list_begins_with_nothing():
-    """Of a conversation that was cleared nothing comes back, what slid out neither."""
+    """A cleared list begins a conversation with nothing of the old one."""
     host = Host(40)
     growing(host, 40, bound=40)
     host.history.clear()
@@ -312,7 +312,7 @@ def test_a_cleared_list_begins_with_nothing():
 
 @pytest.mark.parametrize("seed", range(5))
 def test_no_step_is_sent_whose_question_or_answer_is_gone(seed):
-    """Through 60 random edits between turns, and steps that nobody touched are all there."""
+    """Through 60 random edits no step of a missing question or answer is sent, the others are."""
     chosen = random.Random(seed)
     host = Host()
     for number in range(60):
@@ -343,7 +343,7 @@ def _edit(history: list[Message], chosen: random.Random) -> None:
 
 
 def test_the_steps_of_a_failed_turn_stay_away():
-    """A host keeps the question of a turn that failed; the turn's half-done work is not sent."""
+    """A failed turn's steps are not sent, though the host keeps its question."""
     cache = MessageCache()
     sent = completed(Carried(), [SYSTEM, user("q0"), *step("a")], cache, turn=1)
     given = [SYSTEM, user("q0"), user("q1")]

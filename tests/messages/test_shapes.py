@@ -44,7 +44,7 @@ def test_a_call_is_read_in_every_shape_it_comes_in(given):
         (b"ab", "b'ab'"),
     ],
 )
-def test_the_text_of_every_content(content, text):
+def test_the_text_of_each_part_is_a_line(content, text):
     """The text of each readable part is a line."""
     assert text_of({"role": "user", "content": content}) == text
 

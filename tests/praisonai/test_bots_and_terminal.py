@@ -87,7 +87,7 @@ def idle_session(gateway: Any) -> None:
 
 @pytest.mark.parametrize("is_ours", [True, False])
 def test_the_gateway_leaves_idle_sessions_of_ours(host, is_ours):
-    """No checkpoint replaces their messages; of another agent's session the host makes one."""
+    """The gateway makes no checkpoint of an idle session of ours, and one of another's."""
     server = pytest.importorskip("praisonai_bot.gateway.server")
     gateway = server.WebSocketGateway()
     made = agent(host, OPENAI, context(host) if is_ours else False)

@@ -65,8 +65,7 @@ TALKED = [
 
 @pytest.mark.parametrize(("path", "mode"), TALKED)
 def test_slash_commands_need_no_request_of_the_agent(host, path, mode):
-    """`/status`, `/compact`, `/undo`, `/new`, `/resume`: answered, recorded nowhere, sent to no
-    model."""
+    """Slash commands are answered, recorded nowhere and sent to no model."""
     made = agent(host, path, context(host))
     MODES[mode](made, [turn(n) for n in range(8)])
     sent, recorded = len(of_agent(host)), len(made.chat_history)
@@ -132,7 +131,7 @@ def test_help_names_every_command(host):
 
 @pytest.mark.parametrize("name", [None, "desk"])
 def test_a_bare_resume_lists_the_users_own_sessions(host, tmp_path, name):
-    """The newest first, with and without an id; none of another conversation in the store."""
+    """`/resume` lists the user's own sessions, newest first, and no other conversation's."""
     store = f"sqlite:///{tmp_path}/ledger.db"
     chat(agent(host, OPENAI, context(host, store_url=store, session_id="hall")), ["Good day."])
     made = agent(host, OPENAI, context(host, store_url=store, session_id=name))
@@ -150,7 +149,7 @@ def test_a_bare_resume_lists_the_users_own_sessions(host, tmp_path, name):
 
 
 def test_other_slashes_are_words(host):
-    """A path or a word of the user's own goes to the model; so do commands of agents not ours."""
+    """Paths and unknown words go to the model, as commands to agents without us do."""
     made = agent(host, PATHS[0], context(host))
     words = ["/usr/bin is full", "/news", "/contact", "/stats please", "/status.txt"]
     chat(made, words)
@@ -179,7 +178,7 @@ def test_a_misspelled_command_is_answered_with_the_right_one(host):
 
 
 def test_words_behind_a_wordless_command_do_nothing(host):
-    """`/undo the last edit` is no undo of a compression, and no lost message."""
+    """`/undo` with words does nothing and sends nothing."""
     made = talked(host)
     made.chat("/compact")
     sent = len(host.requests)
@@ -190,7 +189,7 @@ def test_words_behind_a_wordless_command_do_nothing(host):
 
 
 def test_a_misspelled_choice_compresses_nothing(host):
-    """`/compact previw` is no focus: it is answered with the right word."""
+    """A misspelled word behind `/compact` is answered with the right one."""
     made = talked(host)
     for said, meant in {"previw": "preview", "kep s1.2": "keep", "form s1.2": "from"}.items():
         wrong = said.partition(" ")[0]
@@ -203,7 +202,7 @@ def test_a_misspelled_choice_compresses_nothing(host):
 
 
 def test_status_and_undo_count_what_is_sent_next(host):
-    """Messages that were deleted from the history meanwhile are not sent again."""
+    """`/undo` and `/status` count the messages that the next request has."""
     host.answer_with(lambda asked: f"Noted as {asked.number}. " * 12)
     made = agent(host, OPENAI, context(host))
     chat(made, [turn(n) for n in range(8)])

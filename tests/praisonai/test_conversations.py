@@ -60,7 +60,7 @@ SENDERS = {"bot": through_bot, "swapped": by_swapping}
 @pytest.mark.parametrize("path", EVERY_PATH)
 @pytest.mark.parametrize("sender", SENDERS)
 def test_recall_reads_nothing_of_another_person(host, sender, path):
-    """Two people talk to one agent one after the other: a search finds only one's own words."""
+    """Of two people who talk to one agent, a search finds one's own words only."""
     host.answer_with(searching)
     made = agent(host, path, context(host), tools=[look_up])
     say = SENDERS[sender](made)
@@ -115,7 +115,7 @@ def nothing_found(provider: LocalProvider) -> list[bool]:
 
 @pytest.mark.parametrize("first", ["hi", turn(0, words=LONG)], ids=["short", "page"])
 def test_two_people_who_begin_alike_stay_two(host, first):
-    """The same first words, the same answers: each finds one's own hint alone."""
+    """Of two people with the same first words, each finds one's own hint only."""
     host.answer_with(lambda asked: searching(asked) if ASKED in asked.last_user else "Noted.")
     made = agent(host, OPENAI, context(host), tools=[look_up])
     say = by_swapping(made)
@@ -136,7 +136,7 @@ def test_two_people_who_begin_alike_stay_two(host, first):
 
 
 def test_a_history_copied_for_each_person_leads_to_nobody_else(host):
-    """An introduction is the beginning of everybody's history: what one adds, none other finds."""
+    """People whose histories begin with one introduction find none of each other's words."""
     host.answer_with(searching)
     made = agent(host, OPENAI, context(host), tools=[look_up])
     made.chat("Introduce yourself to the people who will talk to you from now on.")
@@ -151,8 +151,7 @@ def test_a_history_copied_for_each_person_leads_to_nobody_else(host):
 
 
 def test_messages_that_an_edit_dropped_are_not_found(host):
-    """An edited history is the same conversation; what the edit dropped is out of recall's reach,
-    and what it kept is found."""
+    """After an edit the session is the same, and recall finds no dropped message."""
     host.answer_with(searching)
     made = agent(host, OPENAI, context(host), tools=[look_up])
     made.chat("Good morning, these are the ledgers that I wrote to you about.")
@@ -180,8 +179,7 @@ def new(made: Any) -> None:
 @pytest.mark.parametrize("begin", [cleared, new])
 @pytest.mark.parametrize("session", [None, "desk"])
 def test_a_conversation_begun_anew_is_empty(host, begin, session):
-    """Cleared or by `/new`, with and without an id of the host: the status, the archive and the
-    session are another conversation's."""
+    """A cleared or new conversation has another session, an empty status and an empty archive."""
     host.answer_with(searching)
     memory = {"session_id": session} if session else None
     made = agent(host, OPENAI, context(host), tools=[look_up], memory=memory)
@@ -199,7 +197,7 @@ def test_a_conversation_begun_anew_is_empty(host, begin, session):
 
 
 def test_a_recall_tool_outside_any_turn_reads_nothing_and_says_so(host):
-    """Nobody knows then whose conversation is asked for."""
+    """A recall tool called outside any turn reads nothing and says why."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
     for words in outgrowing(0):
         made.chat(words)

@@ -33,9 +33,8 @@ KEYS = {OPENAI: "sk-of-the-agent"}
 
 @pytest.mark.parametrize("behaviour", ["server_error", "empty", "refusal", "unauthorized", "reset"])
 @pytest.mark.parametrize("mode", ["chat", "achat"])
-def test_a_failing_summarizer(host, monkeypatch, capfd, mode, behaviour):
-    """Every turn is answered and nothing is refused; the summary is static. litellm's hints, where
-    the host imported it first, are not put between the agent's words."""
+def test_a_failing_summarizer_ends_no_turn(host, monkeypatch, capfd, mode, behaviour):
+    """With a failing summarizer every turn is answered, and the summary is static."""
     monkeypatch.setattr(litellm, "suppress_debug_info", False)
     host.route("aux", Misbehaving(behaviour))
     made = agent(host, PATHS[0], context(host, summary_max_retries=0))
@@ -50,7 +49,7 @@ def test_a_failing_summarizer(host, monkeypatch, capfd, mode, behaviour):
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_half_a_character_ends_no_turn(host, path):
-    """An output cut within a character cannot be sent by any client: the view has none of it."""
+    """An output cut within a character is sent without the half."""
 
     def cut_off(topic: str) -> str:
         """Look a topic up."""
@@ -61,7 +60,7 @@ def test_half_a_character_ends_no_turn(host, path):
     assert host.refused == []
 
 
-def test_a_message_larger_than_the_window(host, caplog):
+def test_a_message_larger_than_the_window_is_shortened(host, caplog):
     """A message above the window is shortened, and one log line names the agent."""
     made = agent(host, OPENAI, context(host, auxiliary_model=None), name=None)
     with caplog.at_level(logging.INFO, logger="praison_compressor"):
@@ -73,7 +72,7 @@ def test_a_message_larger_than_the_window(host, caplog):
     assert [line for line in said if "BudgetTooSmall" in line] == said[1:] != []
 
 
-def test_an_agent_in_an_unknown_state(host, caplog):
+def test_an_agent_in_an_unknown_state_is_left_to_the_host(host, caplog):
     """The host handles a state that we cannot read; the log says so once."""
     made = agent(host, OPENAI, context(host))
     made._context_manager_initialized = False
@@ -99,7 +98,7 @@ def test_no_agent_is_kept_alive(host):
 
 
 def test_a_manual_agent_is_compressed_only_on_command(host):
-    """`auto_compact=False`: nothing at the trigger, only what would be refused is made to fit."""
+    """With `auto_compact=False` only a request above the window is compressed."""
     made = agent(host, OPENAI, context(host, auto_compact=False))
     assert None not in chat(made, OUTGROWING)
     assert host.for_model("aux") == []
@@ -116,7 +115,7 @@ def test_a_manual_agent_is_compressed_only_on_command(host):
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_the_agents_own_model_at_its_own_endpoint(host, path):
-    """Without an auxiliary model every request goes where the agent's go, with its key."""
+    """Without an auxiliary model the agent's model summarizes, at its endpoint, with its key."""
     made = agent(host, path, context(host, auxiliary_model=None, auxiliary_api_base=None))
     assert None not in chat(made, OUTGROWING)
     assert made.context_compressor.last_result.segments[0].method == "model"
@@ -139,7 +138,7 @@ def test_the_hosts_variable_names_the_auxiliary_model(host, monkeypatch):
 
 @pytest.mark.parametrize("spelling", [CompressorContext, dict])
 def test_no_model_where_the_user_wrote_so(host, spelling, monkeypatch):
-    """`llm_summarize=False`, written down, means a static summary."""
+    """`llm_summarize=False` gives a static summary."""
     monkeypatch.setenv("PRAISONAI_AUXILIARY_MODEL", "aux")
     asked = spelling(
         strategy=OptimizerStrategy.SUMMARIZE, context_window=6_000, llm_summarize=False

@@ -78,7 +78,7 @@ def test_a_moved_name_is_refused(clean, monkeypatch, place):
 
 @pytest.mark.parametrize("place", LEFT_OUT, ids=name_of)
 def test_a_missing_optional_name_is_left_out_and_logged(clean, monkeypatch, caplog, place):
-    """The rest is in place; one line of the log says what is not, and why."""
+    """Without an optional name its part is left out, and one log line says why."""
 
     async def moved(self: Any, *args: Any) -> None:
         """Be of another kind."""
@@ -98,16 +98,14 @@ def test_a_missing_optional_name_is_left_out_and_logged(clean, monkeypatch, capl
     ("part", "outcome"), [("", pytest.raises(HostMoved, match=r"_no_such_name\b")), ("X", None)]
 )
 def test_a_moved_name_that_is_only_read_is_named(part, outcome):
-    """Requests would pass us by: such a host is refused by the name too, unless a part is all that
-    leans on it."""
+    """A host without a name that we read is refused by the name, or a part is left out."""
     more = Read("agent.agent:Agent", "_no_such_name", part)
     with outcome or contextlib.nullcontext():
         assert list(probe(reads=(*READ, more))[1]) == [part]
 
 
 def test_uninstall_puts_every_object_back(clean):
-    """No name is left behind, none is missing, and each is the very object that it was, also where
-    `install` was called twice."""
+    """`uninstall` puts every replaced object back, after a second `install` too."""
     before = everything()
     first = install()
     during = everything()
@@ -140,8 +138,7 @@ def test_a_patch_of_somebody_else_survives(clean, monkeypatch):
 
 
 def test_an_agent_goes_back_to_the_host(host):
-    """One system compresses: the host's compaction is off in every turn, whatever the agent's
-    `execution` becomes, and back afterwards."""
+    """The host's compaction is off in every turn, and `uninstall` restores `execution`."""
     first = ExecutionConfig(context_compaction=True, max_iter=7)
     made = agent(host, OPENAI, context(host), execution=first)
     made.chat(turn(0))
@@ -155,7 +152,7 @@ def test_an_agent_goes_back_to_the_host(host):
 
 
 def test_a_turn_whose_requests_pass_us_by_says_so(host, caplog):
-    """Once: a host that sends by another way than it did would look like this."""
+    """A turn whose requests pass us by is logged once."""
     made = agent(host, OPENAI, context(host))
     made.chat(turn(0))
     assert "no request passed" not in caplog.text

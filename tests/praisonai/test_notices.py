@@ -81,7 +81,7 @@ def check_reports(heard: list[tuple[str, Any]], compressions: int) -> None:
 
 @pytest.mark.parametrize(("path", "mode"), cells(PATHS))
 def test_the_hosts_hooks_fire_once_for_each_compression(host, path, mode):
-    """Before and after in pairs, with the numbers, and the memory sees the whole transcript."""
+    """Each compression calls the host's hooks once before and after it, with its numbers."""
     made, heard = listening(host, path)
     MODES[mode](made, OUTGROWING)
     check_reports(heard, len(host.for_model("aux")))
@@ -91,7 +91,7 @@ def test_the_hosts_hooks_fire_once_for_each_compression(host, path, mode):
     ("path", "mode"), [(PATHS[0], "chat"), (PATHS[1], "achat"), (PATHS[0], "iter_stream")]
 )
 def test_each_compression_in_the_background_is_reported_once(host, path, mode):
-    """Before, started, memory; committed, after: once each, in this order; no turn waits."""
+    """In the background each compression is reported once, in order."""
     made, heard = listening(host, path, background=True)
     for prompt in OUTGROWING:
         assert MODES[mode](made, [prompt])[0].strip() == ("Noted. " * 12).strip()
@@ -134,7 +134,7 @@ REFUSALS: dict[str, Any] = {
 @pytest.mark.parametrize("refusal", REFUSALS)
 @pytest.mark.parametrize("path", PATHS)
 def test_a_hook_of_the_host_refuses_a_compression(host, path, refusal):
-    """No model is asked and nothing recorded; above the window a request is made to fit."""
+    """After a hook's refusal no model is asked and nothing recorded, and requests still fit."""
     registry = HookRegistry()
     REFUSALS[refusal](registry)
     made = agent(host, path, context(host), hooks=registry)
@@ -205,7 +205,7 @@ def test_a_verbose_agent_shows_progress_and_the_line(host, path, mode):
 
 
 def test_a_pipe_gets_the_line_alone_and_a_silent_agent_nothing(host, capfd):
-    """No progress and no control sequence in a pipe; silence is the host's default."""
+    """A pipe gets one line without control sequences, and a silent agent prints nothing."""
     small = context(host, context_window=3_000)
     piped = shown(agent(host, PATHS[0], small, output="verbose"), "achat", terminal=False)
     assert SAYS_WHAT in piped

@@ -66,11 +66,11 @@ def test_every_spelling_is_understood(here, spelling):
 
 @pytest.mark.parametrize("other", [*OTHERS])
 def test_another_strategy_gets_no_compressor(here, other):
-    """No compressor."""
+    """An agent with another strategy has no compressor."""
     assert made(OTHERS[other]).context_compressor is None
 
 
-def test_the_environment_asks(here, monkeypatch):
+def test_the_environment_names_the_strategy(here, monkeypatch):
     """`PRAISONAI_CONTEXT_STRATEGY` counts for `context=True`, and so for agents with tools."""
     assert made(True).context_compressor is None
     monkeypatch.setenv("PRAISONAI_CONTEXT_STRATEGY", "summarize")
@@ -79,8 +79,8 @@ def test_the_environment_asks(here, monkeypatch):
     assert made(None).context_compressor is None
 
 
-def test_asking_later_and_taking_it_back(here):
-    """The manager that is set counts, whatever `context=` said before."""
+def test_the_compressor_follows_the_manager(here):
+    """The compressor follows the manager that is set."""
     agent = made("summarize")
     assert agent.context_compressor is not None
     agent.context_manager = None
@@ -90,7 +90,7 @@ def test_asking_later_and_taking_it_back(here):
 
 
 def test_options_that_the_host_dropped_in_a_turn_before_are_found(monkeypatch):
-    """The host makes nothing of a dictionary with a key of ours; `install()` may come later."""
+    """Options of a dictionary are found, also if `install` comes after the host dropped them."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
     uninstall()
     agent = made({"strategy": "summarize", "context_window": 6_000})
@@ -106,7 +106,7 @@ def test_options_that_the_host_dropped_in_a_turn_before_are_found(monkeypatch):
 
 
 def test_our_context_has_every_option():
-    """Each field of `CompressorConfig` but the model, with the same default or the host's."""
+    """`CompressorContext` has each option of `CompressorConfig` but the model."""
     ours, theirs = dataclasses.asdict(CompressorConfig()), dataclasses.asdict(CompressorContext())
     hosts = dataclasses.asdict(ContextConfig())
     assert set(ours) - {"model"} == set(ours) & set(theirs)
@@ -154,7 +154,7 @@ def test_options_reach_the_compressor(here, how):
 
 
 def test_a_wrong_option_is_an_error_at_once_and_shows_no_key():
-    """Our context is checked where it is made, and is printed in logs."""
+    """A wrong option is refused where the context is made, and no key is printed."""
     with pytest.raises(ConfigError, match="target_ratio"):
         CompressorContext(target_ratio=7)
     with pytest.raises(ConfigError, match="context_window"):
@@ -176,7 +176,7 @@ def test_a_wrong_option_is_an_error_at_once_and_shows_no_key():
     ],
 )
 def test_a_bad_option_in_a_dictionary_ends_no_turn(here, caplog, given, named):
-    """A misspelled key, or a value that cannot work, is logged, and the defaults hold."""
+    """A bad option of a dictionary is logged, and the defaults hold."""
     config = made({"strategy": "summarize", **given}).context_compressor.config
     assert config == CompressorConfig(model=config.model, recall=False)
     assert named in caplog.text

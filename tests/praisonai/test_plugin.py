@@ -96,7 +96,7 @@ def test_the_plugin_is_off_unless_it_is_named(elsewhere, environment):
 
 
 def test_the_plugin_can_be_switched_off_and_on_again(elsewhere):
-    """No callback follows when a plugin is disabled: each turn asks whether it is enabled."""
+    """A disabled plugin compresses no agent, and an enabled one does again."""
     script = """
         from praisonaiagents import plugins
         agent = Agent(instructions="x", context="summarize", output="silent")
@@ -113,7 +113,7 @@ def test_the_plugin_can_be_switched_off_and_on_again(elsewhere):
 
 
 def test_the_hosts_own_commands_switch_it_on_and_off(elsewhere):
-    """`praisonai plugins add`, `enable` and `disable`, beside options that are there already."""
+    """`praisonai plugins enable` and `disable` switch the plugin, and its options stay."""
     pytest.importorskip("praisonai_code")
     configured(elsewhere, "plugins: {praison-compressor: {protect_last_n_tokens: 77}}")
     commands = f"""
@@ -165,7 +165,7 @@ def last_of(provider: LocalProvider, name: str) -> Recorded:
 
 
 def test_an_agent_with_another_strategy_is_left_alone(elsewhere, provider):
-    """`True`, tools or an option alone name no strategy; `False` and the host's objects do."""
+    """The plugin compresses agents that name no strategy, and no others."""
     configured(
         elsewhere,
         """
@@ -194,8 +194,8 @@ def test_an_agent_with_another_strategy_is_left_alone(elsewhere, provider):
     assert compressed == {"plain", "a-clerk", "on", "choosy"}, sizes
 
 
-def test_the_environments_strategy_says_otherwise(elsewhere):
-    """`PRAISONAI_CONTEXT_STRATEGY` names it for all that name none."""
+def test_the_environments_strategy_comes_before_the_plugins(elsewhere):
+    """`PRAISONAI_CONTEXT_STRATEGY` is the strategy of agents that name none."""
     script = """
         from praisonaiagents.context import ManagerConfig
         from praisonaiagents.context.manager import ContextManager
@@ -210,7 +210,7 @@ def test_the_environments_strategy_says_otherwise(elsewhere):
 
 
 def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere):
-    """An agent with a `CompressorContext` installs; the plain ones beside it stay compressed."""
+    """`install()` in code leaves the plugin's agents compressed."""
     script = """
         from praison_compressor import install
         from praison_compressor.praisonai import CompressorContext
@@ -246,15 +246,14 @@ def test_installing_in_code_takes_nothing_from_the_plugin(elsewhere):
     ids=["names and an option", "in a list", "values"],
 )
 def test_a_misspelled_name_is_reported(elsewhere, switch, text, said):
-    """On stderr of a program that makes an agent, with the nearest right name, once each."""
+    """A misspelled plugin or option is reported once on stderr, with the nearest name."""
     configured(elsewhere, text)
     done = ran(elsewhere, SAY + "asked(None)", PRAISONAI_PLUGINS=switch)
     assert [done.stderr.count(words) for words in said] == [1] * len(said)
 
 
 def test_a_wrong_value_costs_the_other_options_nothing(elsewhere):
-    """The log names it, its value and the nearest file that has it; the others count. What an agent
-    says counts before a file's option that it cannot stand with."""
+    """A wrong value is left out and logged with its file, and the other options count."""
     configured(
         elsewhere,
         """

@@ -66,7 +66,7 @@ def test_a_preview_sizes_and_names_what_would_go(host):
 
 
 def test_the_answer_names_each_size_and_counts_no_pin(host):
-    """The next request before and after, the whole conversation, and messages of it alone."""
+    """The answer of `/compact` has the sizes of the next request and of the conversation."""
     made = talked(host)
     made.chat("/compact")
     chat(made, [turn(n) for n in range(8, 12)])
@@ -134,7 +134,7 @@ def test_a_kept_message_is_never_summarized(host):
 
 
 def test_a_message_kept_without_a_compact_stays_too(host):
-    """The next request records the choice: a compression by itself leaves the message alone."""
+    """A message chosen by `/compact keep` stays through automatic compressions."""
     made = talked(host)
     made.chat(f"/compact keep {reference(made.chat('/compact preview'), 'Turn 3:')}")
     chat(made, [turn(n, words=150) for n in range(8, 18)])
@@ -145,7 +145,7 @@ def test_a_message_kept_without_a_compact_stays_too(host):
 
 
 def test_a_range_is_all_that_is_summarized(host):
-    """`/compact from REF to REF`: messages before and behind it stay word for word."""
+    """`/compact from REF to REF` summarizes nothing outside the range."""
     made = talked(host)
     shown = made.chat("/compact preview")
     ends = [reference(shown, f"Turn {number}:") for number in (2, 4)]
@@ -157,7 +157,7 @@ def test_a_range_is_all_that_is_summarized(host):
 
 
 def test_the_focus_reaches_the_summarizer_once(host):
-    """`/compact focus WORDS`, then a preview, then `/compact`: one call, with the words in it."""
+    """A focus is in the request for one summary, and in no later one."""
     made = talked(host)
     made.chat("/compact focus the harbour dues")
     made.chat("/compact preview")
@@ -170,7 +170,7 @@ def test_the_focus_reaches_the_summarizer_once(host):
 
 
 def test_an_edited_history_drops_the_choices(host):
-    """References of a preview do not name other messages than those that were shown."""
+    """An edit of the history drops the choices made before it."""
     made = talked(host)
     made.chat(f"/compact keep {reference(made.chat('/compact preview'), 'Turn 2:')}")
     del made.chat_history[2:4]

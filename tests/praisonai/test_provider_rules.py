@@ -48,14 +48,14 @@ CONVERSATION = [
 
 
 def test_equal_words_have_equal_digests_on_both_apis():
-    """`iter_stream` sends chat messages where `chat` sends items: one ledger serves both."""
+    """Items and chat messages of equal words have equal digests."""
     params = LLM(model="openai/gpt-4o-mini", api_key="sk")._build_responses_params(CONVERSATION)
     read = RESPONSES.read(params)
     assert [*map(digest, read.messages)] == [*map(digest, CONVERSATION)]
 
 
 def test_another_models_thinking_is_left_out():
-    """Signed thinking, reasoning and the items that name it are only their own model's."""
+    """Signed thinking and reasoning items are left out for another model."""
     call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     message = {
         "role": "assistant",
@@ -120,8 +120,8 @@ def test_the_view_is_as_each_strict_provider_wants_it(messages, rules):
 
 
 @given(transcripts(max_turns=4))
-def test_no_word_is_lost(messages):
-    """Results stay in order, behind their calls; what is alternating stays as it is."""
+def test_alternation_keeps_every_result(messages):
+    """Alternation keeps results in order, and a second one changes nothing."""
     view = alternating(messages)
     check_messages(view, Rules(alternate=True, answered_results=True))
     results = [m for m in messages if m["role"] == "tool"]
@@ -188,7 +188,7 @@ def test_marks_are_set_where_the_provider_takes_them(model, provider, takes):
 @settings(deadline=None, max_examples=40)
 @given(transcripts(), st.integers(0, 5))
 def test_marks_change_nothing_but_themselves(messages, given_marks):
-    """Digests, order, form and the caller's own list stay; four at most, the host's among them."""
+    """Marks change neither digests nor order, and at most four stand in a request."""
     for message in messages[:given_marks]:
         message["cache_control"] = {"type": "ephemeral"}
     before = copy.deepcopy(messages)
@@ -214,8 +214,7 @@ def test_the_places_are_system_summary_mask_and_end():
 
 
 def test_the_hosts_marks_count_and_what_cannot_carry_one_gets_none():
-    """Those on tools too: with three of them the end gets ours, with four nothing is added; none
-    is set where a provider refuses it, on an assistant's blocks and on empty texts."""
+    """The host's marks count, and a message that cannot carry a mark gets none."""
     messages, thought = session(3), {"role": "assistant", "content": "Let me think."}
     empty = {"role": "system", "content": ""}
     assert marks(marked(messages, tools=[TOOL] * 3)) == [len(messages) - 1]

@@ -92,8 +92,7 @@ def asks_for_the_middle(asked: Any) -> Reply:
     ("path", "mode"), [*zip(EVERY_PATH, ("chat", "achat", "chat", "achat"), strict=True)]
 )
 def test_one_giant_result_costs_no_conversation(host, path, mode):
-    """200,000 tokens for a window of 32,000: archived at once, a line of its middle is found and
-    read in the same turn, and no model writes anything."""
+    """A result larger than the window is archived at once and read in the same turn."""
     host.set_window(32_000)
     host.answer_with(asks_for_the_middle)
     made = agent(host, path, context(host, context_window=32_000), tools=[export_ledger])
@@ -112,8 +111,7 @@ def test_one_giant_result_costs_no_conversation(host, path, mode):
 
 @pytest.mark.parametrize("path", PATHS)
 def test_the_tools_come_with_the_first_compression_and_never_twice(host, path):
-    """Before it a request has the agent's own alone; then both, once each; none after it left. The
-    host's own schemas, from the second turn on, say what ours said in the first."""
+    """The recall tools come with the first compression, once each, and go with `uninstall`."""
     made = agent(host, path, context(host), tools=[look_up])
     chat(made, OUTGROWING)
     names = offered(host)
@@ -132,7 +130,7 @@ def test_the_tools_come_with_the_first_compression_and_never_twice(host, path):
 
 @pytest.mark.parametrize("tools", [None, [look_up]], ids=["no tools", "recall off"])
 def test_an_agent_without_tools_or_recall_gets_no_recall_tools(host, tools):
-    """No summary names a tool that is not there."""
+    """An agent without tools or recall has neither recall tools nor a word of them."""
     asked = context(host, recall=None if tools is None else False)
     made = agent(host, OPENAI, asked, tools=tools)
     chat(made, OUTGROWING)
@@ -173,7 +171,7 @@ def test_an_agents_own_tool_of_that_name_stays(host, caplog, own, given):
 
 
 def test_a_resumed_session_has_the_tools_at_once(host, tmp_path):
-    """Another agent that goes on with it finds what the first one read."""
+    """An agent that resumes a session has the recall tools in its first request."""
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     first = agent(host, OPENAI, context(host, store_url=url), tools=[look_up])
     chat(first, OUTGROWING)

@@ -65,10 +65,7 @@ CELLS = [(OPENAI, "stream", HISTORY), (LITELLM, "achat", HOST), (ANTHROPIC, "cha
 
 @pytest.mark.parametrize(("path", "mode", "kept"), CELLS)
 def test_a_restart_costs_nothing(host, path, mode, kept):
-    """After SIGKILL the next request begins with the last one's bytes: no summary is paid twice.
-
-    It is compared with the last turn's first request: some paths drop a turn's tool calls.
-    """
+    """After SIGKILL the next turn begins with the last turn's first request, and pays nothing."""
     host.answer_with(Worker(1, arguments=restarting.numbered(), answer="Noted. " * 12))
     host.set_window(WIDE)
     ran = program(host, path, mode, kept, window=WIDE)
@@ -126,8 +123,8 @@ def test_the_recipe_remembers_after_a_kill(host):
     assert {*facts} <= {message["content"] for message in host.requests[-1].messages}
 
 
-def test_the_name_is_one_agents(host, tmp_path):
-    """A clone for another channel and a second agent of the same options have other sessions."""
+def test_a_session_id_belongs_to_one_agent(host, tmp_path):
+    """A clone and a second agent with one `session_id` have sessions of their own."""
     store = f"sqlite:///{tmp_path}/desk.db"
     shared = context(host, session_id=SESSION, store_url=store)
     made = agent(host, OPENAI, shared)
@@ -142,7 +139,7 @@ def test_the_name_is_one_agents(host, tmp_path):
 
 
 def test_a_cleared_history_stays_cleared(host, tmp_path):
-    """Only the first request of a process takes the stored conversation up."""
+    """A history cleared in a process is not restored from the store."""
     store = f"sqlite:///{tmp_path}/desk.db"
     made = agent(host, OPENAI, context(host, session_id=SESSION, store_url=store))
     chat(made, [turn(0)])
@@ -156,10 +153,7 @@ def test_a_cleared_history_stays_cleared(host, tmp_path):
     ("path", "history"), [(OPENAI, False), (OPENAI, True), (LITELLM, True), (ANTHROPIC, False)]
 )
 def test_messages_that_the_hosts_store_cut_come_from_the_ledger(host, path, history, retention):
-    """Where the host's store keeps the newest messages, nothing is lost or summarized twice.
-
-    A restored list may begin with the store's own summary of the others.
-    """
+    """Messages that the host's store cut or summarized come back, each paid once."""
     store = get_default_session_store()
     store.active_window, store.retention = 12, retention
     memory = MemoryConfig(session_id=SESSION, history=history, history_limit=100)
@@ -210,7 +204,7 @@ def test_steps_are_back_after_a_restart(host, path):
 
 
 def test_a_question_with_a_secret_keeps_its_steps(host):
-    """The record has the key masked; the host's own message is known by that."""
+    """A question whose key is masked in the store keeps its steps after a restart."""
     first = desk(host, session_id=None)
     first.chat(f"{turn(0)} The key is {SECRET}.")
     kept = list(first.chat_history)
@@ -226,7 +220,7 @@ def test_a_question_with_a_secret_keeps_its_steps(host):
 
 
 def test_each_request_is_in_the_store_before_it_is_sent(host):
-    """A kill at any request loses no result that the model was shown."""
+    """Every message of a request is in the store before the request is sent."""
     seen: list[bool] = []
     work = Worker(2, parallel=2, arguments=numbered, answer=ANSWER)
 
@@ -248,7 +242,7 @@ def test_each_request_is_in_the_store_before_it_is_sent(host):
 
 
 def test_a_store_that_is_down_holds_up_no_turn(host, tmp_path):
-    """Turns go on with their steps from memory, and it is said once."""
+    """With a store that is down, turns are answered with their steps."""
     made = desk(host)
     made.chat(turn(0))
     for file in tmp_path.glob("ledger.db*"):
@@ -260,7 +254,7 @@ def test_a_store_that_is_down_holds_up_no_turn(host, tmp_path):
 
 
 def test_a_forgotten_step_is_not_sent_again(host):
-    """`forget` of a result reaches what is remembered of the conversation."""
+    """A forgotten result is not sent again."""
     made = desk(host)
     made.chat(turn(0))
     store = open_store(URL)

@@ -69,7 +69,7 @@ def use_as_default(monkeypatch: pytest.MonkeyPatch, store: Any) -> Any:
 
 @pytest.mark.parametrize("path", PATHS)
 def test_a_session_of_the_host_puts_the_ledger_on_the_disk(host, path, caplog):
-    """SQLite in the user's data directory, for the user only; log and status say so."""
+    """A session of the host has its ledger on the disk, for the user only."""
     with caplog.at_level(logging.INFO, logger="praison_compressor.praisonai.agent_ledger"):
         compressor = talk(kept(host, path))
     assert isinstance(compressor.ledger, SqlStore)
@@ -83,7 +83,7 @@ def test_a_session_of_the_host_puts_the_ledger_on_the_disk(host, path, caplog):
 
 
 def test_an_agent_without_a_session_stays_in_memory(host):
-    """Nobody's words go to a disk unasked."""
+    """An agent without a session writes nothing to a disk."""
     compressor = talk(agent(host, OPENAI, context(host)))
     assert isinstance(compressor.ledger, MemoryStore)
     assert compressor.status().store == "memory"
@@ -108,8 +108,7 @@ def test_a_named_store_comes_before_the_default(host, tmp_path, monkeypatch, is_
 
 @pytest.mark.parametrize(("mode", "calls"), [("chat", 0), ("stream", 0), ("iter_stream", 2)])
 def test_a_window_of_the_session_in_front_is_not_another_conversation(host, mode, calls):
-    """With the host's session history every turn is compressed as without it: nothing is said
-    twice, and each request begins with the one before unless a summary came between."""
+    """With the host's session history no message is sent twice, and the prefix stays."""
     host.answer_with(Worker(calls, arguments=numbered, answer="Noted."))
     made = kept(host, history=True, tools=[look_up] if calls else None)
     MODES[mode](made, [turn(n) for n in range(20)])
@@ -150,7 +149,7 @@ def test_an_encrypted_session_has_an_encrypted_ledger(host, monkeypatch):
 
 
 def test_a_plain_url_is_not_used_beside_an_encrypted_session(host, tmp_path, monkeypatch):
-    """A store that has been plain until now is refused, and gets not a word."""
+    """A plain store is refused beside an encrypted session, and gets no word."""
     named = tmp_path / "plain.db"
     open_store(named).check()
     store = get_default_session_store()
@@ -161,7 +160,7 @@ def test_a_plain_url_is_not_used_beside_an_encrypted_session(host, tmp_path, mon
 
 
 def test_a_cipher_that_we_cannot_use_keeps_the_ledger_in_memory(host, monkeypatch, caplog):
-    """Another's encrypted store has no key for us: refused by name, never plain beside it."""
+    """With an encryption that we cannot use the ledger stays in memory."""
 
     class VaultEncryptedStore(HierarchicalSessionStore):
         """Somebody's own."""
@@ -178,7 +177,7 @@ def test_a_cipher_that_we_cannot_use_keeps_the_ledger_in_memory(host, monkeypatc
 
 
 def test_a_forgotten_session_is_gone_and_the_hosts_own_is_named(host):
-    """The ledger has nothing of the session; the host's own transcript is named to the caller."""
+    """`forget` empties the ledger and names the host's own transcript."""
     compressor = talk(kept(host))
     done = compressor.forget()
     assert done.erased.sessions == (SESSION,)

@@ -50,10 +50,7 @@ def working(
 
 @pytest.mark.parametrize(("path", "mode"), cells(EVERY_PATH))
 def test_a_turn_begins_with_the_last_request_of_the_turn_before(host, path, mode):
-    """In every mode the whole prefix is kept, no step is doubled, and each request is billed once.
-
-    The bill's sums of input, cached input and output are the provider's own, streams too.
-    """
+    """In every mode a turn begins with the last request before it, each billed once."""
     made = working(host, path, mode)
     MODES[mode](made, [f"Question {n}: what of ledger {n}?" for n in range(4)])
     sent = of_agent(host)
@@ -107,7 +104,7 @@ def test_a_deleted_exchange_takes_its_steps_with_it(host, path):
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_a_turn_that_failed_leaves_no_step(host, path):
-    """A provider that fails in the middle of a turn: the next turn has nothing of it."""
+    """The next turn has no step of a turn that failed."""
     made = working(host, path)
     made.chat("Question 0?")
     worker = host.answer_with
@@ -185,7 +182,7 @@ def test_a_notice_counts_them(host):
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_a_new_session_has_none_of_the_old_steps(host, path):
-    """After `/new` nothing of the conversation before is sent, also where words are the same."""
+    """After `/new` no step of the old session is sent, also where words are the same."""
     made = working(host, path)
     made.chat("Question 0?")
     made.chat("/new")
@@ -209,7 +206,7 @@ def test_an_undone_compression_sends_the_steps_again(host):
 
 @pytest.mark.parametrize("path", EVERY_PATH)
 def test_steps_that_outgrow_the_window_are_compressed(host, path):
-    """Kept steps are a transcript like any: summarized when they must, archived, searchable."""
+    """Kept steps that outgrow the window are summarized, archived and searchable."""
     made = working(host, path, context_window=WINDOW)
     host.set_window(WINDOW)
     for n in range(6):
@@ -221,8 +218,8 @@ def test_steps_that_outgrow_the_window_are_compressed(host, path):
     assert hit.message["role"] == "tool"
 
 
-def test_tools_that_are_gone_or_renamed_since(host):
-    """Steps name the tool that they called; a provider that wants tools with them gets text."""
+def test_steps_of_tools_that_are_gone_are_sent(host):
+    """Steps of tools that are gone are sent, as text where the provider demands it."""
 
     def fetch(topic: str, part: int) -> str:
         """Fetch a topic."""
@@ -243,8 +240,8 @@ def test_tools_that_are_gone_or_renamed_since(host):
 
 @pytest.mark.parametrize("path", [OPENAI, LITELLM])
 @pytest.mark.parametrize("rules", [Rules(alternate=True), Rules(answered_results=True)])
-def test_a_provider_that_wants_strict_turns(path, rules):
-    """Kept steps stand between messages of alternating roles."""
+def test_kept_steps_alternate_for_a_strict_provider(path, rules):
+    """Kept steps keep to the alternating roles of a strict provider."""
     with by_itself(rules=rules) as host:
         made = working(host, path, rounds=2)
         for n in range(3):
@@ -304,7 +301,7 @@ class Surveyor:
 
 @pytest.mark.parametrize("window", [8_000, 64_000])
 def test_each_turn_finds_a_detail_of_the_turn_before(host, window):
-    """Ten turns of eight calls: 10 of 10 in view or by recall, and no tool is called again."""
+    """Each of ten turns finds a reading of the turn before, and no tool is called again."""
     model = Surveyor(at_once=4)
     host.answer_with(model)
     host.set_window(window)

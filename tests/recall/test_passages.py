@@ -53,7 +53,7 @@ def test_a_printed_reference_parses_to_itself(reference):
         *((text, None) for text in ("s1.9-5", "s1.9-s1.5", "s1.9:30-20", "s1.3-s2.5")),
     ],
 )
-def test_models_write_them_in_other_ways(written, meant):
+def test_references_are_read_in_other_spellings(written, meant):
     """Quotes, capitals and a repeated segment are accepted; invalid text is not guessed."""
     assert parse(written) == meant
 
@@ -62,8 +62,7 @@ def test_models_write_them_in_other_ways(written, meant):
 
 
 def test_an_outline_has_the_users_words_and_ranges_of_work():
-    """User's words alone, the work after them as a range: its tools, its files, its failure before
-    its last words. Forty steps without a word from the user are not one line."""
+    """An outline has the user's words, and work as ranges with tools, files and failures."""
     work = [
         {"role": "user", "content": "Mend the cart's total."},
         *step("a", "def total(): ...", path="src/cart.py"),

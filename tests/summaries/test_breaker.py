@@ -22,7 +22,7 @@ from tests.helpers.transcripts import session
     ],
 )
 def test_each_failure_in_a_row_rests_longer(kind, rests):
-    """60, 300, 900 s; what no short wait mends starts further on."""
+    """Rests grow from 60 to 900 seconds, and lasting failures begin longer."""
     now = 0.0
     breaker = Breaker(lambda: now)
     for rest in rests:
@@ -35,7 +35,7 @@ def test_each_failure_in_a_row_rests_longer(kind, rests):
 
 
 def test_a_success_or_growth_releases_and_others_are_not_held():
-    """Growth by half is worth another try; other sessions and models are asked meanwhile."""
+    """A success, or growth by half, releases a model; other sessions and models are not held."""
     breaker = Breaker(lambda: 0.0)
     breaker.failed("s", "m", 1_000, "timeout")
     assert not breaker.allows("s", "m", 1_499)

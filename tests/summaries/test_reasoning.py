@@ -65,13 +65,13 @@ PHRASES = {
 
 @pytest.mark.parametrize(("opening", "closing"), [*TOKENS.items(), *PHRASES.items()])
 def test_closed_reasoning_is_stripped(opening, closing):
-    """The text after it is kept."""
+    """Reasoning is stripped, and the text after it stays."""
     assert strip_reasoning(f"{opening}{THOUGHT}{closing}\nkept") == "kept"
 
 
 @pytest.mark.parametrize(("opening", "closing"), TOKENS.items())
 def test_reasoning_is_stripped_however_its_tags_are_paired(opening, closing):
-    """Half open, unclosed, nested, nested with one closing."""
+    """Half-open, unclosed and nested reasoning is stripped."""
     answers = {
         f"{THOUGHT}{closing}kept": "kept",
         f"{opening}{THOUGHT}": "",

@@ -54,7 +54,7 @@ def test_a_static_text_never_exceeds_its_room(room):
 
 
 def test_a_static_text_quotes_and_carries_earlier_prose_on():
-    """The prose stands above the quotes, and is found again; without prose there is none."""
+    """A static text has earlier prose above its quotes, where there is any."""
     found = writer().static(brief(900, folded=(PROSE, "Agreed: audit before lunch.")))
     text = text_of(found.message)
     assert prose_in(found) == f"{PROSE}\n\nAgreed: audit before lunch."
@@ -84,7 +84,7 @@ def test_prose_that_was_paid_for_takes_the_room_of_quotes():
 
 
 def test_prose_that_is_no_smaller_than_its_segment_is_refused():
-    """However large the room is."""
+    """Prose no smaller than its segment is refused, however large the room."""
     few = MESSAGES[:2]
     long = " ".join(f"Module {n} is in order, its port stays V-{n:04d}." for n in range(40))
     assert written(long, brief(9_000, messages=few, shown=few)).method == "static"
@@ -179,11 +179,11 @@ async def odd(attributes: dict[str, object], reply: dict[str, object]) -> Writte
 
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_attributes_of_other_types_are_ignored(name):
-    """A user's class may use the names for something else."""
+    """A user's summarizer may have our attributes' names with other types."""
     assert asyncio.run(odd(ATTRIBUTES[name], {})).method == "model"
 
 
 @pytest.mark.parametrize("name", REPLIES)
 def test_a_reply_of_other_types_gives_the_static_text(name):
-    """So does every exception, whether its text can be read or not."""
+    """A reply of another type, or any exception, gives the static text."""
     assert asyncio.run(odd({}, REPLIES[name])).method == "static"

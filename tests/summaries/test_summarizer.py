@@ -55,7 +55,7 @@ def completion(**request):
 
 
 def test_the_first_calls_import_is_no_part_of_its_time(tmp_path, monkeypatch):
-    """A process is not left without its first summary because a library takes long to load."""
+    """litellm's import does not count against the first call's time limit."""
     ours = compressor(auxiliary_model="openai/some", timeout_seconds=1.0, summary_max_retries=0)
     ours.preview(session(20))  # reads the real library's tables, for all tests
     (tmp_path / "litellm.py").write_text(SLOW)
@@ -69,7 +69,7 @@ def test_the_first_calls_import_is_no_part_of_its_time(tmp_path, monkeypatch):
 
 
 async def test_only_what_a_summary_needs_is_sent(provider):
-    """A hard cap, no sampling and no stream, whatever settings the host hands over."""
+    """A request has a cap, temperature 0 and the given headers, and nothing else."""
     provider.answer_with([Reply("ok")])
     extra: dict[str, Any] = {"max_tokens": 9, "stream": True, "extra_headers": {"X-Team": "red"}}
     await at(provider, extra=extra).summarize(REQUEST, max_tokens=100, timeout_seconds=10)
@@ -104,7 +104,7 @@ async def test_the_answer_comes_with_its_usage_and_price(provider):
     ],
 )
 async def test_a_given_endpoint_is_reached(provider, model, arrives_as):
-    """With api_base every name goes there: none is routed to the vendor that its name suggests."""
+    """With `api_base` every model's name goes to that endpoint."""
     provider.answer_with([Reply("ok")])
     await at(provider, model).summarize(REQUEST, max_tokens=9, timeout_seconds=10)
     assert [request.model for request in provider.requests] == [arrives_as]
@@ -115,7 +115,7 @@ _PARTICULAR = {"bedrock": "anthropic.claude-3-haiku-20240307-v1:0", "anthropic":
 
 @pytest.mark.parametrize("name", sorted(HONOURS_API_BASE))
 async def test_each_listed_provider_sends_to_the_given_endpoint(name):
-    """The list holds only providers of litellm's that really send the transcript to api_base."""
+    """Each provider in the list really sends to `api_base`."""
     heard: list[bytes] = []
 
     async def answer(request: web.Request) -> web.Response:
@@ -137,15 +137,14 @@ def _application(answer: Any) -> web.Application:
 
 
 async def test_a_provider_that_may_go_elsewhere_is_refused(provider):
-    """litellm's replicate ignores api_base: with one given, nothing is sent at all."""
+    """A provider that ignores `api_base` is sent nothing."""
     error = await failure(at(provider, "replicate/org/name"))
     assert "nothing was sent" in str(error)
     assert provider.requests == []
 
 
 async def test_a_deployment_is_asked_for_what_it_takes(provider):
-    """A thinking model gets room to think, for its thoughts count against the cap; one behind a
-    name of one's own is asked again without what it refuses."""
+    """A thinking model gets room to think, and a refused parameter is left out."""
     refusals = [
         "Unsupported parameter: 'max_tokens' is not supported with this model. "
         "Use 'max_completion_tokens' instead.",
@@ -204,7 +203,7 @@ async def test_each_failure_has_its_kind(behaviour, kind):
 
 
 def test_litellm_is_imported_at_first_need_and_leaves_no_variable(monkeypatch, tmp_path):
-    """The variable that keeps its import off the network is taken back; one of the user's stays."""
+    """litellm is imported without a network, and the environment stays as it was."""
     name = "LITELLM_LOCAL_MODEL_COST_MAP"
     (tmp_path / "litellm.py").write_text(f"import os\nfound = os.environ.get({name!r})\n")
     monkeypatch.syspath_prepend(tmp_path)

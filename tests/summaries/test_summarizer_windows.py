@@ -70,7 +70,7 @@ def storms(window: int | None, answers: str, **options: Any) -> tuple[Any, list[
     ids=["long prose", "refused texts", "long texts", "1k", "no room"],
 )
 def test_one_compression_makes_no_storm_of_calls(window, answers, options, method):
-    """16 calls at most, each within the window; then the static text, and one event a model."""
+    """A compression makes at most 16 calls within the window, and one event a model."""
     result, asked, events = storms(window, answers, **options)
     sizes = [TokenCounter("gpt-4o").messages(messages) for messages in asked]
     assert len(asked) <= 16
@@ -84,7 +84,7 @@ def test_one_compression_makes_no_storm_of_calls(window, answers, options, metho
 
 @pytest.mark.parametrize(("reads", "method"), [(4_096, "model"), (0, "static")])
 def test_a_refusal_without_a_number_makes_no_storm_of_calls(reads, method):
-    """16 calls at most find the window of a server that names none, or end with the static text."""
+    """At most 16 calls find a window that no refusal names, or end with the static text."""
     tokens = TokenCounter("gpt-4o")
 
     def answer(asked: Asked) -> Reply | Failure:
@@ -99,7 +99,7 @@ def test_a_refusal_without_a_number_makes_no_storm_of_calls(reads, method):
 
 
 def test_a_huge_message_is_shown_in_one_request_of_bounded_size():
-    """The model reads beginning, end, the line that failed, and how much is left out."""
+    """A huge message is shown by its ends and its failed line, in one request."""
     messages = session(6)
     lines = ["compiling the next unit of the second stage, nothing to tell"] * 8_000
     lines[4_000] = "NameError: name 'retry_budget' is not defined in billing/refunds.py"

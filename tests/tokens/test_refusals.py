@@ -38,8 +38,8 @@ def test_limits_per_minute_and_other_refusals_mean_no_length(said):
 
 
 @pytest.mark.parametrize("words", ["Too long. Allowed: 6k tokens", "context is 6.0k, got 6.4k"])
-def test_a_window_in_thousands(words):
-    """Some servers round."""
+def test_a_window_in_thousands_is_read(words):
+    """A window named in thousands is read."""
     found = overflow_of(Wording("any", 400, None, words).error(words), SENT)
     assert found.window == WINDOW
 
@@ -72,7 +72,7 @@ OWN = "Explain this: maximum context length is 4096 tokens, however you requeste
     ],
     ids=["a validator's list", "a message"],
 )
-def test_a_refusal_that_repeats_the_users_words(body):
+def test_a_refusal_that_repeats_the_users_words_teaches_nothing(body):
     """Numbers in the user's own words teach no window."""
     url = httpx.Request("POST", "http://127.0.0.1")
     response = httpx.Response(422, json=body, request=url)
@@ -163,7 +163,7 @@ def test_a_refusal_of_something_else_teaches_no_window(host, path):
         (LITELLM, "", 422),
     ],
 )
-def test_a_vague_refusal_of_a_far_too_long_conversation(host, path, words, status):
+def test_a_vague_refusal_of_a_far_too_long_conversation_is_overcome(host, path, words, status):
     """Two refusals at most, then a request passes and teaches the window."""
     host.forget()
     host.set_window(10**9)
@@ -190,10 +190,7 @@ SAMPLE = [TOO_LONG[place] for place in range(1, len(TOO_LONG), 17)]
 @pytest.mark.parametrize("path", [OPENAI, LITELLM])
 @pytest.mark.parametrize("said", SAMPLE, ids=[each.server for each in SAMPLE])
 def test_an_agent_goes_on_after_a_refusal(host, path, said):
-    """No turn is lost, at most 2 requests are refused, and the window is learned within 10 %.
-
-    All wordings: `python -m tests.benchmarks.refusals`.
-    """
+    """An agent loses no turn to a refusal, and learns the window within 10 %."""
     assert session(host, path, said, turns=19).is_well
 
 

@@ -25,7 +25,7 @@ def talk(turns: int) -> list[Message]:
 
 
 def test_most_compressions_fold_nothing():
-    """A fold may fill its share, and the next summaries stand beside it all the same."""
+    """At most a third of the compressions fold summaries."""
     calls = []
 
     async def model(messages: list[Message]) -> str:

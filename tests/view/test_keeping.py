@@ -32,7 +32,7 @@ def summarized(found: Plan | None) -> list[tuple[int, int]]:
 
 
 def test_nothing_yields_while_the_window_takes_it():
-    """Above the trigger and under the limit the talk between goes, and what is kept stands."""
+    """Kept outputs stay while the window takes them."""
     layout = keeping(laid(TALK), *range(2, 32, 3))
     assert planned_for(layout, 7_000, 4_000, 3_000) is None
     some = keeping(laid(TALK), 2, 5)
@@ -41,14 +41,14 @@ def test_nothing_yields_while_the_window_takes_it():
 
 @pytest.mark.parametrize(("target", "yielded"), [(5_000, 2), (4_000, 4), (3_000, 6), (2_000, 7)])
 def test_the_oldest_yield_and_as_few_as_the_target_asks(target, yielded):
-    """Each of them frees 600 tokens; 100 cannot be dropped, 100 are for the summary."""
+    """The oldest kept outputs yield, as few as the target asks."""
     layout = keeping(laid(TALK), *range(2, 32, 3))
     found = planned_for(layout, 6_000, 5_900, target)
     assert summarized(found) == [(2, 2 + 3 * yielded)]
 
 
 def test_all_kept_outputs_yield_where_no_number_is_enough():
-    """The limit is what counts then; and beneath it nothing can be done."""
+    """All kept outputs yield if the limit asks for it, and below the rest is an error."""
     layout = keeping(laid(TALK), *range(2, 32, 3))
     assert summarized(planned_for(layout, 400, 300, 100)) == [(2, 32)]
     with pytest.raises(BudgetTooSmall):

@@ -64,7 +64,7 @@ SHOWN = "import re\n\n" + "def render(node):\n    return node\n" * 97
     ids=["nothing decides", "a count decides", "exit code"],
 )
 def test_a_masks_line_names_the_call_its_size_what_decides_and_the_reference(printed, call, line):
-    """Nothing is claimed of the run, and nothing invites the agent to call again."""
+    """A mask's line has call, size, deciding words and reference, and no claim."""
     assert line_of(printed, **call) == line
     assert line_of(printed, reference="", **call) == line.removesuffix("; s2.1")
 
@@ -91,7 +91,7 @@ def test_masks_that_suffice_cost_no_model_call():
 
 
 def test_a_recorded_mask_stays_and_the_prefix_with_it():
-    """A growing session: whatever was masked once is masked ever after, byte for byte."""
+    """In a growing session a recorded mask stays, byte for byte."""
     ours = ContextCompressor(config(), summarizer=Model())
     messages = outputs(24)
     ends = range(6, len(messages) + 1, 4)
@@ -111,7 +111,7 @@ def test_a_recorded_mask_stays_and_the_prefix_with_it():
 
 
 def test_equal_lines_lead_back_to_their_own_originals():
-    """Two outputs that differ only in their middle have two references, and two ways back."""
+    """Equal lines of two outputs have two references and two originals."""
     messages = outputs(2)
     for number in (1, 2):
         body = "begin " * 40 + f"middle-{number} " + "lorem " * 200 + "end " * 40
@@ -125,7 +125,7 @@ def test_equal_lines_lead_back_to_their_own_originals():
 
 
 def test_a_result_asked_for_again_is_shown():
-    """The same call with the same id and the same answer, later, is not masked at its birth."""
+    """The result of a repeated call is not replaced by the first one's mask."""
     ours = ContextCompressor(config(), summarizer=Model())
     messages = outputs(20)
     assert ours.compress_sync(messages).masked > 10
@@ -135,7 +135,7 @@ def test_a_result_asked_for_again_is_shown():
 
 
 def test_without_a_model_the_static_summary_keeps_more():
-    """Nobody is paid either way: masks are made only where a policy asks for them."""
+    """Without a model masks are made only where a policy asks for them."""
     messages = outputs(20)
     assert ContextCompressor(config()).compress_sync(messages).context_status == "summarized"
     by_policy = ContextCompressor(config(tool_policies="keep_none"))
@@ -163,7 +163,7 @@ def test_the_summarizer_reads_originals_not_masks():
 
 @pytest.mark.parametrize("policy", ["mask", "summarize"])
 def test_marks_on_what_was_kept_stay_with_who_set_them(policy):
-    """The kept messages of a view are the caller's own, not ours: nothing we know is edited."""
+    """An edit of a view's messages changes no later view."""
     ours = ContextCompressor(config(tool_policies={"*": policy}), summarizer=Model())
     messages = outputs(20)
     whole = copy.deepcopy(messages)
@@ -183,7 +183,7 @@ def test_marks_on_what_was_kept_stay_with_who_set_them(policy):
 
 
 def test_a_policy_is_found_by_name_then_by_the_first_pattern():
-    """A name outranks patterns; what nothing names is masked."""
+    """A tool's policy is found by its name, then by the first pattern, else it is `mask`."""
     policies = {"*": "summarize", "read_*": "keep", "read_file": "mask"}
     assert policy_of("read_file", config(tool_policies=policies)) == "mask"
     assert policy_of("read_dir", config(tool_policies=policies)) == "summarize"
@@ -274,7 +274,7 @@ def test_a_result_that_is_too_large_is_archived_at_once(body):
 
 
 def test_results_of_one_step_share_the_window():
-    """Each is below the share; together they would burst it."""
+    """Results of one step that together exceed the window are shortened."""
     ours = ContextCompressor(config())
     result = ours.compress_sync(asked(*(lines(100, f"r{n}") for n in range(8)), "small"))
     assert result.tokens_before > 8_000
@@ -284,7 +284,7 @@ def test_results_of_one_step_share_the_window():
 
 
 def test_a_large_result_of_a_tool_with_keep_stays_whole():
-    """The view fits, so that nothing is changed."""
+    """A large result of a tool with `keep` stays whole where it fits."""
     ours = ContextCompressor(config(context_window=60_000, tool_policies={"read_*": "keep"}))
     messages = asked(lines(1_400))
     assert ours.compress_sync(messages).messages == messages
@@ -335,7 +335,7 @@ def test_an_old_excerpt_becomes_a_line_and_then_a_part_of_a_summary():
 
 
 def test_a_large_result_is_no_burden_in_a_preview():
-    """A preview shows it small, and records nothing."""
+    """A preview shows a large result small, and records nothing."""
     ours = ContextCompressor(config(recall=True), summarizer=Model())
     seen = ours.preview([*outputs(14), *asked(lines(4_000))])
     assert seen.would_compress
@@ -357,7 +357,7 @@ def test_a_large_result_is_no_burden_whichever_way_it_is_asked(options):
 
 @pytest.mark.parametrize("shape", [list, to_native], ids=["beside", "blocks"])
 def test_arguments_larger_than_the_window_stay_an_object_that_fits(shape):
-    """Of a file that the newest step writes both ends are sent, and the path whole."""
+    """Arguments above the window are sent by both ends, as an object."""
     body = lines(6_000)
     call, written = step("c1", "ok", "write_file", path="src/big.py", content=body)
     view = ContextCompressor(config()).compress_sync(

@@ -44,7 +44,7 @@ def summary_of(messages, start, end, tokens=100) -> Segment:
 
 @given(transcripts(), st.integers(100, 4_000), st.integers(0, 2_000))
 def test_head_segments_and_tail_rejoined_are_the_messages(messages, target, keep):
-    """No message is lost or stands twice, and no step is split, at any budget."""
+    """Head, segments and tail, rejoined, are the messages, at any budget."""
     layout = lay_out(messages)
     found = plan_if_possible(layout, exactly(target, protect_last_n_tokens=keep))
     assume(found is not None)
@@ -76,7 +76,7 @@ def test_the_marks_are_those_of_the_table():
 
 
 def test_a_segment_never_hides_the_task_or_the_newest_words():
-    """After a truncation the recorded run may reach the end: then it is not used."""
+    """A recorded segment that reaches the newest words is not used."""
     messages = session(10)
     segment = summary_of(messages, 4, 20)
     cut_off = messages[:20]
@@ -99,7 +99,7 @@ def test_a_doubled_message_does_not_take_the_place_of_a_longer_segment():
 
 
 def test_prose_grows_with_the_segment_where_no_length_is_asked_for():
-    """5 %, between 750 and 8,000 tokens."""
+    """Prose has 5 % of its segment's tokens, between 750 and 8,000."""
     free = Budget.exactly(CompressorConfig(summary_target_tokens=None), 50_000)
     asked = [free.prose_for(size) for size in (1_000, 15_020, 100_000, 159_999, 500_000)]
     assert asked == [750, 751, 5_000, 7_999, 8_000]
@@ -107,7 +107,7 @@ def test_prose_grows_with_the_segment_where_no_length_is_asked_for():
 
 
 def test_a_window_that_is_exactly_taken_has_no_room():
-    """One token of room is a budget, none is an error with the sum that was needed."""
+    """A window without one token of room is an error with the sum that is needed."""
     config = CompressorConfig(output_reserve=600)
     assert Budget.of(config, 1_000, 399).limit == 1
     with pytest.raises(BudgetTooSmall) as caught:
@@ -116,7 +116,7 @@ def test_a_window_that_is_exactly_taken_has_no_room():
 
 
 def test_a_message_that_is_too_large_is_named():
-    """Which message, whose it is, what it takes: nobody has to look for it."""
+    """A message that is too large is named by index, role or tool, and tokens."""
     messages = [
         {"role": "system", "content": "You look after logs."},
         {"role": "user", "content": "Look."},
@@ -137,13 +137,13 @@ MIDDLE = "s10 u20 a500 a500 a500 u30 a40"
 
 
 def test_at_the_trigger_nothing_is_planned_and_one_token_above_it_is():
-    """The trigger is the most that a view may have without a compression."""
+    """Nothing is planned at the trigger, and one token above it there is a plan."""
     assert planned(laid(MIDDLE), budget(5_000, 1_600, 800)) is None
     assert planned(laid(MIDDLE), budget(5_000, 1_599, 800)) is not None
 
 
 def test_messages_that_cannot_be_dropped_are_counted_whole():
-    """System, task, newest user message, newest step: 10 + 20 + 30 + 40."""
+    """An error counts system, task, newest user message and newest step: 10 + 20 + 30 + 40."""
     with pytest.raises(BudgetTooSmall) as caught:
         planned(laid(MIDDLE), budget(99, 99, 99))
     assert (caught.value.needed, caught.value.budget) == (100, 99)
@@ -154,7 +154,7 @@ def test_messages_that_cannot_be_dropped_are_counted_whole():
 
 
 def test_a_compression_must_free_its_share_of_the_view():
-    """Exactly the share is enough; a token less is not, while the provider takes the whole."""
+    """A plan frees its share of the view, unless the view exceeds the limit."""
     layout = laid(MIDDLE)
     gain = layout.size() - planned(layout, budget(5_000, 1_599, 800)).expected
     enough = gain / layout.size()
@@ -168,7 +168,7 @@ def test_a_compression_must_free_its_share_of_the_view():
 
 
 def test_the_first_answer_stays_with_the_task_where_both_fit():
-    """Task and answer together, to the token; system messages are not counted."""
+    """The head has task and first answer where both fit, to the token."""
     sketch = "s999 u20 a80 c5 r75 u30 a40"
     assert laid(sketch, head=100).head_end == 3
     assert laid(sketch, head=99).head_end == 2
@@ -178,7 +178,7 @@ def test_the_first_answer_stays_with_the_task_where_both_fit():
 
 
 def test_recent_turns_widen_the_tail():
-    """`keep_recent_turns` where the tail asked for is shorter."""
+    """`keep_recent_turns` widens a tail that is shorter."""
     layout = laid("s10 u20 a2000 u30 a200 u40 a300")
     wide = budget(5_000, 2_000, 1_500, tail=10, recent_turns=2)
     assert planned(layout, wide).tail_start == 3
@@ -193,14 +193,14 @@ def test_recent_turns_widen_the_tail():
     [((2000, 1000), [True, False]), ((1000, 2000), [False, True]), ((999, 999), [False, True])],
 )
 def test_a_model_is_asked_for_the_largest_stretch_and_of_equal_ones_for_the_newest(sizes, by_model):
-    """A compression is one call: the other stretches are replaced without a model."""
+    """A model writes the largest stretch, and of equal ones the newest."""
     layout = laid("s10 u20 a{} u30 a{} a40".format(*sizes))
     made = planned(layout, budget(9_000, 1_900, 1_500), by_model=True)
     assert [job.by_model for job in made.jobs] == by_model
 
 
 def test_summaries_are_folded_from_their_share_on():
-    """One new summary, at its longest, above the share stands beside them; above that in one."""
+    """Summaries are folded once they and the next one exceed their share."""
     layout = laid("s10 u20 a5000 a5000 a5000 a5000 a3000 a40", (2, 4, 150), (4, 6, 150))
     at = planned(layout, budget(9_000, 3_000, 2_000, fold=300 - 200))
     above = planned(layout, budget(9_000, 3_000, 2_000, fold=300 - 201))
@@ -209,7 +209,7 @@ def test_summaries_are_folded_from_their_share_on():
 
 
 def test_masks_must_free_three_quarters_of_what_is_read_anew_for_them():
-    """The provider's cache ends at the first mask; down to the target they always suffice."""
+    """Masks that miss the target free three quarters of what is then read again."""
     enough, masks = budget(9_000, 2_200, 2_150, mask_recent=100), {4: 20}
     # Read again: the masked result and what follows it, 20 + 40 + 30 + 40.
     layouts = [laid(f"u20 a2000 a10 c10 r{size} a40 u30 a40") for size in (118, 117)]

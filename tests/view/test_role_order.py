@@ -15,7 +15,7 @@ WORDS = "lorem ipsum dolor " * 60
 )
 @pytest.mark.parametrize("has_model", [True, False])
 def test_no_user_follows_a_tool_in_a_view(options, policies, has_model):
-    """The head ends before a call, and a line of the assistant stands before a summary."""
+    """In no view a user's message follows a tool's."""
     model = Model() if has_model else None
     ours = compressor(model, tool_policies=policies, **options)
     messages = [{"role": "user", "content": "Do all of it."}]
@@ -32,7 +32,7 @@ def test_no_user_follows_a_tool_in_a_view(options, policies, has_model):
 
 
 def test_a_preview_counts_the_lines_between():
-    """The parts sum to the view, and those of the window to the window."""
+    """A preview's parts sum to the view, and those of `context_use` to the window."""
     ours = compressor(None, tool_policies={"*": "summarize", "ask_user": "keep"})
     messages = [{"role": "user", "content": "Do all of it."}]
     for number in range(30):

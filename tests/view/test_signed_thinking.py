@@ -82,8 +82,7 @@ def signed(messages: list[Message]) -> list[int]:
 @pytest.mark.parametrize("options", [{}, {"tool_policies": {"*": "summarize"}}])
 @pytest.mark.parametrize("has_model", [True, False])
 def test_no_block_is_sent_behind_another_prefix(options, has_model, binding):
-    """Through several compressions, masks too: each is at the start of a turn, and the thinking
-    behind it is left out."""
+    """No signed thinking is sent behind a changed prefix, through several compressions."""
     binding.answer_with(reads(3))
     ours = compressor(Model() if has_model else None, context_window=8_000, **options)
     results = play(binding, ours, turns=12)
@@ -109,7 +108,7 @@ def test_another_process_leaves_out_the_same_blocks(binding):
 
 
 def test_a_running_loop_keeps_its_thinking():
-    """A loop that outgrows the window is compressed; the API demands its thinking all the same."""
+    """A running loop keeps its thinking through a compression."""
     with LocalProvider(reads(20), protocols=[Anthropic()]) as provider:
         results = play(provider, compressor(Model()), turns=1, thinking=ENABLED)
         assert provider.refused == []
@@ -119,8 +118,8 @@ def test_a_running_loop_keeps_its_thinking():
 
 
 @pytest.mark.parametrize("policy", ["mask", "summarize"])
-def test_a_loop_that_outgrows_the_window_of_a_model_that_binds(policy, binding):
-    """The blocks behind the change are left out, those written since stay."""
+def test_in_a_loop_thinking_behind_a_compression_is_left_out(policy, binding):
+    """In a loop only the thinking behind a compression is left out."""
     binding.answer_with(reads(30))
     ours = compressor(Model(), model="claude-fable-5-1", tool_policies={"*": policy})
     results = play(binding, ours, turns=2)
@@ -142,7 +141,7 @@ def test_in_a_loop_only_a_nearly_full_window_is_compressed(binding):
 
 
 def test_the_room_of_thinking_that_is_not_sent_goes_to_the_tail():
-    """A plan measures the messages as they are sent behind its summary."""
+    """The room of thinking that is not sent goes to the tail."""
     block = {"type": "thinking", "thinking": "Hm, the cargo. " * 60, "signature": "s"}
     turns = [
         message
