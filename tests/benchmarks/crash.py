@@ -1,4 +1,4 @@
-"""Kill writers at random points of compress and commit, then look at what is left.
+"""Kill writers at random points of compress and commit, and count what is lost.
 
     python -m tests.benchmarks.crash                 200 kills on SQLite and on PostgreSQL
     python -m tests.benchmarks.crash --kills 20      a short run

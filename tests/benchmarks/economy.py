@@ -1,4 +1,4 @@
-"""What compression costs over a long session: calls, tokens, and the provider's prompt cache.
+"""Count the calls, tokens and kept prefixes of a long session, ours beside the host's.
 
     python -m tests.benchmarks.economy [--turns 300] [--window 64000] [--output-words 300]
 

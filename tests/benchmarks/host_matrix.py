@@ -1,4 +1,4 @@
-"""Every path of the host, every way to call an agent, three shapes of work; the host alone beside.
+"""Count refused requests and kept prefixes on every path and mode of the host, ours beside it.
 
     python -m tests.benchmarks.host_matrix [--path P] [--mode M] [--shape S] [--turns N] [--calls N]
                                            [--compaction on|off] [--alone]

@@ -1,4 +1,4 @@
-"""Who sends requests through the host: each part of it, run past a window of 6,000 tokens.
+"""Count refused requests of each part of the host, run past a window of 6,000 tokens.
 
     python -m tests.benchmarks.host_users [--only NAME]        # the MCP row needs `mcp<2`
 

@@ -1,4 +1,4 @@
-"""Structural loss: what an oracle, which echoes every planted fact it is shown, was never shown.
+"""Count the planted facts that reach a view whose summarizer echoes each fact it is shown.
 
     python -m tests.benchmarks.oracle
 

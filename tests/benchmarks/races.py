@@ -1,4 +1,4 @@
-"""Many processes on one session, and many sessions at once: how many calls of the model?
+"""Count model calls and views of processes that send the same conversations.
 
     python -m tests.benchmarks.races                 8 processes, 32 sessions, both databases
 

@@ -1,4 +1,4 @@
-"""Kill a program with an agent at work, run it again: what is paid twice, what is lost.
+"""Kill a program with an agent and run it again; count what is paid twice or lost.
 
     python -m tests.benchmarks.restarts [--path P] [--mode M] [--kept K] [--kills N]
 

@@ -1,4 +1,4 @@
-"""Processor time of a search in a million messages, of a commit beside them, and the index's size.
+"""Measure processor time of searches in a million messages, of a commit, and the bytes.
 
     python -m tests.benchmarks.search [--messages 1000000] [--database sqlite]
 

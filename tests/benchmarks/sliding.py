@@ -1,4 +1,4 @@
-"""A host that keeps only the newest messages: calls of the summarizer, and what the cache keeps.
+"""Count summaries, and measure kept prefixes, behind a host that keeps the newest messages.
 
     python -m tests.benchmarks.sliding [--turns 150] [--window 8000|32000|128000] [--way NAME]
 

@@ -1,4 +1,4 @@
-"""Every surface of the host that builds or drives an agent, run past its window.
+"""Count refused requests of every surface of the host, each run past its window.
 
     python -m tests.benchmarks.surfaces [--only NAME]
 

@@ -1,4 +1,4 @@
-"""A hundred people on one agent: words of another in what each is sent, and each one's own found.
+"""Count the words of another person that a hundred people on one agent are sent: limit 0.
 
     python -m tests.benchmarks.tenants              all rows
     python -m tests.benchmarks.tenants --people 20 --only memory

@@ -82,40 +82,22 @@ def test_a_model_without_a_price_has_a_bill_in_tokens():
     assert ours.record_usage(None, session_id="s") == bill
 
 
+CHAT = {"prompt_tokens": 9, "completion_tokens": 2}
+ITEMS = {"input_tokens": 9, "output_tokens": 2}
+CACHED = {"cache_read_input_tokens": 40, "cache_creation_input_tokens": 30}
+HOUR = {"cache_creation": {"ephemeral_1h_input_tokens": 10}}
+
+
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        ({"prompt_tokens": 9, "completion_tokens": 2}, RequestUsage(9, 0, 0, 0, 2)),
-        (
-            SimpleNamespace(usage=SimpleNamespace(prompt_tokens=9, completion_tokens=2)),
-            RequestUsage(9, 0, 0, 0, 2),
-        ),
-        (
-            {"input_tokens": 9, "output_tokens": 2, "input_tokens_details": {"cached_tokens": 4}},
-            RequestUsage(9, 4, 0, 0, 2),
-        ),
-        (
-            {
-                "usage": {
-                    "input_tokens": 9,
-                    "cache_read_input_tokens": 40,
-                    "cache_creation_input_tokens": 30,
-                    "cache_creation": {"ephemeral_1h_input_tokens": 10},
-                    "output_tokens": 2,
-                }
-            },
-            RequestUsage(79, 40, 20, 10, 2),
-        ),
-        (
-            {"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 4},
-            RequestUsage(9, 4, 0, 0, 2),
-        ),
-        (
-            {"prompt_tokens": 9, "prompt_tokens_details": {"cache_write_tokens": 3}},
-            RequestUsage(9, 0, 3, 0, 0),
-        ),
-        ({"usage": None}, None),
-        ("no usage", None),
+        (CHAT, RequestUsage(9, 0, 0, 0, 2)),
+        (SimpleNamespace(usage=SimpleNamespace(**CHAT)), RequestUsage(9, 0, 0, 0, 2)),
+        ({**ITEMS, "input_tokens_details": {"cached_tokens": 4}}, RequestUsage(9, 4, 0, 0, 2)),
+        ({"usage": {**ITEMS, **CACHED, **HOUR}}, RequestUsage(79, 40, 20, 10, 2)),
+        ({**CHAT, "prompt_cache_hit_tokens": 4}, RequestUsage(9, 4, 0, 0, 2)),
+        ({**CHAT, "prompt_tokens_details": {"cache_write_tokens": 3}}, RequestUsage(9, 0, 3, 0, 2)),
+        *(({"usage": None}, None), ("no usage", None)),
     ],
 )
 def test_each_clients_usage_is_read(answer, found):

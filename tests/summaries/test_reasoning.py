@@ -6,24 +6,12 @@ from praison_compressor.summaries.reasoning import strip_reasoning
 
 THOUGHT = "Let me see what matters.\n\nIt's a ```x``` here."
 
+TAGS = """think thinking thought Thought thoughts reasoning reason reflection analysis scratchpad
+REASONING_SCRATCHPAD antThinking inner_monologue chain_of_thought rationale planning mm:think
+seed:think thought_process self-reflection antml:thinking think:opensource longcat_think
+think_never_used_51bce0c785ca2f68081bfa7d91973934"""
 TOKENS = {
-    **{
-        f"<{name}>": f"</{name}>"
-        for name in (
-            *("think", "thinking", "thought", "Thought", "thoughts", "reasoning", "reason"),
-            *("reflection", "analysis", "scratchpad", "REASONING_SCRATCHPAD", "antThinking"),
-            *(
-                "inner_monologue",
-                "chain_of_thought",
-                "rationale",
-                "planning",
-                "mm:think",
-                "seed:think",
-            ),
-            *("thought_process", "self-reflection", "antml:thinking", "think:opensource"),
-            *("longcat_think", "think_never_used_51bce0c785ca2f68081bfa7d91973934"),
-        )
-    },
+    **{f"<{name}>": f"</{name}>" for name in TAGS.split()},
     '<think time="3s">': "</think>",
     "< think >": "</ think >",
     "&lt;think&gt;": "&lt;/think&gt;",
