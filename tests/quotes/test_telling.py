@@ -37,16 +37,9 @@ def test_nothing_is_said_in_words_of_our_own(row):
 @pytest.mark.parametrize(
     "last",
     [
-        "}",
-        "]",
-        "Shell cwd was reset to /w",
-        " 99%|█████████▉| 99/100",
-        "-" * 70,
-        "Wall time: 1 s",
-        "tests/a.py::test_b PASSED",
-        "[loop-guard] three times",
-        "exit code 0",
-        "bash-5.2$",
+        *("}", "]", "-" * 70, "Wall time: 1 s", "exit code 0", "bash-5.2$"),
+        *("Shell cwd was reset to /w", " 99%|█████████▉| 99/100"),
+        *("tests/a.py::test_b PASSED", "[loop-guard] three times"),
     ],
 )
 def test_a_last_line_that_says_nothing_is_not_quoted(last):
@@ -114,21 +107,16 @@ def test_a_call_without_a_result_says_so():
 
 def test_ids_that_are_used_again_pair_with_their_own_step():
     """Calls with repeated ids are paired within their own step."""
-    text = quoted(
-        [
-            *step("call_0", "alpha", "look_up", key="one"),
-            *step("call_0", "beta", "look_up", key="two"),
-        ]
-    )
+    steps = (("alpha", "one"), ("beta", "two"))
+    text = quoted([m for said, key in steps for m in step("call_0", said, "look_up", key=key)])
     assert "look_up one -> alpha" in text
     assert "look_up two -> beta" in text
 
 
 def test_an_error_flag_is_quoted_as_the_protocol_has_it():
     """`is_error` is quoted beside a text that does not say it."""
-    text = quoted(
-        [asks(use("a", "fetch", url="x")), brings(result("a", "No page.", is_error=True))]
-    )
+    failed = brings(result("a", "No page.", is_error=True))
+    text = quoted([asks(use("a", "fetch", url="x")), failed])
     assert "is_error: No page." in text
 
 
@@ -176,7 +164,5 @@ def test_an_acknowledgement_is_its_first_sentence():
     """An acknowledgement is quoted without its announcements and repeated arguments."""
     given = "- print an error\n" * 20
     call = ToolCall("a", "ExitPlanMode", json.dumps({"plan": given}))
-    done = (
-        "The user has approved your plan. You can now start coding, beginning with the todo list:"
-    )
+    done = "The user has approved your plan. You can now start coding, beginning with the list:"
     assert telling_line(call, f"{done}\n{given}") == "The user has approved your plan."

@@ -13,11 +13,11 @@ from tests.quotes.rendered import quoted, said, section, user, words
 ASKED = "keep the port 8443 and never push without me"
 FEEDBACK = f"<feedback>\n{ASKED}\n</feedback>"
 CLAUDE = (
-    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it "
-    "was a file edit, the new_string was NOT written to the file). To tell you how to proceed, the "
-    "user "
-    "said:\n{}"
+    "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was "
+    "a file edit, the new_string was NOT written to the file). To tell you how to proceed, the user"
+    " said:\n{}"
 )
+DENIED = f"Tool 'bash' was denied by the user. User guidance: {ASKED}"
 
 
 def users(text: str) -> str:
@@ -84,17 +84,12 @@ def test_statements_are_in_view_in_a_chat_of_many_turns():
     The venue holds 180 people.|The deadline moved to 14 March.|Rehearsal starts at 07:45."""
     planted = {40 + 55 * n: line.strip() for n, line in enumerate(said_there.split("|"))}
     topics = ("seating", "lights", "the menu", "music", "parking", "badges", "flowers")
+    asks = ("go on", "ok", "Could you tell me more about {} and what you would do there?")
     messages = []
     for n in range(700):
-        ask = (
-            "go on",
-            "ok",
-            f"Could you tell me more about {topics[n % 7]} and what you would do there?",
-        )[n % 3]
-        messages += [
-            user(planted.get(n, ask)),
-            said(f"About {topics[n % 7]}: " + "there is much to say. " * 12),
-        ]
+        topic = topics[n % 7]
+        messages.append(user(planted.get(n, asks[n % 3].format(topic))))
+        messages.append(said(f"About {topic}: " + "there is much to say. " * 12))
     text = quoted(messages, 2_500)
     assert sum(line in text for line in planted.values()) >= 11
     assert words(text) > 0.9 * 2_500
@@ -132,18 +127,11 @@ def tokens(text: str) -> int:
         CLAUDE.format(ASKED),
         "The user denied this operation and provided the following feedback:\n" + FEEDBACK,
         "The user approved this operation and provided the following context:\n" + FEEDBACK,
-        json.dumps(
-            {"status": "denied", "message": "The user denied this operation", "feedback": ASKED}
-        ),
+        json.dumps({"status": "denied", "message": "User denied this", "feedback": ASKED}),
         json.dumps({"approved": False, "feedback": ASKED}),
         f"The user rejected permission to use this tool call with the following feedback: {ASKED}",
         f"Tool 'bash' was denied by the user. Do not retry it as-is. User guidance: {ASKED}",
-        json.dumps(
-            {
-                "error": f"Tool 'bash' was denied by the user. User guidance: {ASKED}",
-                "approval_denied": True,
-            }
-        ),
+        json.dumps({"error": DENIED, "approval_denied": True}),
         f"Command rejected by the user. Reason: {ASKED}",
         f"Tool call cancelled by user with comment: {ASKED}",
         f"Error: The user refused the edit; they replied: {ASKED}",
@@ -156,9 +144,8 @@ def tokens(text: str) -> int:
 )
 def test_words_in_a_refused_call_are_the_users(handed):
     """The user's words in a refused call stand with the user's messages, in order."""
-    line = users(
-        quoted([user("Begin."), *step("a", handed, "bash", command="git push"), said("Ok.")])
-    )
+    call = step("a", handed, "bash", command="git push")
+    line = users(quoted([user("Begin."), *call, said("Ok.")]))
     assert ASKED in line
     assert "[s1.3] in the result of bash git push" in line
 
@@ -188,20 +175,13 @@ def test_a_tool_of_a_like_name_does_not_ask(tool):
 
 def test_words_that_a_host_wraps_are_the_users():
     """The user's words are read out of a host's wrapping."""
-    messages = [
-        user(
-            "<command-name>/plan</command-name>\n<command-args>only the billing part</command-args>"
-        ),
-        user(
-            "<system-reminder>\nThe user sent the following message:\nstop at 14:30\n"
-            "</system-reminder>"
-        ),
-        user(
-            "<task>\nMend the cart.\n</task>\n<environment_details>\n# VSCode Open Tabs\na.py\n"
-            "</environment_details>"
-        ),
-    ]
-    text = users(quoted(messages))
+    wrapped = (
+        "<command-name>/plan</command-name>\n<command-args>only the billing part</command-args>",
+        "<system-reminder>\nThe user sent the following message:\nstop at 14:30</system-reminder>",
+        "<task>\nMend the cart.\n</task>\n<environment_details>\n# VSCode Open Tabs\na.py\n"
+        "</environment_details>",
+    )
+    text = users(quoted([*map(user, wrapped)]))
     for own in ("with a command: only the billing part", "stop at 14:30", "Mend the cart."):
         assert own in text
     assert "Open Tabs" not in text
@@ -296,11 +276,8 @@ def test_a_short_answer_stands_beside_its_question():
 
 def test_a_message_of_the_tail_is_not_quoted_again():
     """A message that stands verbatim in the tail is not quoted."""
-    messages = [
-        user("Use port 9090 for the admin page."),
-        said("Ok."),
-        user("Then the second thing."),
-    ]
+    first = user("Use port 9090 for the admin page.")
+    messages = [first, said("Ok."), user("Then the second thing.")]
     text = quoted(messages, visible="... Use port 9090 for the admin page. ...")
     assert "9090" not in text
     assert "Then the second thing." in text
