@@ -11,7 +11,7 @@ from praisonaiagents.session import DefaultSessionStore
 from praison_compressor.ledger.sql import open_store
 from praison_compressor.recall import SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
-from tests.helpers.hosting import EVERY_PATH, OPENAI, agent, context, look_up, of_agent, turn
+from tests.helpers.hosting import EVERY_PATH, OPENAI, agent, chat, context, look_up, of_agent, turn
 
 SECRET = "MAGENTA-HERON-77"
 HINT = f"My bank PIN hint is {SECRET}, keep it for me"
@@ -142,11 +142,9 @@ def test_a_history_copied_for_each_person_leads_to_nobody_else(host):
     made.chat("Introduce yourself to the people who will talk to you from now on.")
     begun = list(made.chat_history)
     made.chat_history = list(begun)
-    for words in (HINT, *outgrowing(0)):
-        made.chat(words)
+    chat(made, (HINT, *outgrowing(0)))
     made.chat_history = list(begun)
-    for words in (*outgrowing(20), ASKED):
-        made.chat(words)
+    chat(made, (*outgrowing(20), ASKED))
     assert nothing_found(host) == [True]
 
 
@@ -155,15 +153,12 @@ def test_messages_that_an_edit_dropped_are_not_found(host):
     host.answer_with(searching)
     made = agent(host, OPENAI, context(host), tools=[look_up])
     made.chat("Good morning, these are the ledgers that I wrote to you about.")
-    for words in outgrowing(0):
-        made.chat(words)
+    chat(made, outgrowing(0))
     kept, session = list(made.chat_history), made.context_compressor.session_id
-    for words in (HINT, *outgrowing(10)):
-        made.chat(words)
+    chat(made, (HINT, *outgrowing(10)))
     assert made.context_compressor.session_id == session
     made.chat_history = kept
-    for words in (*outgrowing(20), ASKED):
-        made.chat(words)
+    chat(made, (*outgrowing(20), ASKED))
     assert made.context_compressor.session_id == session
     assert nothing_found(host) == [True]
 
@@ -183,15 +178,13 @@ def test_a_conversation_begun_anew_is_empty(host, begin, session):
     host.answer_with(searching)
     memory = {"session_id": session} if session else None
     made = agent(host, OPENAI, context(host), tools=[look_up], memory=memory)
-    for words in ("Good morning.", HINT, *outgrowing(0)):
-        made.chat(words)
+    chat(made, ("Good morning.", HINT, *outgrowing(0)))
     ours = made.context_compressor
     before, said = ours.session_id, ours.context_status
     begin(made)
     assert (said, ours.context_status) == ("summarized", "full")
     assert ours.last_result is None
-    for words in (*outgrowing(20), ASKED):
-        made.chat(words)
+    chat(made, (*outgrowing(20), ASKED))
     assert ours.session_id != before
     assert nothing_found(host) == [True]
 
@@ -199,8 +192,7 @@ def test_a_conversation_begun_anew_is_empty(host, begin, session):
 def test_a_recall_tool_outside_any_turn_reads_nothing_and_says_so(host):
     """A recall tool called outside any turn reads nothing and says why."""
     made = agent(host, OPENAI, context(host), tools=[look_up])
-    for words in outgrowing(0):
-        made.chat(words)
+    chat(made, outgrowing(0))
     search = next(tool for tool in made.tools if tool.__name__ == SEARCH)
     assert "not known whose conversation" in search(query="ledger")
 

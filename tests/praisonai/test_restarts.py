@@ -193,8 +193,7 @@ def steps(record: Any) -> list[str]:
 def test_steps_are_back_after_a_restart(host, path):
     """The next run's first request begins with the last run's last request."""
     first = desk(host, path)
-    for n in range(3):
-        first.chat(turn(n))
+    chat(first, [turn(n) for n in range(3)])
     before = of_agent(host)[-1]
     del first
     desk(host, path).chat(turn(3))
@@ -233,8 +232,7 @@ def test_each_request_is_in_the_store_before_it_is_sent(host):
 
     made = desk(host)
     host.answer_with(answer)
-    for n in range(2):
-        made.chat(turn(n))
+    chat(made, [turn(n) for n in range(2)])
     assert seen == [True] * 6
     store = open_store(URL)
     last = store.transcript(store.open("default", "desk"))[-1]

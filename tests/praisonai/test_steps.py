@@ -23,6 +23,7 @@ from tests.helpers.hosting import (
     agent,
     by_itself,
     cells,
+    chat,
     context,
     look_up,
     numbered,
@@ -93,8 +94,7 @@ def test_the_switch_does_as_the_host_does(host):
 def test_a_deleted_exchange_takes_its_steps_with_it(host, path):
     """An exchange that the user deletes from the history is not sent again, nor its steps."""
     made = working(host, path)
-    for n in range(3):
-        made.chat(turn(n))
+    chat(made, [turn(n) for n in range(3)])
     del made.chat_history[2:4]
     made.chat(turn(3))
     last = of_agent(host)[-1]
@@ -172,8 +172,7 @@ def test_status_context_and_preview_count_them(host):
 def test_a_notice_counts_them(host):
     """The line that reports a compression counts the kept steps that are still verbatim."""
     made = working(host, OPENAI)
-    for n in range(4):
-        made.chat(turn(n))
+    chat(made, [turn(n) for n in range(4)])
     made.chat("/compact")
     ours = made.context_compressor
     assert ours.notice.endswith(str(ours.status().earlier))
@@ -194,8 +193,7 @@ def test_a_new_session_has_none_of_the_old_steps(host, path):
 def test_an_undone_compression_sends_the_steps_again(host):
     """`/undo` sends the summarized messages again, steps of earlier turns too."""
     made = working(host, OPENAI)
-    for n in range(6):
-        made.chat(turn(n))
+    chat(made, [turn(n) for n in range(6)])
     made.chat("/compact")
     made.chat(turn(6))
     assert made.context_compressor.context_status == "summarized"
@@ -209,8 +207,7 @@ def test_steps_that_outgrow_the_window_are_compressed(host, path):
     """Kept steps that outgrow the window are summarized, archived and searchable."""
     made = working(host, path, context_window=WINDOW)
     host.set_window(WINDOW)
-    for n in range(6):
-        made.chat(turn(n))
+    chat(made, [turn(n) for n in range(6)])
     assert [r.error for r in of_agent(host) if r.status != 200] == []
     assert made.context_compressor.context_status == "summarized"
     ours = made.context_compressor
@@ -244,8 +241,7 @@ def test_kept_steps_alternate_for_a_strict_provider(path, rules):
     """Kept steps keep to the alternating roles of a strict provider."""
     with by_itself(rules=rules) as host:
         made = working(host, path, rounds=2)
-        for n in range(3):
-            made.chat(f"Question {n}?")
+        chat(made, [f"Question {n}?" for n in range(3)])
         assert host.refused == []
         assert len(results(of_agent(host)[-1])) == 3 * 4
 

@@ -65,8 +65,7 @@ def test_an_agent_inside_a_tool_is_itself(host, path):
             answer="Noted. " * 12,
         )
     )
-    for prompt in OUTGROWING:
-        assert outer.chat(prompt) is not None
+    assert None not in chat(outer, OUTGROWING)
     assert outer.context_compressor.context_status == "summarized"
     assert len(inner.chat_history) >= LONG / 2
     longest = asked_by(host, "Inner")[-1].messages
@@ -91,8 +90,7 @@ def test_threads_do_not_meet(host, path):
     ]
 
     def talk(one: Agent) -> None:
-        for prompt in OUTGROWING:
-            one.chat(prompt)
+        chat(one, OUTGROWING)
 
     threads = [threading.Thread(target=talk, args=(one,)) for one in made]
     for thread in threads:
