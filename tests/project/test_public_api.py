@@ -1,6 +1,8 @@
 """The public face: what is listed is there, typed, and light to import."""
 
+import doctest
 import importlib
+import pkgutil
 import subprocess
 import sys
 
@@ -56,3 +58,15 @@ def test_importing_loads_neither_litellm_nor_sqlalchemy_nor_the_host():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     slow = {"litellm", "sqlalchemy", "praisonaiagents", "openai", "aiohttp", "opentelemetry"}
     assert slow & set(done.stdout.split()) == set()
+
+
+# ---------------------------------------------------------------- docstrings
+
+
+def test_the_examples_in_docstrings_are_true():
+    """Each example prints what its docstring says."""
+    found = pkgutil.walk_packages(praison_compressor.__path__, "praison_compressor.")
+    modules = [importlib.import_module(m.name) for m in found if "__main__" not in m.name]
+    results = [doctest.testmod(module) for module in modules]
+    assert sum(result.failed for result in results) == 0
+    assert sum(result.attempted for result in results) > 10
