@@ -11,19 +11,18 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from praisonaiagents import Agent, AgentTeam, ExecutionConfig, Task, handoff
+from praisonaiagents import Agent, AgentTeam, Task, handoff
 from praisonaiagents.workflows import Workflow
 
 from praison_compressor.testing import LocalProvider, Worker
 from tests.benchmarks.common import faults, hush, options, show
 from tests.helpers import hosting
-from tests.helpers.hosting import OPENAI, look_up, of_agent, turn
+from tests.helpers.hosting import LONG, OPENAI, look_up, of_agent, turn
 
 CALLS = 24
 """Of a tool, in one turn: twice what the window takes."""
 WORKS = Worker(CALLS, arguments=hosting.numbered, tool="look_up", answer="Noted. " * 12)
 TURNS = 16
-LONG = ExecutionConfig(max_iter=500, max_tool_calls_per_turn=5_000)
 COLUMNS = ("who", "requests", "refused", "over", "unpaired", "compressed", "summaries", "error")
 
 
