@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from praison_compressor import CompressorConfig, ContextCompressor, InvalidMessages
+from praison_compressor import InvalidMessages
 from praison_compressor.messages import Message, check
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.messages.shapes import DEEPEST
 from praison_compressor.summaries.prompts import unposed
 from praison_compressor.view.frame import escape
+from tests.helpers.compressing import compressor
 from tests.helpers.transcripts import call, session, step
 
 CPU_SECONDS = 30
@@ -57,8 +58,8 @@ LOADS: dict[str, Callable[[], list[Message]]] = {
 
 def carry(name: str) -> None:
     """Compress a load to a valid view that fits; print its name."""
-    config = CompressorConfig(model="gpt-4o", context_window=16_000, protect_last_n_tokens=2_000)
-    result = ContextCompressor(config).compress_sync(LOADS[name]())
+    ours = compressor(context_window=16_000, protect_last_n_tokens=2_000)
+    result = ours.compress_sync(LOADS[name]())
     assert check(result.messages) == []
     assert result.tokens_after < 12_000
     print(name)
@@ -95,7 +96,7 @@ def test_too_deep_nesting_is_an_error_with_its_index(depth):
         value = [value]
     messages = session(3)
     messages[5] = {**messages[5], "extra": value}
-    ours = ContextCompressor(CompressorConfig(model="gpt-4o"))
+    ours = compressor()
     with pytest.raises(InvalidMessages, match=r"messages\[5\]: nested deeper"):
         ours.compress_sync(messages)
     assert all(a is b for a, b in zip(ours.best_view(messages), messages, strict=True))

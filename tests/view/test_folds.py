@@ -5,8 +5,8 @@ import random
 import re
 from itertools import pairwise
 
-from praison_compressor import CompressorConfig, ContextCompressor
 from praison_compressor.messages import Message, text_of
+from tests.helpers.compressing import compressor
 
 
 def talk(turns: int) -> list[Message]:
@@ -33,8 +33,7 @@ def test_most_compressions_fold_nothing():
         paths = re.findall(r"src/\w+/\w+\.py", text_of(messages[-1]))
         return f"In part {len(calls)} some modules were looked at: {', '.join(paths[-4:])}."
 
-    config = CompressorConfig(model="gpt-4o", context_window=20_000)
-    ours = ContextCompressor(config, summarizer=model)
+    ours = compressor(model, context_window=20_000, protect_last_n_tokens=20_000)
     messages, counts = talk(200), []
 
     async def grow() -> None:
@@ -61,8 +60,9 @@ def test_later_static_texts_carry_a_models_prose_on():
             raise ConnectionError("the model is gone")
         return "\n".join(["## Agreed", *rules])
 
-    config = CompressorConfig(model="gpt-4o", context_window=20_000, summary_max_retries=0)
-    ours = ContextCompressor(config, summarizer=model)
+    ours = compressor(
+        model, context_window=20_000, protect_last_n_tokens=20_000, summary_max_retries=0
+    )
     messages = talk(90)
     messages[4]["content"] += " Audit, brief, call and draft are agreed: what comes before lunch."
     views = []
