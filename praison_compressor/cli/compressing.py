@@ -275,7 +275,7 @@ def _absent(url: str | None) -> str | None:
     if url is None:
         return None
     with par.ledger(url, new=True) as store:
-        return None if store.is_there() else store.place
+        return None if store.exists() else store.place
 
 
 def _fates(seen: Preview) -> Iterator[tuple[int, str, str, str, int, str]]:

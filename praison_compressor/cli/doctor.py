@@ -309,7 +309,7 @@ def _window(config: CompressorConfig) -> Check:
 def _store(config: CompressorConfig) -> Check:
     before = "" if config.store_url else "memory, or for an agent whose session the host stores: "
     with par.ledger(config.store_url, new=True) as store:
-        if not store.is_there():  # looking must not create the file
+        if not store.exists():  # looking must not create the file
             other = "" if config.store_url else " (--store URL for another)"
             return Check(OK, f"{before}{store.place}, not made yet{other}")
         count = counted(len(store.sessions(config.namespace)), "session")

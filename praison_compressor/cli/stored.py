@@ -12,8 +12,8 @@ import click
 
 from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
-from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, in_force
-from ..ledger.words import Hit, words
+from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, segments_in_force
+from ..ledger.words import Hit, distinct_words
 from ..messages import Message, text_of
 from ..messages.display import counted, excerpt, in_words, one_line, when
 from ..messages.secrets import masks_in
@@ -203,7 +203,7 @@ def states(entries: Sequence[Entry]) -> list[str]:
     """Return each entry's state: in view, folded, undone or forgotten."""
     later: list[frozenset[str]] = []
     found: list[str] = []
-    for entry, segment in zip(reversed(entries), reversed(in_force(entries)), strict=True):
+    for entry, segment in zip(reversed(entries), reversed(segments_in_force(entries)), strict=True):
         run = frozenset(segment.run)
         if entry.forgotten:
             found.append(GONE)
@@ -298,7 +298,7 @@ def search(query: str, session: str | None, limit: int, tenant: par.Tenant, as_j
 
     $ praison-compressor search "port 9090" --session audit --store ledger.db
     """
-    if not words(query):
+    if not distinct_words(query):
         raise Unusable(f"{one_line(query)!r}: expected words to find")
     with par.ledger(tenant.store) as opened:
         if session is not None:

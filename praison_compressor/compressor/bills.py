@@ -17,7 +17,7 @@ from typing import Any
 from ..concurrency import renewed
 from ..errors import LedgerCorrupt, LedgerError
 from ..ledger.segments import Session, Usage
-from ..ledger.stores import Noting, Store, noting
+from ..ledger.stores import NoteStore, Store, as_note_store
 from ..messages.display import counted
 from ..tokens.models import prices_of
 from .request import Key
@@ -198,7 +198,7 @@ class Account:
         self, store: Store, opened: Callable[[], Session], now: float, *, always: bool = False
     ) -> None:
         """Read what other processes wrote, every `PACE_SECONDS`."""
-        notes = noting(store)
+        notes = as_note_store(store)
         if notes is None or not (always or now - self._read_at >= PACE_SECONDS):
             return
         with self._alone(always) as is_alone, _logged():
@@ -209,14 +209,14 @@ class Account:
 
     def settle(self, store: Store, *, always: bool = False) -> None:
         """Write what the store lacks: if much, else every `PACE_SECONDS`."""
-        notes = noting(store)
+        notes = as_note_store(store)
         if notes is None or not (always or self._is_much()):
             return
         with self._alone(always) as is_alone:
             if is_alone:
                 self._write(notes)
 
-    def _write(self, notes: Noting) -> None:
+    def _write(self, notes: NoteStore) -> None:
         with self._lock:
             self._written, self._due = self._due, Bill()
             due, requested = self._written, self.requested
@@ -264,7 +264,7 @@ def stored_bill(store: Store, session: Session) -> Bill:
     Raises:
         LedgerError: the store cannot be read.
     """
-    notes = noting(store)
+    notes = as_note_store(store)
     return Bill() if notes is None else _read(notes.note(session))[1]
 
 

@@ -65,7 +65,7 @@ class Committer:
                 async with leased(self.store, due.view.session):
                     # Another writer may have committed between our look and our lease.
                     session = await asyncio.to_thread(self.projector.open, request)
-                    if not session.is_as(due.view.session):
+                    if not session.is_unchanged_since(due.view.session):
                         due = await asyncio.to_thread(self.decided_again, request, due.view)
                     if not due.compresses:
                         break

@@ -55,7 +55,9 @@ class Decision:
     def holds_for(self, view: View) -> bool:
         """Return whether the transcript only grew on an unchanged ledger."""
         before = self.view
-        is_same = view.session.is_as(before.session) and view.session.id == before.session.id
+        is_same = (
+            view.session.is_unchanged_since(before.session) and view.session.id == before.session.id
+        )
         return is_same and view.digests[: len(before.digests)] == before.digests
 
     def names_in(self, view: View) -> Mapping[str, int]:

@@ -192,7 +192,11 @@ class Pipeline:
         """Return the view with the placeholder, if needed and large enough."""
         found = self.sessions.of(view.session.key).placeholder
         limit = request.budget.limit
-        if found is None or not view.session.is_as(found.session) or view.size() <= limit:
+        if (
+            found is None
+            or not view.session.is_unchanged_since(found.session)
+            or view.size() <= limit
+        ):
             return None
         standing = {id(segment) for _, _, segment in found.standing}
         texts = found.segments[len(found.session.entries) :]
@@ -227,7 +231,7 @@ class Pipeline:
         request = replace(request, is_cold=True)
         if not request.messages:
             turn = self.sessions.of(session.key).last_turn
-            is_newest = turn is not None and session.is_as(turn.session)
+            is_newest = turn is not None and session.is_unchanged_since(turn.session)
             found = turn.known if turn and is_newest else self._store.transcript(session)
             request = replace(request, messages=found)
         view = self.look(request, session)

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from ..ledger.segments import Segment, Session, undone
+from ..ledger.segments import Segment, Session, undone_hashes
 from ..messages import Message
 from ..summaries.prompts import rendering
 from ..summaries.protocol import Brief, Written
@@ -146,7 +146,7 @@ def _shown(shown: Decision) -> Iterator[Paid]:
 
 def _undone(session: Session) -> Iterator[Paid]:
     """Yield the texts by a model that undos took back, newest first."""
-    taken = undone(session.entries)
+    taken = undone_hashes(session.entries)
     for entry in reversed(session.entries):
         segment = entry.segment
         if entry.hash in taken and (segment.kind, segment.method) == ("summary", "model"):

@@ -82,7 +82,12 @@ class SessionState:
     ) -> tuple[LastTurn, CompressResult] | None:
         """Return turn and result if the turn only adds and fits."""
         last, is_asked = self.last_turn, self.previewed and not self.previewed.request.force
-        if last is None or request.is_asked or is_asked or not session.is_as(last.session):
+        if (
+            last is None
+            or request.is_asked
+            or is_asked
+            or not session.is_unchanged_since(last.session)
+        ):
             return None
         return added_to(last, request, trigger, tokens)
 

@@ -17,7 +17,7 @@ from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..events import Listener
 from ..ledger.segments import Segment, Session
-from ..ledger.stores import SessionInfo, Store, lasting
+from ..ledger.stores import SessionInfo, Store, as_durable_store
 from ..messages import Message, leading_in
 from ..messages.dropped_steps import Carried, Completed, carried_in
 from ..recall.tools import recall_tools
@@ -290,7 +290,7 @@ class AgentCompressor:
 
         These have the host's id, or the user left them by `/new` or `/resume`.
         """
-        store, key, own = lasting(self.ledger), self._finder.key, self._finder.leaving()
+        store, key, own = as_durable_store(self.ledger), self._finder.key, self._finder.leaving()
         found = [] if store is None else store.sessions(self.config.namespace)
         mine = [e for e in found if e.id in own or (key is not None and is_under(e.id, key))]
         return sorted(mine, key=lambda each: each.updated, reverse=True)
@@ -302,7 +302,7 @@ class AgentCompressor:
         itself.
         """
         self.engine().sessions.settle(self.ledger)
-        if self.config.keep_tool_steps and lasting(self.ledger):
+        if self.config.keep_tool_steps and as_durable_store(self.ledger):
             known, engine = self._conversations.newest(), self.engine()
             for conversation in known:
                 conversation.journal.settle(engine)

@@ -15,7 +15,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..concurrency import renewed
 from ..errors import CompressorError, LedgerError
 from ..ledger.segments import Session
-from ..ledger.stores import lasting
+from ..ledger.stores import as_durable_store
 from ..messages import Message, digest, dropped_steps, leading_in
 from ..messages.digests import Seen
 from ..messages.display import counted
@@ -159,7 +159,7 @@ class Journal:
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:
         """Write the messages that the store lacks; log its failure."""
-        store = lasting(engine.store)
+        store = as_durable_store(engine.store)
         if session is None or self._carried is None or store is None:
             return
         record = self._carried.record

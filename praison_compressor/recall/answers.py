@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from ..errors import LedgerError
 from ..ledger.segments import DROPPED, Session
 from ..ledger.stores import Store
-from ..ledger.words import Hit, hits, missing, words
+from ..ledger.words import Hit, distinct_words, find_hits, missing_chunks
 from ..messages import Message
 from ..messages.display import excerpt, in_words
 from .around import Around, Near
@@ -126,7 +126,7 @@ class Recall:
     # -------------------------------------------------------------- searching
 
     def _search(self, session: Session, query: str, limit: int, room: int) -> str:
-        if not words(query):
+        if not distinct_words(query):
             return f'Nothing was asked: give a query, or {READ}("") for what is archived.'
         query = query.strip().strip(_QUOTES)
         # Other messages stand in the view, the user's question among them.
@@ -197,7 +197,7 @@ class Recall:
         for entry in reversed(session.entries):
             for message in self.store().originals(session, entry) or ():
                 if message != DROPPED:
-                    found.update(dict.fromkeys(words(in_words(message))))
+                    found.update(dict.fromkeys(distinct_words(in_words(message))))
             if len(found) > COMPARED:
                 break
         return list(found)
@@ -415,14 +415,17 @@ _APART = re.compile(r"\s*(?:[,;]|\band\b)\s*(?=\W*s\d)|\s+(?=\W?s\d)")
 
 def _similar(query: str, known: Sequence[str]) -> list[str]:
     """Return the known words that are most like those of a query."""
-    near = [difflib.get_close_matches(each, known, n=2, cutoff=0.8) for each in words(query)[:8]]
+    near = [
+        difflib.get_close_matches(each, known, n=2, cutoff=0.8)
+        for each in distinct_words(query)[:8]
+    ]
     return list(dict.fromkeys(word for some in near for word in some))
 
 
 def _hits(about: str, pool: Mapping[int, Message]) -> list[Hit]:
     """Return the matching messages of a pool by ordinal, best first."""
     texts = {str(n): each for n, each in sorted(pool.items())}
-    return hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
+    return find_hits(about, texts, max(1, len(texts)), lambda n: ("", "", int(n)), [list(texts)])
 
 
 def _nothing(named: Reference, about: str, held: Sequence[Hit]) -> str:
@@ -435,7 +438,7 @@ def _nothing(named: Reference, about: str, held: Sequence[Hit]) -> str:
 
 def _lacking(named: Reference, texts: Iterable[str], about: str) -> str:
     """Return a remark on the words that no text has, "" for none."""
-    lacking = missing(about, list(texts))
+    lacking = missing_chunks(about, list(texts))
     return excerpt(f"(not in {named}: {', '.join(lacking)})", LACKING_CHARS) if lacking else ""
 
 

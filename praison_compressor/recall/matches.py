@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..concurrency import lazy
-from ..ledger.words import missing, words
+from ..ledger.words import distinct_words, missing_chunks
 from ..messages import Message, ToolCall, result_text, tool_calls_of
 from ..messages.calls import argument_values, arguments_of, is_path
 from ..messages.display import call_in_words, excerpt, in_words, one_line
@@ -132,7 +132,7 @@ def _count(query: str, found: Sequence[Found], documents: int) -> str:
     is_whole = found[0].is_whole
     more = " or more" if len(found) >= (COUNTED if is_whole else COUNTED_IN_PART) else ""
     if not is_whole:
-        lacking = missing(query, [in_words(each.message) for each in found])
+        lacking = missing_chunks(query, [in_words(each.message) for each in found])
         shown = ", ".join(excerpt(chunk, NAME_CHARS) for chunk in lacking[:LACKING])
         none = f" (none has {shown})" if lacking else ""
         return f"No archived message has all of it{none}; {documents}{more} have a part:"
@@ -216,7 +216,7 @@ class _Match:
     @lazy
     def words(self) -> frozenset[str]:
         """Return the passage's distinct words."""
-        return frozenset(words(self.text))
+        return frozenset(distinct_words(self.text))
 
     @property
     def line(self) -> str:

@@ -11,7 +11,7 @@ import pytest
 
 from praison_compressor import CompressorConfig, Event
 from praison_compressor.ledger.sql.archive import Packer
-from praison_compressor.ledger.words import words
+from praison_compressor.ledger.words import distinct_words
 from praison_compressor.messages import Message, text_of
 from praison_compressor.messages.secrets import Redactor, wants_redaction
 from praison_compressor.testing import LocalProvider, Reply
@@ -259,7 +259,9 @@ def leaked(path: Path) -> set[str]:
     return {
         kind
         for kind, secret in SECRETS.items()
-        if secret in text or json.dumps(secret)[1:-1] in text or set(words(secret)) <= index
+        if secret in text
+        or json.dumps(secret)[1:-1] in text
+        or set(distinct_words(secret)) <= index
     }
 
 
