@@ -99,7 +99,7 @@ def test_a_locked_store_is_waited_for_once(
     assert (sqlite_file.LOCK_SECONDS, database._CONNECT_SECONDS) == (2, 2)
     for module in (database, sqlite_file):
         monkeypatch.setattr(module, "LOCK_SECONDS", 1)
-    monkeypatch.setattr(database, "_REST", 1_000)
+    monkeypatch.setattr(database, "_COOLDOWN_FACTOR", 1_000)
     store = open_store(store_url)
     session = committed(store, "s", talk(3, "a"))
     with locked(store_url):
@@ -234,7 +234,7 @@ def test_an_agent_is_answered_while_the_server_is_away(
     postgres: Postgres, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While PostgreSQL is away every turn has a valid view, and nothing is doubled after."""
-    monkeypatch.setattr(database, "_REST", 0)
+    monkeypatch.setattr(database, "_COOLDOWN_FACTOR", 0)
     store = open_store(postgres.empty())
     ours = ContextCompressor(CONFIG, store=store)
     ours.compress_sync(coding_session(6), session_id="s")
