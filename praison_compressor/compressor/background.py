@@ -43,9 +43,8 @@ POLL_SECONDS, LONGEST_POLL_SECONDS = 0.1, 1.0
 async def hold_lease(store: Store, session: Session) -> AsyncIterator[None]:
     """Hold the session's lease across processes, as `Sessions.enter` does within one."""
     holder, over = uuid.uuid4().hex, threading.Event()
-    lock = renew_after_fork(
-        threading.Lock()
-    )  # a renewal still on its way must not outlive the release
+    # A renewal still on its way must not outlive the release.
+    lock = renew_after_fork(threading.Lock())
 
     def claim() -> bool:
         with lock:

@@ -23,14 +23,14 @@ from tests.helpers.talks import NAMESPACE
 HOLDER = """
 import asyncio, sys
 from praison_compressor.compressor import background
-from praison_compressor.compressor.background import leased
+from praison_compressor.compressor.background import hold_lease
 from praison_compressor.ledger.sql.store import open_store
 
 background.LEASE_SECONDS = 2.0
 
 async def hold():
     store = open_store(sys.argv[1])
-    async with leased(store, store.open("tests", "s")):
+    async with hold_lease(store, store.open("tests", "s")):
         print("held", flush=True)
         await asyncio.sleep(600)
 
@@ -106,8 +106,8 @@ def test_a_lease_is_renewed_while_it_is_held(
 def test_a_lease_that_never_comes_is_given_up(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """After PATIENCE_SECONDS without the lease the work starts, and the log says so once."""
-    monkeypatch.setattr(flights, "PATIENCE_SECONDS", 0.3)
+    """After LEASE_PATIENCE_SECONDS without the lease the work starts, and the log says so once."""
+    monkeypatch.setattr(flights, "LEASE_PATIENCE_SECONDS", 0.3)
 
     class Taken(MemoryStore):
         """A store whose lease another holds for good."""
