@@ -104,8 +104,8 @@ class PlanTexts:
             return
         masks = {index: names[index] for index in plan.masks}
         cuts = {index: names[index] for index in excerpts}
-        lines = self.texts.shortened(view, decision.request.budget.large, cuts)
-        lines |= self.texts.masked(view, masks)
+        lines = self.texts.shorten_results(view, decision.request.budget.large, cuts)
+        lines |= self.texts.mask_outputs(view, masks)
         for index in names:  # in the order of their references
             if index in lines:
                 yield ("mask" if index in masks else "excerpt"), index, lines[index]
@@ -119,7 +119,7 @@ class PlanTexts:
             run=view.digests[slice(*run)],
             rendered=text.message,
             tokens=self.tokens.message(text.message),
-            source_tokens=view.source(*run),
+            source_tokens=view.original_tokens(*run),
             method=text.method,
             model=text.model,
             usage=text.usage,

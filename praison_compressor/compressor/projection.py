@@ -12,14 +12,14 @@ from ..config import CompressorConfig
 from ..ledger.memory_store import MemoryStore
 from ..ledger.segments import DROPPED, FORGOTTEN, Entry, Outline, Segment, Session, in_force
 from ..ledger.stores import Store, bounded
-from ..messages import Message, as_list, digest, read, to_plain
-from ..messages.digests import MessageCache, Originals, Seen
+from ..messages import Message, as_list, digest, read_transcript, to_plain
+from ..messages.digests import CachedMessage, MessageCache, Originals
 from ..messages.secrets import masks_secrets
 from ..messages.thinking import binds_thinking, signatures, without_thinking
 from ..tokens.counter import TokenCounter
-from ..view.frame import BRIDGE, is_framed, is_pinned, unreferenced
+from ..view.frame import BRIDGE, is_framed, is_pinned, without_recall_tools
 from ..view.jobs import Plan
-from ..view.masks import kept_steps
+from ..view.masks import messages_to_keep
 from ..view.texts import Texts
 from ..view.view import View
 from .choices import chosen
@@ -50,14 +50,14 @@ class Projector:
 
         `shown` is the newest preview's decision: its references name messages.
         """
-        given, found = request.messages, read(request.messages)
+        given, found = request.messages, read_transcript(request.messages)
         seen = self._cache.all(found.messages)
-        counted = self._tokens.counting(seen)  # digests are made meanwhile
+        counted = self._tokens.begin_count(seen)  # digests are made meanwhile
         expanded = self.expanded(found.messages, seen, session, request.pinned)
         tokens = counted()
         before = self._tokens.messages([]) + sum(tokens)
         if expanded is not None:
-            given, found = expanded, read(expanded)
+            given, found = expanded, read_transcript(expanded)
             seen = self._cache.all(found.messages)
             tokens = self._tokens.each(seen)
         # Private copies: a host may edit its messages between digest and archive.
@@ -70,7 +70,7 @@ class Projector:
             tokens=tuple(tokens),
             segments=self._segments(session, request.budget.window_limit),
             head_tokens=request.budget.head,
-            kept=kept_steps(transcript.messages, transcript.steps, request.config),
+            kept=messages_to_keep(transcript.messages, transcript.steps, request.config),
             pinned=request.pinned,
             bridge=Segment("bridge", (), BRIDGE, self._tokens.message(BRIDGE), 0, "bridge"),
             own=found.messages,
@@ -98,7 +98,7 @@ class Projector:
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments; those for a far smaller window match nothing."""
         found = (s if s.is_for(limit) else FORGOTTEN for s in in_force(session.entries))
-        return tuple(self.recounted(s if self._recall else unreferenced(s)) for s in found)
+        return tuple(self.recounted(s if self._recall else without_recall_tools(s)) for s in found)
 
     def recounted(self, segment: Segment) -> Segment:
         """Return the segment with this model's count of its text."""
@@ -110,7 +110,7 @@ class Projector:
     def expanded(
         self,
         messages: Sequence[Message],
-        seen: Sequence[Seen],
+        seen: Sequence[CachedMessage],
         session: Session,
         pinned: Segment | None = None,
     ) -> list[Message] | None:
@@ -195,7 +195,7 @@ def renderings(session: Session, cache: MessageCache) -> dict[str, list[Entry]]:
     for entry in session.entries:
         if not entry.forgotten and entry.segment.kind not in ("keep", "undo"):
             found.setdefault(cache(entry.segment.rendered).digest, []).append(entry)
-            plain = unreferenced(entry.segment)
+            plain = without_recall_tools(entry.segment)
             if plain is not entry.segment:
                 found.setdefault(digest(plain.rendered), []).append(entry)
     return found

@@ -17,13 +17,13 @@ from ..concurrency import renewed
 from ..errors import InvalidMessages
 from ..ledger.segments import Segment, Session, Usage
 from ..ledger.stores import Store
-from ..messages import Message, is_result, read
+from ..messages import Message, is_result, read_transcript
 from ..messages.digests import MessageCache
 from ..messages.thinking import signatures
 from ..summaries.protocol import Written
 from ..tokens.counter import TokenCounter
 from ..view.budget import Costs
-from ..view.view import Tile, View, lay, lay_masks, shown
+from ..view.view import Tile, View, lay, lay_masks, replace_runs
 from .bills import Account, Bill, RequestUsage, uncompressed
 from .decision import Decision, costs_of
 from .projection import renderings
@@ -296,7 +296,7 @@ def added_to(
     added = sum(tokens.each(seen))
     if large is not None and added > large:
         return None
-    result = grown(last.result, added, shown(messages, last.sent))
+    result = grown(last.result, added, replace_runs(messages, last.sent))
     pinned = request.pinned.tokens if request.pinned is not None and last.sent else 0
     if result.tokens_after - tokens.messages([]) - pinned > trigger:
         return None
@@ -340,5 +340,5 @@ def _is_sound(new: list[Message]) -> bool:
     """Return whether new messages are valid and answer no earlier call."""
     if new and is_result(new[0]):
         return False
-    got = read(new)
-    return all(a is b for a, b in zip(got.messages, new, strict=False)) and not got.repaired
+    got = read_transcript(new)
+    return all(a is b for a, b in zip(got.messages, new, strict=False)) and not got.stub_count

@@ -20,7 +20,7 @@ from ..messages import Message, Transcript, is_result
 from ..messages.digests import Originals
 from ..messages.shapes import to_plain
 from ..messages.thinking import without_thinking
-from .masks import answered
+from .masks import results_with_calls
 
 Run = tuple[int, int]
 """Start and end (exclusive) of messages in a row."""
@@ -140,7 +140,7 @@ class View:
         transcript = self.transcript
         fixed, users = {*range(transcript.leading), *self.chosen}, transcript.users
         if users:
-            fixed |= {*_step_of(users[0], transcript), *_step_of(users[-1], transcript)}
+            fixed |= {*step_at(users[0], transcript), *step_at(users[-1], transcript)}
             # A greeting before the task belongs to the first exchange where it fits.
             greeting = range(transcript.leading, users[0])
             if sum(self.tokens[i] for i in greeting) <= self.head_tokens:
@@ -209,11 +209,11 @@ class View:
         """Return the replaced runs, the pinned texts before the first, and bridges."""
         tiles = self.standing
         if self.pinned is not None and tiles:
-            before = _step_of(min(self.head_end, tiles[0].start), self.transcript).start
+            before = step_at(min(self.head_end, tiles[0].start), self.transcript).start
             tiles = (Tile(before, before, self.pinned), *tiles)
-        return tuple(self._bridged(tiles))
+        return tuple(self._add_bridges(tiles))
 
-    def _bridged(self, tiles: Sequence[Tile]) -> Iterator[Tile]:
+    def _add_bridges(self, tiles: Sequence[Tile]) -> Iterator[Tile]:
         """Yield the tiles with bridges behind results."""
         end = -1  # Mistral's API refuses a user message right after a result
         for tile in tiles:
@@ -281,15 +281,15 @@ class View:
         earliest = max([self.head_end, *(tile.end for tile in self.tiles)])
         return tuple(step.start for step in self.transcript.steps if step.start >= earliest)
 
-    def tail(self, start: int) -> int:
+    def tail_tokens(self, start: int) -> int:
         """Return the tokens from a message on."""
-        return self.span(start, len(self.tokens))
+        return self.span_tokens(start, len(self.tokens))
 
     def oldest(self, room: int) -> int:
         """Return the start of the longest tail within `room`."""
         if not self.starts:
             return len(self.tokens)
-        first = bisect_left(self.starts, True, key=lambda start: self.tail(start) <= room)
+        first = bisect_left(self.starts, True, key=lambda start: self.tail_tokens(start) <= room)
         return self.starts[min(first, len(self.starts) - 1)]
 
     @lazy
@@ -317,8 +317,8 @@ class View:
         A budget sets the tokens of pinned texts aside beforehand.
         """
         summaries = sum(segment.tokens for segment in self.summaries())
-        hidden = sum(self.span(tile.start, tile.end) for tile in self.tiles)
-        shown = self.span(0, len(self.tokens)) - hidden + summaries
+        hidden = sum(self.span_tokens(tile.start, tile.end) for tile in self.tiles)
+        shown = self.span_tokens(0, len(self.tokens)) - hidden + summaries
         return shown + sum(self.bridges(0, len(self.tokens)))
 
     def bridges(self, start: int, end: int) -> list[int]:
@@ -331,7 +331,7 @@ class View:
         """Return the tokens of the pinned texts that the view shows."""
         return 0 if self.pinned is None or not self.standing else self.pinned.tokens
 
-    def span(self, start: int, end: int) -> int:
+    def span_tokens(self, start: int, end: int) -> int:
         """Return a run's tokens outside summaries."""
         return self._sums[max(start, end)] - self._sums[start]
 
@@ -350,19 +350,19 @@ class View:
             return found.tokens
         return self.signed[index] if index in self.unbound else self.tokens[index]
 
-    def source(self, start: int, end: int) -> int:
+    def original_tokens(self, start: int, end: int) -> int:
         """Return the tokens of a run's original messages."""
         return sum(self.tokens[start:end])
 
-    def shown(self, start: int, end: int) -> int:
+    def shown_tokens(self, start: int, end: int) -> int:
         """Return a run's tokens in the view, with summaries wholly inside."""
-        total = self.span(start, end)
+        total = self.span_tokens(start, end)
         for first, last, segment in self.tiles:
-            total -= self.span(max(start, first), max(start, min(end, last)))
+            total -= self.span_tokens(max(start, first), max(start, min(end, last)))
             total += segment.tokens if start <= first and last <= end else 0
         return total
 
-    def fixed(self) -> int:
+    def fixed_tokens(self) -> int:
         """Return the tokens of the messages that cannot be dropped."""
         return sum(self.message_tokens(i) for i, may_go in enumerate(self.allowed) if not may_go)
 
@@ -373,12 +373,12 @@ class View:
 
         Renderings are copies: a host may edit what it sends.
         """
-        return shown(self._sendable(self.own or self.transcript.messages), self.sent)
+        return replace_runs(self._sendable(self.own or self.transcript.messages), self.sent)
 
     def between(self, start: int, end: int) -> list[Message]:
         """Return the view of a run of the transcript."""
         inside = (tile for tile in self.sent if start <= tile.start < end or start < tile.end < end)
-        return shown(self._sendable(self.transcript.messages), inside, start, end)
+        return replace_runs(self._sendable(self.transcript.messages), inside, start, end)
 
     def originals(self, start: int, end: int) -> Sequence[Message]:
         """Return a run's messages as they came, in their own order."""
@@ -391,7 +391,7 @@ class View:
         return replace(self, segments=self.segments + more) if more else self
 
 
-def shown(
+def replace_runs(
     messages: Sequence[Message],
     tiles: Iterable[tuple[int, int, Segment]],
     start: int = 0,
@@ -406,7 +406,7 @@ def shown(
     return found
 
 
-def _step_of(index: int, transcript: Transcript) -> range:
+def step_at(index: int, transcript: Transcript) -> range:
     """Return a message's step; words beside a result belong to it."""
     at = bisect_right(transcript.steps, index, key=lambda step: step.start) - 1
     return transcript.steps[at]
@@ -420,7 +420,7 @@ def largest_fixed(view: View) -> str:
     index = max(fixed, key=view.message_tokens)
     messages = view.transcript.messages
     who = f"of the role {messages[index].get('role')}"
-    for call in dict(answered(messages)).get(index, {}).values():
+    for call in dict(results_with_calls(messages)).get(index, {}).values():
         who = f"the result of {call.name}: a tool that answers in less would help"
     place, tokens = view.transcript.origins[index], view.message_tokens(index)
     return f"messages[{index if place is None else place}] with {tokens}, {who}"
