@@ -75,7 +75,9 @@ def _index(view: View, references: Mapping[str, int], option: str, place: str | 
     if isinstance(place, int):
         if place in view.transcript.origins:
             return view.transcript.origins.index(place)
-        raise ConfigError(f"{option}={place}: the transcript has {len(view.given)} messages")
+        raise ConfigError(
+            f"{option}={place}: the transcript has {len(view.given_messages)} messages"
+        )
     found = parse(str(place))
     if found is not None and found == Reference(found.segment, found.message):
         index = _at(view, references, found.segment, found.message or 1)
@@ -98,7 +100,7 @@ def _at(view: View, references: Mapping[str, int], number: int, at: int) -> int 
 
 def _of_segment(view: View, segment: Segment) -> list[int]:
     """Return the indices of a segment's messages, in archive order."""
-    for start, end, laid in view.standing:
+    for start, end, laid in view.all_tiles:
         if laid is segment:
             return by_origin(view, range(start, end))
     places = {digest: index for index, digest in enumerate(view.digests)}
@@ -118,7 +120,7 @@ def new_references(view: View, plan: Plan) -> dict[str, int]:
 def known_references(view: View) -> dict[str, int]:
     """Return the references of messages that the view replaces, with their indices."""
     numbers = {id(segment): number for number, segment in enumerate(view.segments, 1)}
-    return _named(view, ((numbers[id(s)], range(a, b)) for a, b, s in view.standing))
+    return _named(view, ((numbers[id(s)], range(a, b)) for a, b, s in view.all_tiles))
 
 
 def _named(view: View, runs: Iterable[tuple[int, range]]) -> dict[str, int]:

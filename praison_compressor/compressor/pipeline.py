@@ -194,9 +194,9 @@ class Pipeline:
         limit = request.budget.limit
         if found is None or not view.session.is_as(found.session) or view.size() <= limit:
             return None
-        standing = {id(segment) for _, _, segment in found.standing}
+        standing = {id(segment) for _, _, segment in found.all_tiles}
         texts = found.segments[len(found.session.entries) :]
-        after = view.adding(self.projector.recounted(s) for s in texts if id(s) in standing)
+        after = view.with_segments(self.projector.recounted(s) for s in texts if id(s) in standing)
         if after.size() <= limit:
             return after
         with contextlib.suppress(BudgetTooSmall):
@@ -246,7 +246,9 @@ class Pipeline:
         except BudgetTooSmall as error:
             logger.info("shortened to go on: %s", error)  # each request; the caller logs it once
         limit, count = request.budget.limit, self._tokens.messages
-        kept = [m for m, may_go in zip(view.own, view.allowed, strict=True) if not may_go]
+        kept = [
+            m for m, may_go in zip(view.own_messages, view.replaceable, strict=True) if not may_go
+        ]
         shorter = dict(
             zip(
                 map(id, kept),
@@ -254,7 +256,7 @@ class Pipeline:
                 strict=True,
             )
         )
-        messages = [shorter.get(id(message), message) for message in view.own]
+        messages = [shorter.get(id(message), message) for message in view.own_messages]
         try:
             cut = replace(request, messages=messages)
             short = self.projector.look(cut, session)

@@ -67,7 +67,7 @@ class PlanTexts:
         """Return the view after the plan, with texts without model and references."""
         texts = list(map(self.writer.static, briefs_for(decision, None)))
         made = self.segments(decision, texts, None)
-        return decision.view.adding(segment for segment, _ in made)
+        return decision.view.with_segments(segment for segment, _ in made)
 
     def segments(
         self, decision: Decision, texts: Sequence[Written], unarchived: Unarchived
@@ -124,7 +124,7 @@ class PlanTexts:
             model=text.model,
             usage=text.usage,
             created=time.time(),
-            transcript_length=len(view.given),
+            transcript_length=len(view.given_messages),
             limit=0 if kind == "keep" else request.budget.window_limit,
             wishes=request.wishes if text.method == "model" else "",
         )

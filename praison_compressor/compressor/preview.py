@@ -169,7 +169,7 @@ def context_use_of(request: Request, view: View, tokens: TokenCounter, overhead:
 def _part_of(view: View, index: int) -> str:
     if index < view.transcript.leading:
         return "system prompt"
-    if index in view.replaced:
+    if index in view.result_segments:
         return "masked outputs"
     return "head" if index < view.head_end else "tail"
 
@@ -203,14 +203,16 @@ def preview_of(decision: Decision, new: Sequence[Segment], tokens: TokenCounter)
     opening, costs = tokens.messages([]), request.budget.costs
     rooms = {view.digests[job.start : job.end]: job.room for job in plan.jobs}
     new = [s if s.rendered else replace(s, tokens=rooms[s.run]) for s in new]
-    after = view.adding(new)
+    after = view.with_segments(new)
     named = {index: name for name, index in known_references(after).items()}
     return Preview(
         parts=tuple(_parts(after, {id(segment) for segment in new}, request.budget)),
-        messages=tuple(view.own),
+        messages=tuple(view.own_messages),
         message_tokens=view.tokens,
-        masks=frozenset(after.replaced),
-        lines={index: text_of(segment.rendered) for index, segment in after.replaced.items()},
+        masks=frozenset(after.result_segments),
+        lines={
+            index: text_of(segment.rendered) for index, segment in after.result_segments.items()
+        },
         references=tuple(named.get(index, "") for index in range(len(view.tokens))),
         chosen=view.chosen,
         budget=request.budget,
@@ -239,7 +241,7 @@ def _parts(after: View, new: set[int], budget: Budget) -> Iterator[Part]:
         )
         if segment is None:
             name = "tail" if end == length else "kept" if named else "head"
-            masked = sum(index in after.replaced for index in range(start, end))
+            masked = sum(index in after.result_segments for index in range(start, end))
             left = after.span_tokens(start, end) + sum(bridges)
             part = Part(name if after.tiles else "all", *run, left, masked)
         else:

@@ -73,8 +73,8 @@ class Projector:
             kept=messages_to_keep(transcript.messages, transcript.steps, request.config),
             pinned=request.pinned,
             bridge=Segment("bridge", (), BRIDGE, self._tokens.message(BRIDGE), 0, "bridge"),
-            own=found.messages,
-            given=Originals(self._cache.all(given)),
+            own_messages=found.messages,
+            given_messages=Originals(self._cache.all(given)),
             given_tokens=before,
             session=session,
             limit=request.budget.window_limit,
@@ -174,11 +174,11 @@ class Projector:
         """
         if self._bounded is None:
             return frozenset()
-        known = {i for start, end, _ in view.standing for i in range(start, end)}
+        known = {i for start, end, _ in view.all_tiles for i in range(start, end)}
         new = plan.summarized.union(plan.masks, plan.excerpts) - known
         origins = (view.transcript.origins[i] for i in new)
-        self.trim(free=sum(view.given.at(o for o in origins if o is not None).sizes()))
-        digests = view.given.content_digests()
+        self.trim(free=sum(view.given_messages.at(o for o in origins if o is not None).sizes()))
+        digests = view.given_messages.content_digests()
         gone = self._bounded.dropped(self._namespace, digests)
         return frozenset(n for n, d in enumerate(digests) if d in gone)
 
@@ -217,8 +217,8 @@ def outline_of(view: View) -> Outline:
     that no summary becomes an original.
     """
     numbers = {id(segment): number for number, segment in enumerate(view.segments)}
-    found: list[Message | int | None] = list(view.given)
-    for start, end, segment in view.standing:
+    found: list[Message | int | None] = list(view.given_messages)
+    for start, end, segment in view.all_tiles:
         origins = sorted(o for o in view.transcript.origins[start:end] if o is not None)
         # Where repair moved a result out of its place, the messages stay as they came.
         if origins and origins[-1] - origins[0] + 1 == len(origins):

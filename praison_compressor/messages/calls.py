@@ -324,15 +324,15 @@ class AnsweredCall:
         return self.answered_at if self.is_answered else self.at
 
 
-class Pairing:
+class CallPairing:
     """Find the call that a result answers, even if ids repeat."""
 
     def __init__(self) -> None:
-        self.made: list[AnsweredCall] = []
+        self.calls: list[AnsweredCall] = []
         self._open: dict[str, list[AnsweredCall]] = {}
         self._newest: dict[str, AnsweredCall] = {}
 
-    def calls(self, message: Message, at: int) -> bool:
+    def add_calls(self, message: Message, at: int) -> bool:
         """Add a message's calls; return whether there are any."""
         made = [AnsweredCall(at, call) for call in tool_calls_of(message)]
         if made:
@@ -341,10 +341,10 @@ class Pairing:
             for key in {one.call.id, one.call.name} - {""}:
                 self._open.setdefault(key, []).append(one)
                 self._newest[key] = one
-        self.made += made
+        self.calls += made
         return bool(made)
 
-    def answer(self, key: str, text: str, at: int) -> AnsweredCall | None:
+    def add_result(self, key: str, text: str, at: int) -> AnsweredCall | None:
         """Complete the first open call of an id, else the newest."""
         waiting = (one for one in self._open.get(key, ()) if not one.is_answered)
         one = next(waiting, None) or self._newest.get(key)

@@ -46,7 +46,7 @@ ExchangeKey = tuple[str, str]
 class Exchange:
     """One question, the work of its turn, and the answer."""
 
-    asked: CachedMessage | None
+    question: CachedMessage | None
     """The question; None if the list begins with another message."""
     work: tuple[CachedMessage, ...] = ()
     """All messages between question and answer, in order."""
@@ -63,12 +63,12 @@ class Exchange:
     def key(self) -> ExchangeKey:
         """Digests of question and answer; "" if missing."""
         answers = (each.digest for each in self.rest if not is_system(each.plain))
-        return "" if self.asked is None else self.asked.digest, next(answers, "")
+        return "" if self.question is None else self.question.digest, next(answers, "")
 
     @property
-    def seen(self) -> tuple[CachedMessage, ...]:
+    def entries(self) -> tuple[CachedMessage, ...]:
         """All messages, in order."""
-        return (*(() if self.asked is None else (self.asked,)), *self.work, *self.rest)
+        return (*(() if self.question is None else (self.question,)), *self.work, *self.rest)
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class CarriedHistory:
     """Number of successive turns that cut the list to `length`."""
 
     @property
-    def seen(self) -> list[CachedMessage]:
+    def entries(self) -> list[CachedMessage]:
         """All messages."""
         return list(_entries(self.exchanges))
 
@@ -101,7 +101,7 @@ class CarriedHistory:
     @property
     def messages(self) -> list[Message]:
         """All messages, which nobody may edit."""
-        return [each.plain for each in self.seen]
+        return [each.plain for each in self.entries]
 
     @property
     def spoken(self) -> list[Message]:
@@ -154,13 +154,13 @@ def complete_request(
     front = _restore_front(carried, theirs, matched, turn, bound)
     placed = _own_messages(given[:leading])
     for exchange in front.exchanges:
-        placed += _restored_messages(exchange, exchange.seen)
+        placed += _restored_messages(exchange, exchange.entries)
     exchanges = [*front.exchanges]
     own = iter(given[leading + front.fragment :])
     for at in range(1 if front.fragment else 0, len(theirs)):
         host, exchange = theirs[at], _join_exchanges(matched.get(at), theirs[at], model)
         exchanges.append(exchange)
-        placed += _own_messages(islice(own, host.asked is not None))
+        placed += _own_messages(islice(own, host.question is not None))
         work = _own_messages(islice(own, len(host.work)))
         placed += (
             work if exchange.work is host.work else _restored_messages(exchange, exchange.work)
@@ -223,7 +223,7 @@ def add_answer(
     running, theirs = _open_exchange(carried.exchanges), _exchanges(cache.all(history))[-1:]
     if running is None or not (theirs and theirs[0].rest):
         return carried
-    asked, recorded = running.asked, theirs[0].asked
+    asked, recorded = running.question, theirs[0].question
     if asked is None or recorded is None:
         return carried
     if asked.digest != recorded.digest and text_of(recorded.plain) not in text_of(asked.plain):
@@ -256,7 +256,7 @@ def _extend_running(theirs: list[Exchange], running: Exchange | None) -> list[Ex
 
 
 def _entries(exchanges: Iterable[Exchange]) -> Iterator[CachedMessage]:
-    return (each for exchange in exchanges for each in exchange.seen)
+    return (each for exchange in exchanges for each in exchange.entries)
 
 
 def _exchanges(seen: Sequence[CachedMessage]) -> list[Exchange]:
@@ -264,7 +264,7 @@ def _exchanges(seen: Sequence[CachedMessage]) -> list[Exchange]:
     starts = [i for i, each in enumerate(seen) if _is_question(each.plain)]
     bounds = [0, *(i for i in starts if i), len(seen)]
     found = [_exchange(seen[a:b]) for a, b in pairwise(bounds) if a < b]
-    if found and found[-1].asked is not None and not found[-1].key[1]:
+    if found and found[-1].question is not None and not found[-1].key[1]:
         found[-1] = replace(found[-1], is_open=True)
     return found
 
@@ -291,9 +291,9 @@ def _end_of_work(seen: Sequence[CachedMessage]) -> int:
 
 def _asks_alike(exchange: Exchange, other: Exchange | None) -> bool:
     """Return whether both exchanges have the same question."""
-    if other is None or exchange.asked is None or other.asked is None:
+    if other is None or exchange.question is None or other.question is None:
         return False
-    return exchange.asked.digest == other.asked.digest
+    return exchange.question.digest == other.question.digest
 
 
 def _without_open(theirs: list[Exchange]) -> list[Exchange]:
@@ -354,12 +354,12 @@ def _restore_front(
     ours, nothing = carried.exchanges, _Front(bound=carried.bound)
     first = min(matched, default=-1)
     # Before the first match only the end of a cut exchange is allowed.
-    if first < 0 or first > 1 or (first == 1 and theirs[0].asked is not None):
+    if first < 0 or first > 1 or (first == 1 and theirs[0].question is not None):
         return nothing
     start = next(i for i, each in enumerate(ours) if each is matched[first])
     known = next((i for i, each in enumerate(ours) if not each.is_cut), len(ours))
     before, missing = ours[: min(known, start)], ours[known:start]
-    end = theirs[0].seen if first else ()
+    end = theirs[0].entries if first else ()
     if end and not _ends_with([*before, *missing], end):
         return nothing
     if not missing:
@@ -377,7 +377,7 @@ def _restore_front(
 
 
 def _ends_with(exchanges: Sequence[Exchange], end: Sequence[CachedMessage]) -> bool:
-    last = exchanges[-1].seen[-len(end) :] if exchanges else ()
+    last = exchanges[-1].entries[-len(end) :] if exchanges else ()
     return [each.digest for each in last] == [each.digest for each in end]
 
 
@@ -385,5 +385,5 @@ def _without_cut_end(
     exchanges: tuple[Exchange, ...], before: Sequence[Exchange]
 ) -> tuple[Exchange, ...]:
     """Return the exchanges; drop a first one that `before` ends with."""
-    is_end = exchanges[:1] and exchanges[0].asked is None
-    return exchanges[1:] if is_end and _ends_with(before, exchanges[0].seen) else exchanges
+    is_end = exchanges[:1] and exchanges[0].question is None
+    return exchanges[1:] if is_end and _ends_with(before, exchanges[0].entries) else exchanges

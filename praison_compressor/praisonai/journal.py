@@ -132,7 +132,7 @@ class Journal:
         session = self._session(engine)
         with self._lock:
             if self._carried is not None:
-                self.tokens = sum(engine.tokens.each(self._carried.seen))
+                self.tokens = sum(engine.tokens.each(self._carried.entries))
             self._record(engine, session)
 
     # ------------------------------------------------------------ the store
@@ -162,7 +162,7 @@ class Journal:
         if masks_secrets(engine.store):
             transcript = _unmasked(transcript, given, session.namespace)
         found = history_from(transcript, engine.tokens.cache)
-        self._recorded, self._edits = _names(found.seen), session.edits
+        self._recorded, self._edits = _names(found.entries), session.edits
         return found
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:

@@ -38,7 +38,7 @@ class Quotes:
     """Positions of the assistant's texts, but for those that are quoted as calls."""
     roles: Counter[str] = field(default_factory=Counter)
     tools: Counter[str] = field(default_factory=Counter)
-    pairs: calls.Pairing = field(default_factory=calls.Pairing)
+    pairs: calls.CallPairing = field(default_factory=calls.CallPairing)
     """The calls, each with its result."""
     _last_text: tuple[int, str] | None = None
     """The assistant's newest text, while neither a call nor a result stands behind it."""
@@ -95,7 +95,7 @@ class Quotes:
             key = str(message.get("tool_call_id") or message.get("name") or "")
             self._read_result(key, result_text(message), at, message.get("is_error") is True)
         elif role == "assistant":
-            text, called = text_of(message), self.pairs.calls(message, at)
+            text, called = text_of(message), self.pairs.add_calls(message, at)
             self._last_text = (at, text) if text.strip() and not called else None
             self.texts += [at] if text.strip() else []
         elif role == "user":
@@ -111,19 +111,19 @@ class Quotes:
         ):
             # An agent without native calls: its text is the call.
             call = ToolCall("", work.AGENT_TEXT, self._last_text[1])
-            self.pairs.made.append(calls.AnsweredCall(self._last_text[0], call, one.text, at))
+            self.pairs.calls.append(calls.AnsweredCall(self._last_text[0], call, one.text, at))
             del self.texts[-1]
             self._last_text = None
         elif one.source == "user":
             before = self._last_text or (-1, "")
             self._end_turn()
-            self.user_texts.append(user.with_question(at, one.text, one.how, *before))
+            self.user_texts.append(user.with_question(at, one.text, one.origin, *before))
         elif one.source == "host" and _ANY_TAG.sub("", one.text).strip():
-            self.user_texts.append(UserText(at, one.text, one.how, by_user=False))
+            self.user_texts.append(UserText(at, one.text, one.origin, by_user=False))
 
     def _read_result(self, key: str, text: str, at: int, is_error: bool) -> None:
         self._last_text = None
-        one = self.pairs.answer(key, f"is_error: {text}" if is_error else text, at)
+        one = self.pairs.add_result(key, f"is_error: {text}" if is_error else text, at)
         if one is None:
             return
         words, most, how = text, 160, "answering"
@@ -144,7 +144,7 @@ class Quotes:
     def finish(self, rule_sources: tuple[str, ...]) -> None:
         """Put each call where it belongs."""
         self._end_turn()
-        for one in self.pairs.made:
+        for one in self.pairs.calls:
             if one.call.id:
                 self.tools[one.call.name] += 1
             self._sort_call(one, rule_sources)
@@ -180,7 +180,7 @@ def read_quotes(messages: Sequence[Message], rule_sources: tuple[str, ...] = ())
 
 def read_calls(messages: Sequence[Message]) -> list[calls.AnsweredCall]:
     """Return the calls that messages make, each with its result."""
-    return read_quotes(messages).pairs.made
+    return read_quotes(messages).pairs.calls
 
 
 def user_words_exceed(messages: Sequence[Message], budget_tokens: int) -> bool:

@@ -21,7 +21,7 @@ class SpokenPart(NamedTuple):
     source: str
     """`user`, `host` (a note, another speaker, an environment) or `result`."""
     text: str
-    how: str = ""
+    origin: str = ""
     """Where the protocol put the words, if not simply in the message."""
     block: Mapping[str, Any] | None = None
     """The block of a result, in Anthropic's shape."""

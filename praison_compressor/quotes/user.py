@@ -32,7 +32,7 @@ class UserText:
 
     at: int
     text: str
-    how: str = ""
+    origin: str = ""
     """Where the protocol put it, if not in a message of the user's own."""
     by_user: bool = True
     question_at: int = -1
@@ -58,7 +58,9 @@ def user_section(said: Sequence[UserText], budget: int) -> Section:
     least = min(WHOLE_TOKENS, max(50, budget // 27))
     own = [one for one in said if one.by_user]
     lines = [
-        QuoteEntry(one.at, rank, one.text.strip(), one.how and f"{one.how}: ", one.question_at)
+        QuoteEntry(
+            one.at, rank, one.text.strip(), one.origin and f"{one.origin}: ", one.question_at
+        )
         for one, rank in zip(own, _text_ranks(own), strict=True)
     ]
     return Section(TITLES["user"], lines, USER_SHARE, least, noun="messages of the user")
@@ -68,7 +70,7 @@ def others_section(said: Sequence[UserText]) -> Section:
     """Return the section of other speakers in the user's role."""
     newest = {one.text: one for one in said if not one.by_user}
     lines = [
-        QuoteEntry(one.at, (-one.at,), cut_line(one.text, OTHERS_CHARS), f"{one.how}: ")
+        QuoteEntry(one.at, (-one.at,), cut_line(one.text, OTHERS_CHARS), f"{one.origin}: ")
         for one in sorted(newest.values(), key=lambda one: one.at)
     ]
     return Section(TITLES["others"], lines, 0.08, noun="texts in the user's role")
@@ -86,7 +88,7 @@ def _text_ranks(said: Sequence[UserText]) -> Iterator[tuple[int, ...]]:
         if (
             n == 0
             or n >= len(said) - NEWEST
-            or (one.how not in ("", TYPED_COMMAND) and one.question_at < 0)
+            or (one.origin not in ("", TYPED_COMMAND) and one.question_at < 0)
         ):
             kind = FIRST
         elif last[one.text] != n or (size <= GO_ON_WORDS and not rare):

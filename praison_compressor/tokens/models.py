@@ -48,7 +48,7 @@ def model_limits(model: str | None, context_window: int | None = None) -> Limits
     An unknown name is tried without its route (`openrouter/anthropic/`), tag, region and date. Then
     the window is guessed, with one warning for each model.
     """
-    known = _listed_limits(model)
+    known = _limits_in_table(model)
     if context_window is not None:
         return Limits(context_window, known.output if known else None, "context_window", False)
     if known is None:
@@ -116,7 +116,7 @@ def _warn_unknown(model: str | None) -> None:
     )
 
 
-def _listed_limits(model: str | None) -> Limits | None:
+def _limits_in_table(model: str | None) -> Limits | None:
     for table, source in _tables():
         for name in _candidate_names(model):
             limits = _limits(table.get(name), f"{source}: {name}")

@@ -92,7 +92,7 @@ class Measures(Protocol):
         """Return the tokens that the quotes of a run take of `room`."""
 
 
-class Way(NamedTuple):
+class Scope(NamedTuple):
     """Which runs a compression replaces."""
 
     folds: bool
@@ -101,10 +101,15 @@ class Way(NamedTuple):
     """Include runs much smaller than another, and a run of only one summary."""
 
 
-BESIDE, EVERY, FOLD, ALL = Way(False, False), Way(False, True), Way(True, False), Way(True, True)
+BESIDE, EVERY, FOLD, ALL = (
+    Scope(False, False),
+    Scope(False, True),
+    Scope(True, False),
+    Scope(True, True),
+)
 
 
-def replaceable_runs(view: View, tail_start: int, way: Way) -> list[Run]:
+def replaceable_runs(view: View, tail_start: int, way: Scope) -> list[Run]:
     """Return the runs between head and tail to replace, as index pairs."""
     alone = {(tile.start, tile.end) for tile in view.tiles}
     sizes = {
@@ -147,7 +152,7 @@ def jobs_for(
     for run, share, asked in zip(
         runs, _share_room(proses, needs, sizes, room), proses, strict=True
     ):
-        own, folds = min(share, view.shown_tokens(*run) - 1), view.within(run)
+        own, folds = min(share, view.shown_tokens(*run) - 1), view.summaries_in(run)
         # A fold's prose carries more than one segment's did.
         asked *= 2 if any(segment.method == "model" for segment in folds) else 1
         asked = max(1, min(asked, int(own * PROSE_SHARE))) if asked else 0
@@ -182,7 +187,7 @@ def choose_cut(view: View, room: int, floor: int) -> int:
 
     A turn start never brings the tail below `floor` tokens.
     """
-    step, users = view.oldest(room), set(view.transcript.users)
+    step, users = view.longest_tail(room), set(view.transcript.users)
     least = max(floor, view.tail_tokens(step) * (1 - TURN_START_COST))
     turns = (start for start in view.starts if start >= step and start in users)
     return next((start for start in turns if view.tail_tokens(start) >= least), step)
@@ -204,7 +209,7 @@ class Split(NamedTuple):
 
     start: int
     """The tail starts here."""
-    way: Way
+    way: Scope
     kept: int
     """Tokens of the view outside the runs to replace."""
     texts: int
@@ -266,7 +271,7 @@ class Summaries:
 
         If no way comes down to the goal, return the one that comes nearest.
         """
-        enough = self.view.oldest(min(self._requested_tail, self._tail_share(goal)))
+        enough = self.view.longest_tail(min(self._requested_tail, self._tail_share(goal)))
         # A fold may fill its share, with prose of twice the request. The next summary must still
         # fit, or each one folds.
         more = max(self._prose + self.budget.quotes, 2 * self._prose)
@@ -285,7 +290,7 @@ class Summaries:
             return min(found, key=lambda split: split.kept + split.texts)
         return min(fitting, key=lambda split: split.start)
 
-    def _longest(self, goal: int, way: Way, reserve: int) -> Split:
+    def _longest(self, goal: int, way: Scope, reserve: int) -> Split:
         """Return the split with the longest requested tail that fits."""
         view, starts, asked = self.view, self.view.starts, self._requested_tail
         if not starts:
@@ -298,7 +303,7 @@ class Summaries:
         start = choose_cut(view, min(asked, fits), share if asked >= share else 0)
         return self._split(start, way, reserve)
 
-    def _split(self, start: int, way: Way, texts: int) -> Split:
+    def _split(self, start: int, way: Scope, texts: int) -> Split:
         runs = tuple(replaceable_runs(self.view, start, way))
         texts = max(SMALLEST_SUMMARY * len(runs), texts)
         return Split(start, way, size_without(self.view, runs), texts, runs)
@@ -329,14 +334,14 @@ class Summaries:
     def _user_messages(self) -> int:
         """Return how many messages of the user summaries may have to quote."""
         view = self.view
-        return sum(view.allowed[n] and n not in view.covered for n in view.transcript.users)
+        return sum(view.replaceable[n] and n not in view.covered for n in view.transcript.users)
 
     @lazy
     def _prose(self) -> int:
         """Return the tokens to ask of a model."""
         return self.budget.prose_for(self.view.size())
 
-    def _text_room(self, goal: int, way: Way, quotes: int) -> int:
+    def _text_room(self, goal: int, way: Scope, quotes: int) -> int:
         """Return a text's tokens if only head and tail stand beside.
 
         If summaries exist, few enough that a fold and two more fit together
@@ -354,17 +359,19 @@ class Summaries:
         """Return the room less the tail's share; a huge step adds nothing."""
         return max(room - self._tail_share(goal), int(room * (1 - self.budget.tail_share)))
 
-    def _quotes(self, way: Way, quotes: int) -> int:
+    def _quotes(self, way: Scope, quotes: int) -> int:
         """Return the tokens for quotes, at least `quotes`.
 
         Each user message gets room for its beginning; a fold may fill `budget.fold`.
         """
         folded = self.budget.fold - self._prose if way.folds and self._old_tokens else 0
         return max(
-            quotes, self.budget.said * self._user_messages, folded if self.budget.said else 0
+            quotes,
+            self.budget.per_user_message * self._user_messages,
+            folded if self.budget.per_user_message else 0,
         )
 
-    def _reserve(self, goal: int, way: Way) -> int:
+    def _reserve(self, goal: int, way: Scope) -> int:
         """Return the tokens that a tail of the newest step leaves texts."""
         if not self.view.starts:
             return 0
@@ -374,7 +381,7 @@ class Summaries:
         most = min(self._besides_tail(left + self.view.tail_tokens(last), goal), left)
         return max(0, min(self._text_room(goal, way, self.budget.most_quotes), most))
 
-    def _has_room(self, goal: int, way: Way) -> bool:
+    def _has_room(self, goal: int, way: Scope) -> bool:
         """Return whether the texts have half of the room they need.
 
         Small runs that stay beside a tail may leave next to nothing for a summary of hundreds of
@@ -399,7 +406,7 @@ class Summaries:
             if split.start == start:
                 break
         # Where no budget is set, quotes take what the prose leaves.
-        beside = room if self.budget.said else quotes
+        beside = room if self.budget.per_user_message else quotes
         # A text that was paid for may take half of what is free up to the trigger.
         spare = max(0, self.budget.trigger - goal) // 2
         jobs = jobs_for(self.view, split.runs, needs, prose, room, beside, spare)

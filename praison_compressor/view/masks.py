@@ -64,7 +64,7 @@ def mask_line(call: ToolCall, text: str, own: str, reference: str = "") -> str:
 # -------------------------------------------------------------- masks
 
 
-Calls = Mapping[str, ToolCall]
+CallsById = Mapping[str, ToolCall]
 """Call id, as a result names it → call."""
 
 MASK, SUMMARIZE, KEEP = "mask", "summarize", "keep"
@@ -83,7 +83,7 @@ def policy_of(tool: str, config: CompressorConfig, default: str = MASK) -> str:
     return next(fitting, default)
 
 
-def results_with_calls(messages: Sequence[Message]) -> Iterator[tuple[int, Calls]]:
+def results_with_calls(messages: Sequence[Message]) -> Iterator[tuple[int, CallsById]]:
     """Yield each message with results, and their calls by id."""
     calls: dict[str, ToolCall] = {}  # of the newest step: ids may be used again
     for index, message in enumerate(messages):
@@ -103,12 +103,12 @@ def _result_ids(message: Message) -> list[str]:
 
 def maskable_results(
     messages: Sequence[Message], tokens: Sequence[int], config: CompressorConfig
-) -> dict[int, Calls]:
+) -> dict[int, CallsById]:
     """Return the calls with maskable results, by message index.
 
     Such a result is large, and its tool's policy allows it.
     """
-    found: dict[int, Calls] = {}
+    found: dict[int, CallsById] = {}
     policies = config.tool_policies
     if "*" in policies and MASK not in policies.values():
         return found
@@ -154,7 +154,7 @@ def messages_to_keep(
     )
 
 
-def mask_results(calls: Calls, message: Message, reference: str = "") -> Message:
+def mask_results(calls: CallsById, message: Message, reference: str = "") -> Message:
     """Return the message, each result of these calls on one line.
 
     `reference` names the whole output; "" if it cannot be read from the archive.
@@ -173,7 +173,7 @@ Rewrite = Callable[[ToolCall, Message, Sequence[Any]], str]
 The result is a message or a block."""
 
 
-def _rewrite_results(calls: Calls, message: Message, rewrite: Rewrite) -> Message:
+def _rewrite_results(calls: CallsById, message: Message, rewrite: Rewrite) -> Message:
     """Return the message with the results of these calls rewritten."""
     if is_result(message):
         text = rewrite(calls[str(message.get("tool_call_id") or "")], message, ())
@@ -196,7 +196,7 @@ def _rewrite_results(calls: Calls, message: Message, rewrite: Rewrite) -> Messag
 class TooLarge(NamedTuple):
     """The results of a message that are too large."""
 
-    calls: Calls
+    calls: CallsById
     keep: int
     """Tokens that stay."""
 
@@ -241,7 +241,7 @@ def large_results(
     return found
 
 
-def _large_calls(message: Message, config: CompressorConfig) -> Calls:
+def _large_calls(message: Message, config: CompressorConfig) -> CallsById:
     """Return a message's calls if they outweigh its text."""
     calls = [call for call in tool_calls_of(message) if policy_of(call.name, config) != KEEP]
     is_large = sum(len(call.arguments) for call in calls) > len(text_of(message))

@@ -57,7 +57,7 @@ def plan(
     """
     excerpts = measures.excerpts(view, budget.large)
     shortened = tuple(excerpts)
-    view = view.adding(excerpts.values())
+    view = view.with_segments(excerpts.values())
     budget = _adjust_marks(view, budget, force)
     short = Plan(len(view.tokens), view.size(), excerpts=shortened) if excerpts else None
     if view.size() <= budget.trigger:
@@ -85,14 +85,16 @@ def plan_range(
     runs = replaceable_runs(view, len(view.tokens), ALL)
     shown = sum(view.shown_tokens(*run) for run in runs)
     wanted = budget.prose_for(sum(view.original_tokens(*run) for run in runs))
-    said = budget.said * sum(start <= n < end for start, end in runs for n in view.transcript.users)
+    said = budget.per_user_message * sum(
+        start <= n < end for start, end in runs for n in view.transcript.users
+    )
     quotes = max(budget.most_quotes, said)
     room = min(wanted + quotes, int(shown * FORCED_SHARE))
     if room < SMALLEST_SUMMARY * max(1, len(runs)):
         return None
     prose = min(wanted, int(room * PROSE_SHARE)) if by_model else 0
     needs = [measures.quotes(view, run, room, by_model=by_model) for run in runs]
-    jobs = jobs_for(view, runs, needs, prose, room, room if budget.said else quotes, 0)
+    jobs = jobs_for(view, runs, needs, prose, room, room if budget.per_user_message else quotes, 0)
     found = Plan(runs[-1][1], size_without(view, runs) + room, jobs)
     return reject_small_gain(found, view.size(), budget)
 
@@ -106,7 +108,7 @@ def _adjust_marks(view: View, budget: Budget, force: bool) -> Budget:
     fixed = view.fixed_tokens()
     if fixed > budget.limit:
         raise BudgetTooSmall(fixed, budget.limit, culprit=largest_fixed(view))
-    budget = _adjust_trigger(view, budget.beside(fixed))
+    budget = _adjust_trigger(view, budget.crowded_by(fixed))
     budget = budget.forced(view.size()) if force else budget
     target = min(budget.limit, max(budget.target, fixed + SMALLEST_SUMMARY))
     return replace(budget, target=target)
@@ -134,14 +136,14 @@ def _adjust_trigger(view: View, budget: Budget) -> Budget:
     raised = budget.trigger + int(BOUND_MARK * (budget.limit - budget.trigger))
     if view.is_bound:
         return replace(budget, trigger=raised)
-    users, least = view.transcript.users, budget.between(LEAST_GROWTH)
+    users, least = view.transcript.users, budget.mark_between(LEAST_GROWTH)
     last = view.span_tokens(users[-2], users[-1]) if len(users) > 1 else 0
     return replace(budget, trigger=min(budget.trigger, max(least, raised - last)))
 
 
 def is_due(view: View, budget: Budget) -> bool:
     """Return whether the view is above the mark for compression."""
-    return view.size() > _adjust_trigger(view, budget.beside(view.fixed_tokens())).trigger
+    return view.size() > _adjust_trigger(view, budget.crowded_by(view.fixed_tokens())).trigger
 
 
 # -------------------------------------------------------------- masks
@@ -164,7 +166,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
         index: view.message_tokens(index) - tokens
         for index, tokens in masks.items()
         if view.head_end <= index < recent
-        and view.allowed[index]
+        and view.replaceable[index]
         and index not in view.covered
         and index not in view.kept
         and tokens < view.message_tokens(index)
@@ -178,7 +180,7 @@ def _mask_plan(view: View, budget: Budget, masks: Mapping[int, int]) -> Plan | N
     if budget.costs is not None and budget.costs.growth:
         pays = budget.costs.balance(gain, again).pays
     is_worth = found.expected <= budget.target or pays
-    is_enough = found.expected <= budget.between(budget.mask_reach)
+    is_enough = found.expected <= budget.mark_between(budget.mask_reach)
     return reject_small_gain(found, size, budget) if is_enough and is_worth else None
 
 

@@ -53,7 +53,7 @@ class Texts:
             return {}
         messages, steps = view.transcript.messages, view.transcript.steps
         large = large_results(messages, view.tokens, steps, self._config, most)
-        done = {*view.replaced, *view.covered} if large else set()
+        done = {*view.result_segments, *view.covered} if large else set()
         found: dict[int, Message] = {}
         for index in sorted(large.keys() - done):
             # Secrets are masked before the text is cut: half a secret has no shape to know it by.
@@ -101,7 +101,7 @@ class Texts:
         """Return the tokens of a run's framed quotes and carried prose."""
         messages = view.transcript.messages[slice(*run)]
         framed = self._tokens.message({"role": "user", "content": _sample_frame("", len(messages))})
-        carried = 0 if by_model else sum(segment.tokens for segment in view.within(run))
+        carried = 0 if by_model else sum(segment.tokens for segment in view.summaries_in(run))
         left = max(0, room - framed - carried)
         if user_words_exceed(messages, left):
             # To read and print the quotes takes as long as to tokenize half of the transcript.
