@@ -15,8 +15,8 @@ from ..config import CompressorConfig
 from ..events import Event
 from ..ledger.memory_store import MemoryStore
 from ..messages import Message, text_of, tool_calls_of
-from ..messages.digests import Seen
-from ..messages.display import counted, excerpt, one_line
+from ..messages.digests import CachedMessage
+from ..messages.display import one_line, pluralize, truncate_line
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
 from . import parameters as par
@@ -108,11 +108,11 @@ class Watched(TokenCounter):
         super().__init__(model)
         self._step = step
 
-    def counting(self, messages: Iterable[Seen]) -> Callable[[], list[int]]:
+    def begin_count(self, messages: Iterable[CachedMessage]) -> Callable[[], list[int]]:
         """Count each message now; return a function that returns the counts."""
         waiting, found = iter(messages), list[int]()
         while some := list(islice(waiting, COUNTED_BETWEEN_STEPS)):
-            found += super().counting(some)()
+            found += super().begin_count(some)()
             for _ in some:
                 self._step()
         return lambda: found
@@ -183,7 +183,7 @@ def _method(result: CompressResult, model: str | None, *, asked: bool) -> str:
 
 def _savings(result: CompressResult) -> Iterator[str]:
     if result.masked_secrets:
-        yield f"Masked in the archive: {counted(result.masked_secrets, 'secret')}."
+        yield f"Masked in the archive: {pluralize(result.masked_secrets, 'secret')}."
     if result.cost_saved:
         cached = result.cost_saved_cached
         least = f", or {money(cached)} where the provider's cache serves them" if cached else ""
@@ -292,7 +292,7 @@ def _fates(seen: Preview) -> Iterator[tuple[int, str, str, str, int, str]]:
 
 def _beginning(message: Message) -> str:
     calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
-    return excerpt(" ".join([*calls, text_of(message)]), 80)
+    return truncate_line(" ".join([*calls, text_of(message)]), 80)
 
 
 def _messages_table(fates: Sequence[tuple[int, str, str, str, int, str]]) -> Table:
@@ -335,6 +335,6 @@ def _verdict(seen: Preview) -> str:
         why = REASONS.get(seen.reason, f"it fits, {left} tokens below the trigger")
         return f"Nothing would be done: {why}."
     if seen.new_masks:
-        masks = counted(seen.new_masks, "tool output")
+        masks = pluralize(seen.new_masks, "tool output")
         return f"Masking alone is enough: {masks}, no model call. --messages shows their lines."
-    return f"{counted(seen.would_write, 'summary', 'summaries')} would be written."
+    return f"{pluralize(seen.would_write, 'summary', 'summaries')} would be written."

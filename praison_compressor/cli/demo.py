@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..messages import Message, text_of, tool_calls_of
-from ..messages.display import excerpt
+from ..messages.display import truncate_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import input_price
 from ..view.frame import is_framed, unframe
@@ -102,7 +102,7 @@ def _shown(turns: Iterator[Outcome]) -> Iterator[Piece]:
         yield ""
         yield Line(f"You: {outcome.user}", "bold")
         yield _requests(outcome.sent, first)
-        yield Line(f"Agent: {excerpt(outcome.answer, 100)}", "green")
+        yield Line(f"Agent: {truncate_line(outcome.answer, 100)}", "green")
         first += len(outcome.sent)
     last = outcomes[-1].sent[0]
     yield ""
@@ -121,7 +121,7 @@ def _shown(turns: Iterator[Outcome]) -> Iterator[Piece]:
 def _requests(sent: Sequence[Sent], first: int) -> Table:
     rows: list[tuple[str | int, ...]] = []
     for place, one in enumerate(sent, first):
-        remark = f"refused: {excerpt(one.refused, 60)}" if one.refused else ""
+        remark = f"refused: {truncate_line(one.refused, 60)}" if one.refused else ""
         if one.compression:
             remark = f"{one.compressed} in {one.compression['seconds']:.2f} s"
         counts = (one.transcript_tokens, one.sent_tokens, one.cached_tokens)
@@ -135,7 +135,7 @@ def picture(one: Sent, tokens: TokenCounter, half: int = WIDTH) -> Iterator[str]
     halves = (("whole", one.whole, one.transcript_tokens), ("sent", one.view, one.sent_tokens))
     left, right = (
         [
-            excerpt(f"{name}: {number(size)} tokens, {len(messages)} messages", half),
+            truncate_line(f"{name}: {number(size)} tokens, {len(messages)} messages", half),
             "\u2500" * half,
             *_listed(messages, tokens, half - 16),
         ]
@@ -154,10 +154,10 @@ def _listed(messages: Sequence[Message], tokens: TokenCounter, width: int) -> It
             skipped += 1
             continue
         if skipped:
-            yield f"{'...':<16}{excerpt(f'{skipped} more messages', width)}"
+            yield f"{'...':<16}{truncate_line(f'{skipped} more messages', width)}"
             skipped = 0
         calls = [f"{call.name}({call.arguments})" for call in tool_calls_of(message)]
-        said = [excerpt(" ".join([*calls, text_of(message)]), width)]
+        said = [truncate_line(" ".join([*calls, text_of(message)]), width)]
         if framed:
             headings = re.findall(r"^## ([^:(\n]+)", unframe(message), re.MULTILINE)
             said = textwrap.wrap(", ".join(headings), width) or ["one paragraph"]

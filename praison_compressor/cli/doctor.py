@@ -18,7 +18,7 @@ import click
 
 from ..config import KEY_VARIABLE, STORE_VARIABLE, CompressorConfig
 from ..errors import CompressorError
-from ..messages.display import counted, one_line
+from ..messages.display import one_line, pluralize
 from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from . import parameters as par
@@ -312,7 +312,7 @@ def _store(config: CompressorConfig) -> Check:
         if not store.exists():  # looking must not create the file
             other = "" if config.store_url else " (--store URL for another)"
             return Check(OK, f"{before}{store.place}, not made yet{other}")
-        count = counted(len(store.sessions(config.namespace)), "session")
+        count = pluralize(len(store.sessions(config.namespace)), "session")
         return Check(OK, f"{before}{store.place}: {count} in namespace {config.namespace!r}")
 
 

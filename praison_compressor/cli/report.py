@@ -19,7 +19,7 @@ from ..compressor.context_compressor import ContextCompressor
 from ..config import CompressorConfig
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.memory_store import MemoryStore
-from ..messages.display import clean, counted, when
+from ..messages.display import clean, pluralize, utc_time
 from ..tokens.counter import TokenCounter
 from . import parameters as par
 from .compressing import summary_of
@@ -76,7 +76,7 @@ def report(
         "bill": asdict(life.bill),
     }
     written = "" if out == "-" else f"Written to {out}; "
-    shown = [f"{written}{counted(life.compressions, 'compression')}", *life.bill_lines]
+    shown = [f"{written}{pluralize(life.compressions, 'compression')}", *life.bill_lines]
     answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
 
 
@@ -131,7 +131,12 @@ def render(life: Life) -> str:
         autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters.update(
-        clean=clean, number=number, counted=counted, when=when, share=_share, money=money
+        clean=clean,
+        number=number,
+        pluralize=pluralize,
+        utc_time=utc_time,
+        share=_share,
+        money=money,
     )
     template = environment.from_string(_part("page.html"))
     return template.render(

@@ -15,7 +15,7 @@ from ..config import CompressorConfig
 from ..ledger.segments import FORGOTTEN, Entry, Epoch, Session, segments_in_force
 from ..ledger.words import Hit, distinct_words
 from ..messages import Message, text_of
-from ..messages.display import counted, excerpt, in_words, one_line, when
+from ..messages.display import message_as_text, one_line, pluralize, truncate_line, utc_time
 from ..messages.secrets import masks_in
 from ..recall.answers import Recall
 from ..recall.layout import lines_of
@@ -46,7 +46,7 @@ def sessions(tenant: par.Tenant, as_json: bool) -> None:
     with par.ledger(tenant.store) as opened:
         found = opened.sessions(tenant.namespace)
         where, others = opened.place, [] if found else opened.namespaces()
-    rows = [(i.id, i.parent_id, _compressions(i), when(i.updated) or "-") for i in found]
+    rows = [(i.id, i.parent_id, _compressions(i), utc_time(i.updated) or "-") for i in found]
     table = Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
     elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
     none = [f"No sessions in namespace {tenant.namespace!r} of {where}."]
@@ -75,7 +75,7 @@ def lineage(session: str, forks: bool, tenant: par.Tenant, as_json: bool) -> Non
         par.existing(opened, tenant.namespace, session)
         epochs = (opened.tree if forks else opened.lineage)(tenant.namespace, session)
     drawn = (
-        f"{'    ' * depth}{epoch.id}  ({how} {when(epoch.created) or '-'})"
+        f"{'    ' * depth}{epoch.id}  ({how} {utc_time(epoch.created) or '-'})"
         for depth, how, epoch in family(epochs)
     )
     answer(epochs, drawn, as_json)
@@ -174,12 +174,12 @@ def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
         raise Unusable(f"{one_line(reference)!r} is no reference; {HOW}")
     if not 1 <= named.segment <= len(entries):
         verb = "is" if len(entries) == 1 else "are"
-        there = counted(len(entries), "segment")
+        there = pluralize(len(entries), "segment")
         raise Unusable(f"{session}: no segment s{named.segment}, there {verb} {there}")
     entry = entries[named.segment - 1]
     count = len(entry.segment.run)
     if named.message is not None and not entry.forgotten and not 1 <= named.message <= count:
-        there = counted(count, "message")
+        there = pluralize(count, "message")
         raise Unusable(f"{session}: no message {named}, s{named.segment} has {there}")
     return named
 
@@ -190,10 +190,10 @@ def _check_line(store: SqlStore, session: Session, named: Reference) -> None:
         return
     entry = session.entries[named.segment - 1]
     message = (store.originals(session, entry, named.messages) or [])[named.message - 1]
-    lines = len(lines_of(in_words(message)))
+    lines = len(lines_of(message_as_text(message)))
     if named.line > lines:
         where = named.of_message(named.message)
-        raise Unusable(f"{session.id}: no line {named}, {where} has {counted(lines, 'line')}")
+        raise Unusable(f"{session.id}: no line {named}, {where} has {pluralize(lines, 'line')}")
 
 
 IN_VIEW, FOLDED, UNDONE, GONE = "in view", "folded", "undone", "forgotten"
@@ -233,7 +233,7 @@ def _list_segments(
     columns = ("reference", "kind", "by", "messages#", "tokens#", "after#", "begins")
     none = f"{session}: nothing was compressed yet."
     if entries:
-        none = f"{session}: {counted(len(entries), 'segment')}, none of this kind."
+        none = f"{session}: {pluralize(len(entries), 'segment')}, none of this kind."
     answer(value, [Table(columns, rows, spare=("by",)) if rows else none], as_json)
 
 
@@ -258,7 +258,7 @@ def _row(run: Sequence[tuple[int, Entry, str]], kind: str) -> tuple[str | int | 
     before = sum(segment.source_tokens for segment in segments)
     after = sum(segment.tokens for segment in segments)
     by = "user" if kind in ("keep", "undo") else entry.segment.model or entry.segment.method
-    return name, kind, by, messages, before, after, excerpt(text, 60)
+    return name, kind, by, messages, before, after, truncate_line(text, 60)
 
 
 def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
@@ -273,11 +273,11 @@ def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iter
         yield f"Segment s{n} was forgotten; only its link in the chain is left."
         return
     found = entry.segment
-    title = f"s{n}: {counted(len(found.run), 'message')}, {found.model or found.method}"
+    title = f"s{n}: {pluralize(len(found.run), 'message')}, {found.model or found.method}"
     yield from titled(title, text_of(found.rendered))
     if messages is not None:
         originals = "\n\n".join(rendering(messages))
-        yield from titled(f"the {counted(len(messages), 'original')}", originals)
+        yield from titled(f"the {pluralize(len(messages), 'original')}", originals)
 
 
 # ---------------------------------------------------------------- search
@@ -312,7 +312,7 @@ def search(query: str, session: str | None, limit: int, tenant: par.Tenant, as_j
             if any(hit.entry for hit in own):
                 shown.append(_recall(opened, each, tenant.store).search(query, limit, MOST_TOKENS))
             for message in (hit.message for hit in own if not hit.entry):
-                said = few_words(in_words(message), terms(query), SAID_CHARS)
+                said = few_words(message_as_text(message), terms(query), SAID_CHARS)
                 shown.append(f"(not compressed) {message.get('role')}: {said}")
     value = [{**asdict(hit), "reference": _reference(hit, found[hit.session_id])} for hit in hits]
     answer(value, shown or ["Nothing found."], as_json)
@@ -352,7 +352,7 @@ def restore(session: str, view: str | None, out: str, tenant: par.Tenant, as_jso
             complain(each, kind="note: ")
         return
     value = {"session": session, "messages": len(messages), "out": out, "lacking": lacking}
-    written = f"{counted(len(messages), 'message')} written to {out}"
+    written = f"{pluralize(len(messages), 'message')} written to {out}"
     answer(value, [written, *(Line(f"{each}.", "yellow") for each in lacking)], as_json)
 
 
@@ -360,10 +360,10 @@ def _lacking(messages: Sequence[Message]) -> Iterator[str]:
     """Yield how the messages differ from the originals."""
     summaries = sum(map(is_framed, messages))
     if summaries:
-        yield f"{counted(summaries, 'summary', 'summaries')} left: not of this session's ledger"
+        yield f"{pluralize(summaries, 'summary', 'summaries')} left: not of this session's ledger"
     masked = masks_in(messages)
     if masked:
-        yield f"{counted(masked, 'secret')} masked: the ledger never held more"
+        yield f"{pluralize(masked, 'secret')} masked: the ledger never held more"
 
 
 @par.command
@@ -435,7 +435,7 @@ _PAGES_LEFT = "Freed pages could not be cleared yet; run `forget` without a targ
 
 def _erased(found: Forgotten) -> Iterator[Piece]:
     done = found.erased
-    yield f"Erased: {counted(done.messages, 'message')}, {counted(done.segments, 'segment')}."
+    yield f"Erased: {pluralize(done.messages, 'message')}, {pluralize(done.segments, 'segment')}."
     for name in done.still_in:
         held = "holds some of the same messages itself, or was forked from it and lacks them now"
         yield Line(f"Session {name} {held}.", "yellow")

@@ -18,7 +18,7 @@ from ..concurrency import renew_after_fork
 from ..errors import LedgerCorrupt, LedgerError
 from ..ledger.segments import Session, Usage
 from ..ledger.stores import NoteStore, Store, as_note_store
-from ..messages.display import counted
+from ..messages.display import pluralize
 from ..tokens.models import prices_of
 from .request import SessionKey
 
@@ -105,9 +105,9 @@ class Bill:
     def lines(self) -> list[str]:
         """Return lines: what was paid, the summaries, the same without us."""
         paid = f"{_usage_text(self.usage)}{_dollars(self.cost)}"
-        lines = [f"Paid: {counted(self.requests, 'request')}, {paid}"]
+        lines = [f"Paid: {pluralize(self.requests, 'request')}, {paid}"]
         if self.kept_steps:
-            kept = f"{counted(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
+            kept = f"{pluralize(self.kept_steps, 'step')}, {self.kept_tokens:,} tokens"
             lines.append(f"In these requests: kept from earlier turns: {kept}")
         made = self.summaries
         if made.prompt_tokens:

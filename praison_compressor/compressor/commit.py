@@ -123,7 +123,7 @@ class Committer:
 
     def _append(self, view: View, entries: Sequence[RecordedSegment]) -> Session:
         """Append the segments; return the session after them."""
-        after = view.adding(segment for segment, _ in entries)
+        after = view.with_segments(segment for segment, _ in entries)
         session = self.store.commit(view.session, entries, outline_of(after))
         self.projector.trim()
         return session

@@ -9,15 +9,15 @@ from typing import Any
 
 from ..messages import (
     Message,
-    is_answer_block,
+    has_tool_part,
     is_result,
-    is_tools_text,
-    media_in,
+    is_result_block,
+    media_count,
     result_blocks,
     text_of,
     tool_calls_of,
 )
-from ..quotes.speakers import is_answer
+from ..quotes.speakers import is_tool_output
 from ..view.frame import _EARLIER, _PARTS, _SOURCE, escape, is_framed
 
 # -------------------------------------------------------------- requests
@@ -152,7 +152,7 @@ def _parted(message: Message) -> tuple[Sequence[Message], Message | None]:
     results = result_blocks(message)
     if not results:
         return (), message
-    rest = [part for part in message["content"] if not is_answer_block(part)]
+    rest = [part for part in message["content"] if not is_result_block(part)]
     return results, {**message, "content": rest} if rest else None
 
 
@@ -166,7 +166,7 @@ def _result_lines(result: Message, names: Mapping[str, str]) -> list[str]:
 def _speaker(message: Message) -> str:
     role, name = message.get("role"), message.get("name")
     # The user's role carries results and other programs' summaries, too.
-    if role == "user" and (is_tools_text(message) or is_answer(text_of(message))):
+    if role == "user" and (has_tool_part(message) or is_tool_output(text_of(message))):
         return "result of a tool"
     if role == "user" and is_framed(message):
         return "reference material of unknown origin"
@@ -174,7 +174,7 @@ def _speaker(message: Message) -> str:
 
 
 def _attached(message: Mapping[str, Any]) -> str:
-    pictures = media_in(message)
+    pictures = media_count(message)
     return f"({pictures} attachment{'s' if pictures > 1 else ''} not shown)" if pictures else ""
 
 

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from ..errors import SummarizerUnavailable
 from ..events import Event
-from ..messages import Message, steps
-from ..messages.shortening import level
+from ..messages import Message, split_steps
+from ..messages.shortening import common_limit
 from ..quotes import telling_line
 from ..tokens.counter import TokenCounter
 from ..tokens.models import bare_names
@@ -195,7 +195,7 @@ def _by_step(messages: Sequence[Message], tokens: TokenCounter) -> list[list[Pie
         Piece(text, tokens=min(size + LABEL, len(text) * (1 if text.isascii() else 4)))
         for text, size in counted
     ]
-    return [[pieces[index] for index in step] for step in steps(messages)]
+    return [[pieces[index] for index in step] for step in split_steps(messages)]
 
 
 def packed(
@@ -224,7 +224,7 @@ def packed(
             if len(parts) <= most:
                 return parts
         sizes = [piece.tokens for [piece] in singly]
-        longest = min(level(sizes, int(FILLED * space * most)), int(FILLED * max(sizes)))
+        longest = min(common_limit(sizes, int(FILLED * space * most)), int(FILLED * max(sizes)))
         if longest < LEAST_SHOWN:
             raise SummarizerUnavailable(
                 f"{most} requests can show {most * space:.0f} of {sum(sizes)} tokens; name an "

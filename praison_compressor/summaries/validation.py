@@ -19,7 +19,7 @@ from typing import Any
 
 from ..errors import SummaryRejected
 from ..messages import Message
-from ..messages.shapes import encodable
+from ..messages.shapes import replace_surrogates
 from .prompts import INSTRUCTIONS, shown_in
 from .protocol import SummaryReply
 from .reasoning import strip_reasoning
@@ -45,7 +45,7 @@ def accept(reply: SummaryReply, asked: Sequence[Message]) -> str:
     given = reply.text or ""
     if len(given) > LONGEST:
         raise SummaryRejected("too long", f"{len(given)} characters, at most {LONGEST}")
-    text = strip_reasoning(encodable(given))
+    text = strip_reasoning(replace_surrogates(given))
     if not re.search(r"\w", text):
         raise SummaryRejected("empty")
     if form := form_of(text):

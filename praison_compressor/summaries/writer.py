@@ -18,8 +18,8 @@ from ..quotes import Quotes, read_quotes
 from ..quotes.rendering import HEADING, TITLES
 from ..recall.outlines import outline
 from ..tokens.counter import TokenCounter
-from ..view.frame import QUOTED, frame
-from ..view.masks import MASK, masked_by_policy
+from ..view.frame import QUOTED, frame_summary
+from ..view.masks import MASK, mask_by_policy
 from .asking import GROWTH, LASTING, MOST_CALLS, Asker, Breaker, Tally, Unanswered
 from .litellm_client import LiteLLMSummarizer
 from .prompts import LEAST_WORDS, tokens_for
@@ -89,14 +89,14 @@ class SummaryWriter:
         if not wants_redaction(self.config, model, on_disk=self._on_disk):
             return brief, 0
         redactor = Redactor(self.config.namespace)
-        messages, found = redactor.masked(brief.messages)
+        messages, found = redactor.redact(brief.messages)
         # Earlier summaries may have been written from messages with secrets, by another model.
-        folded, in_folded = redactor.masked(brief.folded)
-        earlier, in_earlier = redactor.masked(brief.earlier)
+        folded, in_folded = redactor.redact(brief.folded)
+        earlier, in_earlier = redactor.redact(brief.earlier)
         secrets = found + in_folded + in_earlier
         if not secrets:
             return brief, 0
-        shown, _ = redactor.masked(brief.shown)
+        shown, _ = redactor.redact(brief.shown)
         safe = replace(brief, messages=messages, shown=shown, folded=folded, earlier=earlier)
         return safe, secrets
 
@@ -190,7 +190,7 @@ class SummaryWriter:
             return brief
         # Secrets were masked before: a line may cut a secret and show half of it.
         tokens = list(map(self.tokens.message, brief.shown))
-        return replace(brief, shown=masked_by_policy(brief.shown, tokens, self.config))
+        return replace(brief, shown=mask_by_policy(brief.shown, tokens, self.config))
 
     def _finished(self, brief: Brief, prose: str, size: int) -> Written:
         """Return the model's prose, with quotes in the room left.
@@ -261,7 +261,7 @@ class SummaryWriter:
         return text if is_static or HEADING in text else ""
 
     def _framed(self, brief: Brief, text: str, method: str) -> Message:
-        content = frame(
+        content = frame_summary(
             text,
             count=len(brief.messages),
             method=method,

@@ -129,7 +129,7 @@ class SqlStore:
         """See `DurableStore.extend`."""
         added = [to_plain(message) for message in messages]
         if self.mask_secrets:
-            added = list(Redactor(session.namespace).masked(added)[0])
+            added = list(Redactor(session.namespace).redact(added)[0])
         return self._database.write(lambda a: commits.extend_transcript(a, session, place, added))
 
     def claim(self, session: Session, holder: str, seconds: float) -> bool:
