@@ -20,7 +20,7 @@ from ..ledger.segments import Entry, Epoch, Segment, Usage
 from ..ledger.stores import Store
 from ..messages import Message, content_digest, read, text_of
 from ..recall.outlines import in_order
-from ..summaries.prompts import rendering
+from ..summaries.prompts import render_messages
 from ..tokens.counter import TokenCounter
 from ..tokens.models import input_price, model_limits
 from ..view.budget import Budget
@@ -75,7 +75,7 @@ class Card:
         A folded segment yields nothing: the segment that replaced it has the same originals.
         """
         if self.standing:
-            texts = rendering([dict(message) for message in self.messages])
+            texts = render_messages([dict(message) for message in self.messages])
             names = in_order(self.number, self.messages)
             for name, message, text in zip(names, self.messages, texts, strict=True):
                 cut = text if len(text) <= LONGEST_TEXT else text[:LONGEST_TEXT] + " …"

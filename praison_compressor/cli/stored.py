@@ -22,7 +22,7 @@ from ..recall.layout import lines_of
 from ..recall.matches import few_words
 from ..recall.passages import terms
 from ..recall.references import HOW, Reference, parse
-from ..summaries.prompts import rendering
+from ..summaries.prompts import render_messages
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
 from . import parameters as par
@@ -276,7 +276,7 @@ def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iter
     title = f"s{n}: {counted(len(found.run), 'message')}, {found.model or found.method}"
     yield from titled(title, text_of(found.rendered))
     if messages is not None:
-        originals = "\n\n".join(rendering(messages))
+        originals = "\n\n".join(render_messages(messages))
         yield from titled(f"the {counted(len(messages), 'original')}", originals)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from ..ledger.segments import Segment, Session, undone
 from ..messages import Message
-from ..summaries.prompts import rendering
+from ..summaries.prompts import render_messages
 from ..summaries.protocol import Brief, Written
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
@@ -164,7 +164,7 @@ def briefs_for(decision: Decision, unarchived: Unarchived) -> list[Brief]:
     messages = view.transcript.messages
     outside = (*messages[: view.head_end], *messages[plan.tail_start :])
     pinned = () if view.pinned is None else (view.pinned.rendered,)
-    visible = "\n".join(rendering((*pinned, *outside)))
+    visible = "\n".join(render_messages((*pinned, *outside)))
     # The segment's number in the ledger after the commit.
     first = len(view.segments) + 1
     return [

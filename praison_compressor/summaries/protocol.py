@@ -110,10 +110,10 @@ def as_summarizer(given: Any) -> Summarizer | None:
             "`summarize`, or a callable that takes messages and returns text; give the name of a "
             "model as CompressorConfig(auxiliary_model=...)"
         )
-    return _Callable(given)
+    return _CallableSummarizer(given)
 
 
-class _Callable:
+class _CallableSummarizer:
     """Adapt a plain or async callable to the protocol."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
