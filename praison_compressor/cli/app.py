@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from ..config import nearest
-from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, Unusable, complain, errors_in_a_line
+from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, Unusable, print_complaint, report_errors
 
 NAME = "praison-compressor"
 
@@ -23,9 +23,9 @@ COMMANDS = {
     "report": "report",
     "demo": "demo",
     "doctor": "doctor",
-    **dict.fromkeys(("sessions", "lineage"), "stored"),
+    **dict.fromkeys(("sessions", "lineage"), "store_commands"),
     "bill": "report",
-    **dict.fromkeys(("show", "search", "restore", "verify", "forget"), "stored"),
+    **dict.fromkeys(("show", "search", "restore", "verify", "forget"), "store_commands"),
 }
 """Command -> its module, in the order of the help. Only the module of the command is imported."""
 
@@ -72,7 +72,7 @@ class _Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
-        with errors_in_a_line():
+        with report_errors():
             return super().invoke(ctx)
 
 
@@ -110,7 +110,7 @@ def _warnings_on_stderr() -> Iterator[None]:
     except SystemExit as ended:
         kept = [] if ended.code in (BAD_INPUT, DOES_NOT_FIT, LEDGER) else handler.buffer
         for text in dict.fromkeys(map(logging.LogRecord.getMessage, kept)):
-            complain(text, kind="note: ")
+            print_complaint(text, kind="note: ")
         raise
     finally:
         logger.removeHandler(handler)

@@ -294,7 +294,7 @@ def _join_prose(prose: str, quotes: str, method: str) -> str:
 def mark_headings(prose: str) -> str:
     """Return the prose with each imitated heading of quotes marked.
 
-    >>> own_words("## The user said")
+    >>> mark_headings("## The user said")
     'The summarizer writes: The user said'
     """
     return _IMITATED_HEADING.sub("The summarizer writes: ", prose)

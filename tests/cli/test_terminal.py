@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from praison_compressor.cli import terminal
-from praison_compressor.cli.terminal import Table, show, titled
+from praison_compressor.cli.terminal import Table, show, with_title
 from praison_compressor.messages.display import clean, one_line
 from tests.helpers.command import Run
 
@@ -52,7 +52,7 @@ def test_markup_is_text() -> None:
     """Square brackets of a transcript are printed as they are."""
     out = io.StringIO()
     table = Table(["[a]", "b#"], [["[link=http://evil]x[/link]", 1]])
-    show(["[bold red]x[/bold red] [/nope] :smile:", table, *titled("[title]", "[/]")], out)
+    show(["[bold red]x[/bold red] [/nope] :smile:", table, *with_title("[title]", "[/]")], out)
     for text in ("[bold red]x[/bold red] [/nope] :smile:", "[link=http://evil]x", "[title]", "[/]"):
         assert text in out.getvalue()
 
@@ -96,7 +96,7 @@ def test_a_long_wait_has_a_bar_in_a_terminal(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(sys, "stderr", stream)
     monkeypatch.setattr(terminal, "SECONDS_BEFORE_BAR", wait)
-    with terminal.progress("Counting tokens", 3) as step:
+    with terminal.progress_bar("Counting tokens", 3) as step:
         time.sleep(0.2)
         for _ in range(5):
             step()

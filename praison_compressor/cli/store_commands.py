@@ -25,9 +25,20 @@ from ..recall.references import HOW, Reference, parse
 from ..summaries.prompts import render_messages
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
-from . import parameters as par
-from .terminal import FOUND_FAULT, Line, Piece, Table, Unusable, answer, complain, number, titled
-from .transcripts import read_one, write
+from .parameters import AS_JSON, STORE, Tenant, argument, command, option, switch, with_tenant
+from .store_access import STORED_WHEN, existing_session, open_ledger, remembered_session
+from .terminal import (
+    FOUND_FAULT,
+    Block,
+    Line,
+    Table,
+    Unusable,
+    answer,
+    number,
+    print_complaint,
+    with_title,
+)
+from .transcripts import load_transcript, write_messages
 
 if TYPE_CHECKING:
     from ..ledger.sql.store import SqlStore
@@ -35,22 +46,22 @@ if TYPE_CHECKING:
     from ..praisonai.agent_ledger import Forgotten
 
 
-@par.command
-@par.tenant
-@par.AS_JSON
-def sessions(tenant: par.Tenant, as_json: bool) -> None:
+@command
+@with_tenant
+@AS_JSON
+def sessions(tenant: Tenant, as_json: bool) -> None:
     """List the sessions of a store, the last used first.
 
     $ praison-compressor sessions --store ledger.db
     """
-    with par.ledger(tenant.store) as opened:
+    with open_ledger(tenant.store) as opened:
         found = opened.sessions(tenant.namespace)
         where, others = opened.place, [] if found else opened.namespaces()
     rows = [(i.id, i.parent_id, _compressions(i), when(i.updated) or "-") for i in found]
     table = Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
     elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
     none = [f"No sessions in namespace {tenant.namespace!r} of {where}."]
-    none.append(elsewhere if others else par.STORED_WHEN)
+    none.append(elsewhere if others else STORED_WHEN)
     answer(found, [table] if found else none, as_json)
 
 
@@ -59,29 +70,29 @@ def _compressions(info: SessionInfo) -> str:
     return number(info.compressions) + undone
 
 
-@par.command
-@par.argument("session")
-@par.switch("--forks", "Include its forks.")
-@par.tenant
-@par.AS_JSON
-def lineage(session: str, forks: bool, tenant: par.Tenant, as_json: bool) -> None:
+@command
+@argument("session")
+@switch("--forks", "Include its forks.")
+@with_tenant
+@AS_JSON
+def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
     """Show a session's chain of epochs, root first.
 
     Each compression and each undo opened one epoch.
 
     $ praison-compressor lineage audit --forks --store ledger.db
     """
-    with par.ledger(tenant.store) as opened:
-        par.existing(opened, tenant.namespace, session)
+    with open_ledger(tenant.store) as opened:
+        existing_session(opened, tenant.namespace, session)
         epochs = (opened.tree if forks else opened.lineage)(tenant.namespace, session)
-    drawn = (
+    lines = (
         f"{'    ' * depth}{epoch.id}  ({how} {when(epoch.created) or '-'})"
-        for depth, how, epoch in family(epochs)
+        for depth, how, epoch in epoch_tree(epochs)
     )
-    answer(epochs, drawn, as_json)
+    answer(epochs, lines, as_json)
 
 
-def family(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
+def epoch_tree(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
     """Yield depth, origin and epoch for each epoch, in order.
 
     A fork is one deeper than its parent. The origin is "began", "compressed", "undo" or "fork".
@@ -101,21 +112,21 @@ def family(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 # ---------------------------------------------------------------- show
 
 
-@par.command
-@par.argument("session")
-@par.argument("reference", required=False)
-@par.switch("--full", "With s2: its text and all its originals.")
-@par.switch("--summaries", "List no masks.")
-@par.switch("--live", "List only what is in the view now.")
-@par.tenant
-@par.AS_JSON
+@command
+@argument("session")
+@argument("reference", required=False)
+@switch("--full", "With s2: its text and all its originals.")
+@switch("--summaries", "List no masks.")
+@switch("--live", "List only what is in the view now.")
+@with_tenant
+@AS_JSON
 def show(
     session: str,
     reference: str | None,
     full: bool,
     summaries: bool,
     live: bool,
-    tenant: par.Tenant,
+    tenant: Tenant,
     as_json: bool,
 ) -> None:
     """List a session's segments, or show what a reference names.
@@ -126,9 +137,9 @@ def show(
 
     $ praison-compressor show audit s1.2 --store ledger.db
     """
-    with par.ledger(tenant.store) as opened:
-        found = par.existing(opened, tenant.namespace, session)
-        named = None if reference is None else _named(session, reference, found.entries)
+    with open_ledger(tenant.store) as opened:
+        found = existing_session(opened, tenant.namespace, session)
+        named = None if reference is None else _parse_reference(session, reference, found.entries)
         entry = found.entries[named.segment - 1] if named else None
         if full and (named is None or named.message is not None):
             raise Unusable(f"{reference or ''} --full: expected a segment, such as s2".strip())
@@ -163,7 +174,7 @@ def _recall(opened: SqlStore, session: Session, store: str | None = None) -> Rec
     return Recall(lambda: opened, lambda: session, count, turn_tokens=None, reading=reading)
 
 
-def _named(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
+def _parse_reference(session: str, reference: str, entries: Sequence[Entry]) -> Reference:
     """Parse a reference that the session has.
 
     Raises:
@@ -199,7 +210,7 @@ def _check_line(store: SqlStore, session: Session, named: Reference) -> None:
 IN_VIEW, FOLDED, UNDONE, GONE = "in view", "folded", "undone", "forgotten"
 
 
-def states(entries: Sequence[Entry]) -> list[str]:
+def segment_states(entries: Sequence[Entry]) -> list[str]:
     """Return each entry's state: in view, folded, undone or forgotten."""
     later: list[frozenset[str]] = []
     found: list[str] = []
@@ -219,7 +230,7 @@ def _list_segments(
     session: str, entries: Sequence[Entry], *, summaries: bool, live: bool, as_json: bool
 ) -> None:
     """List segments; neighbouring masks share a row, and so do forgotten segments."""
-    numbered = zip(itertools.count(1), entries, states(entries))
+    numbered = zip(itertools.count(1), entries, segment_states(entries))
     listed = [
         (n, entry, state)
         for n, entry, state in numbered
@@ -267,29 +278,29 @@ def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
     return known if entry.forgotten else known | asdict(entry.segment)
 
 
-def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iterator[Piece]:
+def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iterator[Block]:
     """Yield the text of a segment, then its originals."""
     if entry.forgotten:
         yield f"Segment s{n} was forgotten; only its link in the chain is left."
         return
     found = entry.segment
     title = f"s{n}: {counted(len(found.run), 'message')}, {found.model or found.method}"
-    yield from titled(title, text_of(found.rendered))
+    yield from with_title(title, text_of(found.rendered))
     if messages is not None:
         originals = "\n\n".join(render_messages(messages))
-        yield from titled(f"the {counted(len(messages), 'original')}", originals)
+        yield from with_title(f"the {counted(len(messages), 'original')}", originals)
 
 
 # ---------------------------------------------------------------- search
 
 
-@par.command
-@par.argument("query")
-@par.option("--session", "ID", "Search only this session.")
-@par.option("--limit", "N", "Show at most N passages.", default=10)
-@par.tenant
-@par.AS_JSON
-def search(query: str, session: str | None, limit: int, tenant: par.Tenant, as_json: bool) -> None:
+@command
+@argument("query")
+@option("--session", "ID", "Search only this session.")
+@option("--limit", "N", "Show at most N passages.", default=10)
+@with_tenant
+@AS_JSON
+def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json: bool) -> None:
     """Find messages of stored sessions by their words, best first.
 
     QUERY is words to find. Each session is searched as the agent's search tool searches it. `show
@@ -300,12 +311,12 @@ def search(query: str, session: str | None, limit: int, tenant: par.Tenant, as_j
     """
     if not words(query):
         raise Unusable(f"{one_line(query)!r}: expected words to find")
-    with par.ledger(tenant.store) as opened:
+    with open_ledger(tenant.store) as opened:
         if session is not None:
-            par.remembered(opened, tenant.namespace, session)
+            remembered_session(opened, tenant.namespace, session)
         hits = opened.search(tenant.namespace, query, session, limit)
         found = {hit.session_id: opened.open(tenant.namespace, hit.session_id) for hit in hits}
-        shown: list[Piece] = []
+        shown: list[Block] = []
         for name, each in found.items():
             own = [hit for hit in hits if hit.session_id == name]
             shown.append(Line(name, "bold"))
@@ -326,13 +337,13 @@ def _reference(hit: Hit, session: Session) -> str | None:
 # ---------------------------------------------------------------- restore, verify
 
 
-@par.command
-@par.argument("session")
-@par.option("--view", "FILE", "A view of it: originals replace its summaries.")
-@par.option("--out", "FILE", "Write there; - is stdout.", default="-")
-@par.tenant
-@par.AS_JSON
-def restore(session: str, view: str | None, out: str, tenant: par.Tenant, as_json: bool) -> None:
+@command
+@argument("session")
+@option("--view", "FILE", "A view of it: originals replace its summaries.")
+@option("--out", "FILE", "Write there; - is stdout.", default="-")
+@with_tenant
+@AS_JSON
+def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: bool) -> None:
     """Write a session's transcript, as of its last compression.
 
     With --view the command writes the transcript that the view represents. Secrets that the
@@ -340,23 +351,23 @@ def restore(session: str, view: str | None, out: str, tenant: par.Tenant, as_jso
 
     $ praison-compressor restore audit --store ledger.db --out whole.jsonl
     """
-    with par.ledger(tenant.store) as opened:
-        par.remembered(opened, tenant.namespace, session)
+    with open_ledger(tenant.store) as opened:
+        remembered_session(opened, tenant.namespace, session)
         compressor = ContextCompressor(CompressorConfig(namespace=tenant.namespace), store=opened)
-        given = None if view is None else read_one(view)
+        given = None if view is None else load_transcript(view)
         messages = compressor.verbatim(given, session_id=session)
-    write(out, messages, source=view or "-")
-    lacking = list(_lacking(messages))
+    write_messages(out, messages, source=view or "-")
+    differences = list(_differences(messages))
     if out == "-":
-        for each in lacking:
-            complain(each, kind="note: ")
+        for each in differences:
+            print_complaint(each, kind="note: ")
         return
-    value = {"session": session, "messages": len(messages), "out": out, "lacking": lacking}
+    value = {"session": session, "messages": len(messages), "out": out, "lacking": differences}
     written = f"{counted(len(messages), 'message')} written to {out}"
-    answer(value, [written, *(Line(f"{each}.", "yellow") for each in lacking)], as_json)
+    answer(value, [written, *(Line(f"{each}.", "yellow") for each in differences)], as_json)
 
 
-def _lacking(messages: Sequence[Message]) -> Iterator[str]:
+def _differences(messages: Sequence[Message]) -> Iterator[str]:
     """Yield how the messages differ from the originals."""
     summaries = sum(map(is_framed, messages))
     if summaries:
@@ -366,11 +377,11 @@ def _lacking(messages: Sequence[Message]) -> Iterator[str]:
         yield f"{counted(masked, 'secret')} masked: the ledger never held more"
 
 
-@par.command
-@par.argument("session", required=False)
-@par.STORE
-@par.option("--namespace", "NAME", "Only this tenant.")
-@par.AS_JSON
+@command
+@argument("session", required=False)
+@STORE
+@option("--namespace", "NAME", "Only this tenant.")
+@AS_JSON
 def verify(session: str | None, store: str | None, namespace: str | None, as_json: bool) -> None:
     """Compute every hash of the ledger again, and compare.
 
@@ -378,14 +389,14 @@ def verify(session: str | None, store: str | None, namespace: str | None, as_jso
 
     $ praison-compressor verify audit --store ledger.db
     """
-    with par.ledger(store) as opened:
+    with open_ledger(store) as opened:
         if session is not None:
             namespace = namespace or CompressorConfig.namespace
-            par.remembered(opened, namespace, session)
+            remembered_session(opened, namespace, session)
         faults = opened.verify(namespace, session)
         what = session or opened.place
     sound = f"Sound: every hash and every original of {what} agrees."
-    shown: list[Piece] = [Line(str(fault), "red") for fault in faults]
+    shown: list[Block] = [Line(str(fault), "red") for fault in faults]
     answer({"sound": not faults, "faults": faults}, shown or [sound], as_json)
     if faults:
         raise click.exceptions.Exit(FOUND_FAULT)
@@ -394,12 +405,12 @@ def verify(session: str | None, store: str | None, namespace: str | None, as_jso
 # ---------------------------------------------------------------- forget
 
 
-@par.command
-@par.argument("target", required=False)
-@par.switch("--yes", "Do not ask.")
-@par.tenant
-@par.AS_JSON
-def forget(target: str | None, yes: bool, tenant: par.Tenant, as_json: bool) -> None:
+@command
+@argument("target", required=False)
+@switch("--yes", "Do not ask.")
+@with_tenant
+@AS_JSON
+def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None:
     """Erase a session or a message, and every summary of it.
 
     TARGET is a session, or a message's digest sha256:... There is no way back. Every summary that
@@ -409,7 +420,7 @@ def forget(target: str | None, yes: bool, tenant: par.Tenant, as_json: bool) -> 
 
     $ praison-compressor forget audit --yes --store ledger.db
     """
-    with par.ledger(tenant.store) as opened:
+    with open_ledger(tenant.store) as opened:
         if target is None:
             cleared = opened.clear_pages()
             said = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
@@ -419,7 +430,7 @@ def forget(target: str | None, yes: bool, tenant: par.Tenant, as_json: bool) -> 
         if target.startswith("sha256:"):
             opened.check_message(tenant.namespace, target)
         else:
-            par.remembered(opened, tenant.namespace, target)
+            remembered_session(opened, tenant.namespace, target)
         question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
         if not yes and not click.confirm(question, err=True):
             raise Unusable("nothing was erased")
@@ -427,13 +438,13 @@ def forget(target: str | None, yes: bool, tenant: par.Tenant, as_json: bool) -> 
         from ..praisonai.agent_ledger import forget as forget_in_host_too
 
         found = forget_in_host_too(opened, tenant.namespace, target, default_host())
-    answer({**asdict(found.erased), "left": found.left}, _erased(found), as_json)
+    answer({**asdict(found.erased), "left": found.left}, _erasure_lines(found), as_json)
 
 
 _PAGES_LEFT = "Freed pages could not be cleared yet; run `forget` without a target later."
 
 
-def _erased(found: Forgotten) -> Iterator[Piece]:
+def _erasure_lines(found: Forgotten) -> Iterator[Block]:
     done = found.erased
     yield f"Erased: {counted(done.messages, 'message')}, {counted(done.segments, 'segment')}."
     for name in done.still_in:
