@@ -16,9 +16,9 @@ import click
 from ..config import nearest
 from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, Unusable, print_complaint, report_errors
 
-NAME = "praison-compressor"
+PROGRAM = "praison-compressor"
 
-COMMANDS = {
+COMMAND_MODULES = {
     **dict.fromkeys(("compress", "inspect"), "compressing"),
     "report": "report",
     "demo": "demo",
@@ -43,7 +43,7 @@ def main() -> None:
             reconfigure(errors="replace")
     with _warnings_on_stderr():
         # Under `python -m praison_compressor` too, help and completion name the command.
-        build()(prog_name=NAME)
+        build()(prog_name=PROGRAM)
 
 
 class _Group(click.Group):
@@ -51,22 +51,22 @@ class _Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of the commands."""
-        return list(COMMANDS)
+        return list(COMMAND_MODULES)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import a command."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in COMMAND_MODULES:
             return None
-        found: click.Command = getattr(
-            import_module(f".{COMMANDS[cmd_name]}", __package__), cmd_name
+        command: click.Command = getattr(
+            import_module(f".{COMMAND_MODULES[cmd_name]}", __package__), cmd_name
         )
-        return found
+        return command
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the named command; suggest the nearest for an unknown one."""
-        if args[0] not in COMMANDS:
-            meant = nearest(args[0], COMMANDS)
-            hint = f"did you mean {meant}?" if meant else f"{NAME} -h lists the commands"
+        if args[0] not in COMMAND_MODULES:
+            meant = nearest(args[0], COMMAND_MODULES)
+            hint = f"did you mean {meant}?" if meant else f"{PROGRAM} -h lists the commands"
             raise Unusable(f"no command {args[0]}; {hint}")
         return super().resolve_command(ctx, args)
 
@@ -82,7 +82,7 @@ def build() -> click.Group:
 
     version = click.version_option(__version__, message="%(prog)s %(version)s")
     names = {"help_option_names": ["-h", "--help"]}
-    group = click.group(NAME, cls=_Group, no_args_is_help=True, context_settings=names)
+    group = click.group(PROGRAM, cls=_Group, no_args_is_help=True, context_settings=names)
     return group(version(_common))
 
 
@@ -108,8 +108,8 @@ def _warnings_on_stderr() -> Iterator[None]:
     try:
         yield
     except SystemExit as ended:
-        kept = [] if ended.code in (BAD_INPUT, DOES_NOT_FIT, LEDGER) else handler.buffer
-        for text in dict.fromkeys(map(logging.LogRecord.getMessage, kept)):
+        records = [] if ended.code in (BAD_INPUT, DOES_NOT_FIT, LEDGER) else handler.buffer
+        for text in dict.fromkeys(map(logging.LogRecord.getMessage, records)):
             print_complaint(text, kind="note: ")
         raise
     finally:

@@ -25,8 +25,8 @@ from .parameters import (
     CallOptions,
     argument,
     command,
+    flag,
     option,
-    switch,
     with_call,
     with_config,
     with_guessed_window,
@@ -35,11 +35,11 @@ from .store_access import open_ledger
 from .terminal import (
     Block,
     Table,
-    answer,
     money,
     mute_log,
     number,
     options_as_flags,
+    print_answer,
     progress_bar,
     with_title,
 )
@@ -49,7 +49,7 @@ from .transcripts import check_writable, load_transcript, write_messages
 @command
 @argument("file")
 @option("--out", "FILE", "Write the view there (.jsonl: JSON Lines); - is stdout.")
-@switch("--show", "Print the summaries too.")
+@flag("--show", "Print the summaries too.")
 @with_call
 @CONVERSATION
 @with_config
@@ -104,7 +104,7 @@ def compress(
     def blocks() -> Iterator[Block]:
         yield _parts_table(preview, parts, len(result.messages))
         yield _method_sentence(
-            result, config.auxiliary_model, asked=call.force or bool(call.target)
+            result, config.auxiliary_model, is_requested=call.force or bool(call.target)
         )
         yield from (f"  {failure}" for failure in failures)
         yield from _savings_lines(result)
@@ -114,7 +114,7 @@ def compress(
         where = "stdout" if out == "-" else out or "nowhere; --out FILE writes it"
         yield f"View written to {where}." if out else f"View written {where}."
 
-    answer(value, blocks(), as_json, file=sys.stderr if out == "-" else None)
+    print_answer(value, blocks(), as_json, file=sys.stderr if out == "-" else None)
 
 
 RESULT_FIELDS = (
@@ -136,12 +136,12 @@ class WatchedCounter(TokenCounter):
 
     def counting(self, messages: Iterable[Seen]) -> Callable[[], list[int]]:
         """Count each message now; return a function that returns the counts."""
-        waiting, found = iter(messages), list[int]()
-        while some := list(islice(waiting, MESSAGES_A_STEP)):
-            found += super().counting(some)()
-            for _ in some:
+        remaining, counts = iter(messages), list[int]()
+        while batch := list(islice(remaining, MESSAGES_A_STEP)):
+            counts += super().counting(batch)()
+            for _ in batch:
                 self._step()
-        return lambda: found
+        return lambda: counts
 
 
 def _failure_reasons(event: Event) -> list[str]:
@@ -188,13 +188,13 @@ def _parts_table(preview: Preview, parts: Sequence[Part], view_messages: int) ->
     return Table(("part", "messages#", "tokens#", "after#", "what"), rows, styles)
 
 
-def _method_sentence(result: CompressResult, model: str | None, *, asked: bool) -> str:
+def _method_sentence(result: CompressResult, model: str | None, *, is_requested: bool) -> str:
     """Return a sentence on how the view was made."""
     used = result.usage
     if result.summary_method is None and result.context_status == "masked":
         return "Method: masks; no summary was needed, no model was asked."
     if result.summary_method is None:
-        why = "nothing to gain" if asked else "it fits, so nothing was compressed"
+        why = "nothing to gain" if is_requested else "it fits, so nothing was compressed"
         return f"Method: none; {why}. --target or --window ask for less, --force for it anyway."
     if result.summary_method == "reused":
         return "Method: reused from the store; nothing was summarized again."
@@ -234,7 +234,7 @@ def summary_of(part: Part) -> str | None:
 
 @command
 @argument("file")
-@switch("--messages", "Print a line for each message.")
+@flag("--messages", "Print a line for each message.")
 @with_call
 @CONVERSATION
 @with_config
@@ -280,8 +280,8 @@ def inspect(
         if missing_store:
             yield f"There is no {missing_store} yet: no segment is found again."
         yield f"Tokens: {tokens.source}{', exact' if tokens.exact else ''}."
-        kept = (1 if part.segment or part.to_write else part.messages for part in preview.parts)
-        yield _parts_table(preview, preview.parts, sum(kept))
+        counts = (1 if part.segment or part.to_write else part.messages for part in preview.parts)
+        yield _parts_table(preview, preview.parts, sum(counts))
         yield _verdict(preview)
         if preview.balance is not None:
             yield f"{preview.balance}"
@@ -289,7 +289,7 @@ def inspect(
             yield _messages_table(rows)
         yield from _summary_texts(preview)
 
-    answer(value, blocks(), as_json)
+    print_answer(value, blocks(), as_json)
 
 
 MESSAGE_COLUMNS = ("index", "reference", "role", "fate", "tokens", "text")

@@ -15,7 +15,7 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import input_price
 from ..view.frame import is_framed, unframe
 from .parameters import AS_JSON, command
-from .terminal import Block, Line, Table, answer, money, number, with_title
+from .terminal import Block, Line, Table, money, number, print_answer, with_title
 
 if TYPE_CHECKING:
     from .demo_agent import Sent, TurnOutcome
@@ -47,12 +47,14 @@ def demo(as_json: bool) -> None:
     """
     from .demo_agent import run_turns  # the other commands do not wait for the host
 
-    answer(_json_value([*run_turns()]) if as_json else None, _describe_turns(run_turns()), as_json)
+    print_answer(
+        _json_value([*run_turns()]) if as_json else None, _describe_turns(run_turns()), as_json
+    )
 
 
 def _json_value(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
     names = "transcript_tokens sent_tokens cached_tokens compressed refused view".split()
-    found = [
+    turns = [
         {
             "user": outcome.user,
             "answer": outcome.answer,
@@ -62,7 +64,7 @@ def _json_value(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
         }
         for outcome in outcomes
     ]
-    return {"turns": found, "check": outcomes[-1].check, "totals": _totals(outcomes)}
+    return {"turns": turns, "check": outcomes[-1].check, "totals": _totals(outcomes)}
 
 
 def _totals(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
@@ -81,11 +83,11 @@ def _totals(outcomes: Sequence[TurnOutcome]) -> dict[str, Any]:
         "summary_requests": sum(outcome.summary_requests for outcome in outcomes),
         "window": WINDOW,
         "largest_tokens": max(request.sent_tokens for request in sent),
-        "seconds": sum(each["seconds"] for each in paid),
+        "seconds": sum(data["seconds"] for data in paid),
         "sent_tokens": sum(request.sent_tokens for request in sent),
         "cached_tokens": sum(request.cached_tokens for request in sent),
         "model": MODEL,
-        "cost": sum(each["cost"] or 0.0 for each in paid),
+        "cost": sum(data["cost"] or 0.0 for data in paid),
         "cost_saved": left_out * (input_price(MODEL) or 0.0),
     }
 

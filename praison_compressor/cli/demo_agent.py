@@ -122,12 +122,12 @@ def answer_last(asked: Asked) -> Reply:
     return Reply(calls=(Call(SEARCH, {"query": "mast broken, towed in"}),))
 
 
-def take_notes(asked: Asked) -> Reply:
+def take_notes(request: Asked) -> Reply:
     """Answer as the summarizer's model: list what was asked, answered and called."""
-    shown = asked.last_user
-    goals = re.findall(r"^\[user\]\n(.+)$", shown, re.MULTILINE)
-    done = re.findall(r"^\[assistant\]\n(.+)$", shown, re.MULTILINE)
-    calls = re.findall(r"^(?:\[calls )?(search|read_month)\]? (\{.+\})$", shown, re.MULTILINE)
+    text = request.last_user
+    goals = re.findall(r"^\[user\]\n(.+)$", text, re.MULTILINE)
+    done = re.findall(r"^\[assistant\]\n(.+)$", text, re.MULTILINE)
+    calls = re.findall(r"^(?:\[calls )?(search|read_month)\]? (\{.+\})$", text, re.MULTILINE)
     done += [" ".join(call) for call in calls]
     notes = (("Goal", goals), ("Done", done))
     return Reply("\n".join("\n".join([f"## {name}", *lines]) for name, lines in notes if lines))

@@ -23,7 +23,15 @@ from ..tokens.counter import TokenCounter
 from ..tokens.models import model_limits
 from .parameters import AS_JSON, command, with_config
 from .store_access import open_ledger
-from .terminal import FOUND_FAULT, Line, answer, mute_log, number, options_as_flags, progress_bar
+from .terminal import (
+    FOUND_FAULT,
+    Line,
+    mute_log,
+    number,
+    options_as_flags,
+    print_answer,
+    progress_bar,
+)
 
 OK, NOTE, FAIL = "ok", "note", "fail"
 
@@ -66,8 +74,8 @@ def doctor(config: CompressorConfig, as_json: bool) -> None:
             checks[name] = check(config)
             step()
     works = all(check.state != FAIL for check in checks.values())
-    found = [{"name": name, **vars(check)} for name, check in checks.items()]
-    answer({"works": works, "checks": found}, _finding_lines(checks), as_json)
+    findings = [{"name": name, **vars(check)} for name, check in checks.items()]
+    print_answer({"works": works, "checks": findings}, _finding_lines(checks), as_json)
     if not works:
         raise click.exceptions.Exit(FOUND_FAULT)
 
@@ -81,13 +89,13 @@ def _finding_lines(checks: Mapping[str, Finding]) -> Iterator[Line]:
 # ---------------------------------------------------------------- which options hold
 
 
-def _effective_config(given: CompressorConfig) -> tuple[CompressorConfig, Finding]:
+def _effective_config(config: CompressorConfig) -> tuple[CompressorConfig, Finding]:
     """Return the options in force, and where each comes from.
 
     The command line overrides the host's files; the files override the environment.
     """
     plain = vars(CompressorConfig().with_environment())
-    options = {name: value for name, value in vars(given).items() if value != plain[name]}
+    options = {name: value for name, value in vars(config).items() if value != plain[name]}
     sources = dict.fromkeys(options, "the command line")
     with contextlib.suppress(ImportError, AttributeError):  # `_check_plugin` reports the failure
         for name, (value, file) in _host_options(options).items():
@@ -99,8 +107,8 @@ def _effective_config(given: CompressorConfig) -> tuple[CompressorConfig, Findin
     names: dict[str, list[str]] = {}
     for name in sorted(sources):
         names.setdefault(sources[name], []).append(name)
-    found = "; ".join(f"{', '.join(theirs)}: {source}" for source, theirs in names.items())
-    return config, Finding(OK, found or "the defaults")
+    summary = "; ".join(f"{', '.join(theirs)}: {source}" for source, theirs in names.items())
+    return config, Finding(OK, summary or "the defaults")
 
 
 def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
@@ -108,16 +116,18 @@ def _host_options(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     from ..praisonai.context_param import usable
     from ..praisonai.plugin import IN_FILES, asked, file_of
 
-    asks = asked()
-    found = {}
-    if asks.on:
-        found = {name: (value, file_of(*IN_FILES, name)) for name, value in asks.options.items()}
-    if asks.model:
-        found["model"] = asks.model, file_of("defaults", "model")
-    new = {name: each for name, each in found.items() if name not in options}
+    request = asked()
+    values = {}
+    if request.on:
+        values = {
+            name: (value, file_of(*IN_FILES, name)) for name, value in request.options.items()
+        }
+    if request.model:
+        values["model"] = request.model, file_of("defaults", "model")
+    additional = {name: value for name, value in values.items() if name not in options}
     # The check of the plugin reports unusable ones.
-    kept, _ = usable({**options, **{name: value for name, (value, _) in new.items()}})
-    return {name: each for name, each in new.items() if name in kept}
+    accepted, _ = usable({**options, **{name: value for name, (value, _) in additional.items()}})
+    return {name: value for name, value in additional.items() if name in accepted}
 
 
 # ---------------------------------------------------------------- package, host, plugin
@@ -134,33 +144,33 @@ def _check_host(config: CompressorConfig) -> Finding:
     """Replace every name of the host that we replace; restore it."""
     from ..praisonai import install, installed, uninstall
 
-    found, before = f"praisonaiagents {version('praisonaiagents')}", installed()
+    host, before = f"praisonaiagents {version('praisonaiagents')}", installed()
     installation = install()
     count = len(installation.patches)  # `uninstall` empties them
     if before is None:
         uninstall()
     if installation.lacking:
         parts = "; ".join(f"{part} ({reason})" for part, reason in installation.lacking.items())
-        return Finding(NOTE, f"{found}: left out: {parts}", f"the rest works; {UPGRADE}")
-    return Finding(OK, f"{found}: all {count} names that we replace exist")
+        return Finding(NOTE, f"{host}: left out: {parts}", f"the rest works; {UPGRADE}")
+    return Finding(OK, f"{host}: all {count} names that we replace exist")
 
 
 def _check_plugin(config: CompressorConfig) -> Finding:
     """Read what the host's configuration asks of the plugin."""
     from ..praisonai.plugin import NAME, asked
 
-    asks, names = asked(), os.environ.get("PRAISONAI_PLUGINS")
+    request, names = asked(), os.environ.get("PRAISONAI_PLUGINS")
     sources = [f"PRAISONAI_PLUGINS={names}" if names else "no PRAISONAI_PLUGINS"]
-    read = ", ".join([*sources, *(asks.files or ["no .praisonai/config.yaml"])])
-    if asks.faults:
-        return Finding(FAIL, f"{'; '.join(asks.faults)} ({read})")
+    sources_read = ", ".join([*sources, *(request.files or ["no .praisonai/config.yaml"])])
+    if request.faults:
+        return Finding(FAIL, f"{'; '.join(request.faults)} ({sources_read})")
     if not entry_points(group="praisonai.plugins", name=NAME):
         remedy = "install the package with pip, so that the host finds it"
-        found = f"not registered with the host, so only code switches it on ({read})"
-        return Finding(FAIL if asks.on else NOTE, found, remedy)
-    options = f", with {', '.join(asks.options)}" if asks.options else ""
-    found = f"switched on{options}" if asks.on else "registered, not switched on"
-    return Finding(OK, f"{found} ({read})")
+        state = f"not registered with the host, so only code switches it on ({sources_read})"
+        return Finding(FAIL if request.on else NOTE, state, remedy)
+    options = f", with {', '.join(request.options)}" if request.options else ""
+    state = f"switched on{options}" if request.on else "registered, not switched on"
+    return Finding(OK, f"{state} ({sources_read})")
 
 
 # ---------------------------------------------------------------- agents
@@ -172,18 +182,18 @@ def _check_agents(config: CompressorConfig) -> Finding:
     from ..praisonai.plugin import asked
 
     result, is_enabled, strategy = _run_trial(config), asked().on, os.environ.get(STRATEGY_VARIABLE)
-    found = _trial_sentence(result, keeps_steps=config.keep_tool_steps)
+    sentence = _trial_sentence(result, keeps_steps=config.keep_tool_steps)
     if result["sent"] >= result["tokens"] or result["sent"] > result["window"]:
-        return Finding(FAIL, found, "report it, with this output")
+        return Finding(FAIL, sentence, "report it, with this output")
     if result["plain"]:
-        return Finding(OK, found)
+        return Finding(OK, sentence)
     if is_enabled and strategy:
         remedy = f"unset {STRATEGY_VARIABLE}={strategy} to compress every other agent"
-        return Finding(NOTE, found, remedy)
+        return Finding(NOTE, sentence, remedy)
     if is_enabled:
-        return Finding(FAIL, f"{found}; the host did not load the plugin", result["last_line"])
+        return Finding(FAIL, f"{sentence}; the host did not load the plugin", result["last_line"])
     remedy = "set PRAISONAI_PLUGINS=praison-compressor to compress every other agent"
-    return Finding(NOTE, found, remedy)
+    return Finding(NOTE, sentence, remedy)
 
 
 def _trial_sentence(result: Mapping[str, Any], *, keeps_steps: bool) -> str:
@@ -211,15 +221,15 @@ def _run_trial(config: CompressorConfig) -> Any:
     from .demo_agent import OFFLINE
 
     code = "from praison_compressor.cli.doctor import trial; trial()"
-    given = json.dumps([config.model, config.context_window])
+    arguments = json.dumps([config.model, config.context_window])
     environment = {**os.environ, **OFFLINE, "OPENAI_API_KEY": os.environ.get("OPENAI_API_KEY", "")}
     environment.pop(STORE_VARIABLE, None)
-    command = [sys.executable, "-c", code, given]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
-    last = one_line((done.stderr.strip().splitlines() or ["no output"])[-1])
-    if done.returncode:
-        raise ValueError(last)
-    return {**json.loads(done.stdout.strip().splitlines()[-1]), "last_line": last}
+    command = [sys.executable, "-c", code, arguments]
+    process = subprocess.run(command, env=environment, capture_output=True, text=True)
+    last_line = one_line((process.stderr.strip().splitlines() or ["no output"])[-1])
+    if process.returncode:
+        raise ValueError(last_line)
+    return {**json.loads(process.stdout.strip().splitlines()[-1]), "last_line": last_line}
 
 
 ORDERS = "You keep the books."
@@ -270,9 +280,9 @@ def trial() -> None:
         agent.chat("Which ledger is next?")
         tokens = TokenCounter("openai/local").messages(agent.chat_history)
         sent = [r.prompt_tokens for r in provider.requests if reply(r) == "Noted."]
-    found = {"plain": is_plain, "model": ours.config.model, "source": limits.source}
-    found |= {"window": limits.window, "trigger": budget.trigger, "tokens": tokens}
-    print(json.dumps({**found, "sent": sent[-1] if sent else tokens}))
+    result = {"plain": is_plain, "model": ours.config.model, "source": limits.source}
+    result |= {"window": limits.window, "trigger": budget.trigger, "tokens": tokens}
+    print(json.dumps({**result, "sent": sent[-1] if sent else tokens}))
 
 
 def _longer_than(window: int) -> list[dict[str, str]]:
@@ -301,10 +311,10 @@ def _check_tokenizer(config: CompressorConfig) -> Finding:
 
 def _check_window(config: CompressorConfig) -> Finding:
     limits = model_limits(config.model, config.context_window)
-    found = f"{number(limits.window)} tokens ({limits.source})"
+    window = f"{number(limits.window)} tokens ({limits.source})"
     if limits.guessed:
-        return Finding(NOTE, found, "set context_window" if config.model else _NAME_IT)
-    return Finding(OK, found)
+        return Finding(NOTE, window, "set context_window" if config.model else _NAME_IT)
+    return Finding(OK, window)
 
 
 def _check_store(config: CompressorConfig) -> Finding:
@@ -330,10 +340,10 @@ def _check_summaries(config: CompressorConfig) -> Finding:
         model, api_base=config.auxiliary_api_base, api_key=config.auxiliary_api_key
     )
     started = time.monotonic()
-    asks = [{"role": "user", "content": "Answer with the one word: ready"}]
+    messages = [{"role": "user", "content": "Answer with the one word: ready"}]
     seconds = config.timeout_seconds
     try:
-        reply = run(summarizer.summarize(asks, max_tokens=64, timeout_seconds=seconds))
+        reply = run(summarizer.summarize(messages, max_tokens=64, timeout_seconds=seconds))
     except CompressorError as error:
         kind = "auth" if "api_key" in str(error) else getattr(error, "kind", "provider")
         return Finding(FAIL, one_line(str(error)), _MODEL_REMEDIES.get(kind, "see the message"))

@@ -28,10 +28,10 @@ _TIMES = {"": 1, "k": 1_000, "m": 1_000_000}
 
 def parse_number(text: str) -> int | None:
     """Parse a whole number such as 32000, 32_000, 32,000, 32k or 1.5M."""
-    found = _NUMBER.fullmatch(text.strip())
-    if found is None:
+    match = _NUMBER.fullmatch(text.strip())
+    if match is None:
         return None
-    value = Decimal(re.sub("[_,]", "", found[1])) * _TIMES[found[2].lower()]
+    value = Decimal(re.sub("[_,]", "", match[1])) * _TIMES[match[2].lower()]
     return int(value) if value <= MOST and value == int(value) else None
 
 
@@ -42,11 +42,11 @@ class _Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]
 
     def convert(self, value: Any, param: Any, ctx: Any) -> int:
         """Parse a number."""
-        found = parse_number(str(value))
-        if found is None:
+        number = parse_number(str(value))
+        if number is None:
             wrong = f"{value!s:.60}: expected a whole number such as 32000 or 32k"
             self.fail(wrong, param, ctx)
-        return found
+        return number
 
 
 # ---------------------------------------------------------------- declaring
@@ -66,7 +66,7 @@ def option(name: str, metavar: str, help: str, **more: Any) -> Decorator:
     return click.option(*names, metavar=metavar, help=help, type=kind, **more)
 
 
-def switch(name: str, help: str) -> Decorator:
+def flag(name: str, help: str) -> Decorator:
     """Declare an option without a value."""
     return click.option(name, is_flag=True, help=help)
 
@@ -83,9 +83,9 @@ def _bundle_options(name: str, make: Function, *options: Decorator) -> Decorator
 
     def decorate(function: Function) -> Function:
         @functools.wraps(function)
-        def wrapper(**given: Any) -> Any:
-            own = {each: given.pop(each) for each in taken}
-            return function(**given, **{name: make(**own)})
+        def wrapper(**values: Any) -> Any:
+            bundled = {key: values.pop(key) for key in taken}
+            return function(**values, **{name: make(**bundled)})
 
         for each in reversed(options):
             wrapper = each(wrapper)
@@ -117,13 +117,13 @@ class CallOptions:
     @property
     def choices(self) -> dict[str, Any]:
         """Return the given options that choose messages, by reference or index."""
-        kept = list(map(_reference_or_index, self.keep)) or None
-        found = {
-            "keep": kept,
+        keep = list(map(_reference_or_index, self.keep)) or None
+        choices = {
+            "keep": keep,
             "since": _reference_or_index(self.since),
             "until": _reference_or_index(self.until),
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in choices.items() if value is not None}
 
 
 def _reference_or_index(text: str | None) -> str | int | None:
@@ -141,7 +141,7 @@ def _make_config(
     namespace: str,
 ) -> CompressorConfig:
     """Return the configuration of a command, completed from the environment."""
-    given = {
+    flags = {
         "model": model,
         "context_window": window,
         "auxiliary_model": auxiliary_model,
@@ -151,22 +151,22 @@ def _make_config(
         "namespace": namespace,
     }
     options = dict(map(_parse_setting, settings))
-    options |= {name: value for name, value in given.items() if value is not None}
+    options |= {name: value for name, value in flags.items() if value is not None}
     return CompressorConfig.from_mapping(options).with_environment()
 
 
 def _parse_setting(text: str) -> tuple[str, Any]:
-    name, equals, given = text.partition("=")
+    name, equals, value = text.partition("=")
     if not equals:
         raise Unusable(f"--set {one_line(text)}: expected OPTION=VALUE")
-    return name.strip().replace("-", "_"), _parse_value(given.strip())
+    return name.strip().replace("-", "_"), _parse_value(value.strip())
 
 
 def _parse_value(text: str) -> Any:
     """Parse a whole number, JSON, "none", or the text itself."""
-    found = parse_number(text)
-    if found is not None:
-        return found
+    number = parse_number(text)
+    if number is not None:
+        return number
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
@@ -208,7 +208,7 @@ with_call = _bundle_options(
     "call",
     CallOptions,
     option("--target", "TOKENS", "Make a view of at most TOKENS."),
-    switch("--force", "Compress although the transcript fits."),
+    flag("--force", "Compress although the transcript fits."),
     option(
         "--keep",
         "MESSAGE",

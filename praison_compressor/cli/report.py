@@ -43,7 +43,7 @@ from .report_data import (
 )
 from .store_access import open_ledger, remembered_session
 from .store_commands import epoch_tree
-from .terminal import Unusable, answer, money, mute_log, number, progress_bar
+from .terminal import Unusable, money, mute_log, number, print_answer, progress_bar
 from .transcripts import load_transcript, write_text
 
 
@@ -88,7 +88,7 @@ def report(
     }
     written = "" if out == "-" else f"Written to {out}; "
     shown = [f"{written}{counted(data.compressions, 'compression')}", *data.bill_lines]
-    answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
+    print_answer(value, shown, as_json, file=sys.stderr if out == "-" else None)
 
 
 @command
@@ -104,10 +104,10 @@ def bill(session: str, tenant: Tenant, as_json: bool) -> None:
     $ praison-compressor bill audit --store ledger.db
     """
     with open_ledger(tenant.store) as opened:
-        found = stored_bill(opened, remembered_session(opened, tenant.namespace, session))
+        total = stored_bill(opened, remembered_session(opened, tenant.namespace, session))
     none = f"No request of {session} is known. An agent's requests are billed, and those that an "
     none += "application passes to `record_usage`; `compress` sends none."
-    answer(asdict(found), found.lines() if found.requests else [none], as_json)
+    print_answer(asdict(total), total.lines() if total.requests else [none], as_json)
 
 
 def _load_session(what: str, config: CompressorConfig) -> ReportData:

@@ -66,8 +66,8 @@ def remembered_session(store: SqlStore, namespace: str, name: str) -> Session:
     Raises:
         SessionNotFound: there is none, or only tombstones of it.
     """
-    found = existing_session(store, namespace, name)
-    is_gone = found.entries and all(entry.forgotten for entry in found.entries)
-    if is_gone and not store.transcript(found):
+    session = existing_session(store, namespace, name)
+    is_gone = session.entries and all(entry.forgotten for entry in session.entries)
+    if is_gone and not store.transcript(session):
         raise SessionNotFound(f"session {name!r} was forgotten; only its tombstones are left")
-    return found
+    return session

@@ -25,7 +25,7 @@ from ..recall.references import HOW, Reference, parse
 from ..summaries.prompts import render_messages
 from ..tokens.counter import TokenCounter
 from ..view.frame import is_framed, unframe
-from .parameters import AS_JSON, STORE, Tenant, argument, command, option, switch, with_tenant
+from .parameters import AS_JSON, STORE, Tenant, argument, command, flag, option, with_tenant
 from .store_access import STORED_WHEN, existing_session, open_ledger, remembered_session
 from .terminal import (
     FOUND_FAULT,
@@ -33,8 +33,8 @@ from .terminal import (
     Line,
     Table,
     Unusable,
-    answer,
     number,
+    print_answer,
     print_complaint,
     with_title,
 )
@@ -55,14 +55,14 @@ def sessions(tenant: Tenant, as_json: bool) -> None:
     $ praison-compressor sessions --store ledger.db
     """
     with open_ledger(tenant.store) as opened:
-        found = opened.sessions(tenant.namespace)
-        where, others = opened.place, [] if found else opened.namespaces()
-    rows = [(i.id, i.parent_id, _compressions(i), when(i.updated) or "-") for i in found]
+        infos = opened.sessions(tenant.namespace)
+        where, others = opened.place, [] if infos else opened.namespaces()
+    rows = [(i.id, i.parent_id, _compressions(i), when(i.updated) or "-") for i in infos]
     table = Table(("session", "parent", "compressions#", "last used"), rows, spare=("parent",))
     elsewhere = f"Sessions exist in: {', '.join(others)} (--namespace NAME)."
     none = [f"No sessions in namespace {tenant.namespace!r} of {where}."]
     none.append(elsewhere if others else STORED_WHEN)
-    answer(found, [table] if found else none, as_json)
+    print_answer(infos, [table] if infos else none, as_json)
 
 
 def _compressions(info: SessionInfo) -> str:
@@ -72,7 +72,7 @@ def _compressions(info: SessionInfo) -> str:
 
 @command
 @argument("session")
-@switch("--forks", "Include its forks.")
+@flag("--forks", "Include its forks.")
 @with_tenant
 @AS_JSON
 def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
@@ -89,7 +89,7 @@ def lineage(session: str, forks: bool, tenant: Tenant, as_json: bool) -> None:
         f"{'    ' * depth}{epoch.id}  ({how} {when(epoch.created) or '-'})"
         for depth, how, epoch in epoch_tree(epochs)
     )
-    answer(epochs, lines, as_json)
+    print_answer(epochs, lines, as_json)
 
 
 def epoch_tree(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
@@ -115,9 +115,9 @@ def epoch_tree(epochs: Iterable[Epoch]) -> Iterator[tuple[int, str, Epoch]]:
 @command
 @argument("session")
 @argument("reference", required=False)
-@switch("--full", "With s2: its text and all its originals.")
-@switch("--summaries", "List no masks.")
-@switch("--live", "List only what is in the view now.")
+@flag("--full", "With s2: its text and all its originals.")
+@flag("--summaries", "List no masks.")
+@flag("--live", "List only what is in the view now.")
 @with_tenant
 @AS_JSON
 def show(
@@ -138,21 +138,23 @@ def show(
     $ praison-compressor show audit s1.2 --store ledger.db
     """
     with open_ledger(tenant.store) as opened:
-        found = existing_session(opened, tenant.namespace, session)
-        named = None if reference is None else _parse_reference(session, reference, found.entries)
-        entry = found.entries[named.segment - 1] if named else None
-        if full and (named is None or named.message is not None):
+        stored = existing_session(opened, tenant.namespace, session)
+        target = None if reference is None else _parse_reference(session, reference, stored.entries)
+        entry = stored.entries[target.segment - 1] if target else None
+        if full and (target is None or target.message is not None):
             raise Unusable(f"{reference or ''} --full: expected a segment, such as s2".strip())
-        if named is None or entry is None:
-            _list_segments(session, found.entries, summaries=summaries, live=live, as_json=as_json)
+        if target is None or entry is None:
+            _list_segments(session, stored.entries, summaries=summaries, live=live, as_json=as_json)
         elif full or entry.forgotten:
-            originals = opened.originals(found, entry)
-            value = {**_segment_json(named.segment, entry), "originals": originals}
-            answer(value, _whole_segment(named.segment, entry, originals), as_json)
+            originals = opened.originals(stored, entry)
+            value = {**_segment_json(target.segment, entry), "originals": originals}
+            print_answer(value, _whole_segment(target.segment, entry, originals), as_json)
         else:
-            _check_line(opened, found, named)
-            text = _recall(opened, found, tenant.store).read(str(named), MOST_TOKENS)
-            answer({"session": session, "reference": str(named), "text": text}, [text], as_json)
+            _check_line(opened, stored, target)
+            text = _recall(opened, stored, tenant.store).read(str(target), MOST_TOKENS)
+            print_answer(
+                {"session": session, "reference": str(target), "text": text}, [text], as_json
+            )
 
 
 MOST_TOKENS, SAID_CHARS = 2_000, 240
@@ -213,17 +215,17 @@ IN_VIEW, FOLDED, UNDONE, GONE = "in view", "folded", "undone", "forgotten"
 def segment_states(entries: Sequence[Entry]) -> list[str]:
     """Return each entry's state: in view, folded, undone or forgotten."""
     later: list[frozenset[str]] = []
-    found: list[str] = []
+    states: list[str] = []
     for entry, segment in zip(reversed(entries), reversed(in_force(entries)), strict=True):
         run = frozenset(segment.run)
         if entry.forgotten:
-            found.append(GONE)
+            states.append(GONE)
         elif segment.kind == FORGOTTEN.kind:
-            found.append(UNDONE)
+            states.append(UNDONE)
         else:
-            found.append(FOLDED if any(run <= other for other in later) else IN_VIEW)
+            states.append(FOLDED if any(run <= other for other in later) else IN_VIEW)
         later += [run] if run else []
-    return found[::-1]
+    return states[::-1]
 
 
 def _list_segments(
@@ -245,7 +247,7 @@ def _list_segments(
     none = f"{session}: nothing was compressed yet."
     if entries:
         none = f"{session}: {counted(len(entries), 'segment')}, none of this kind."
-    answer(value, [Table(columns, rows, spare=("by",)) if rows else none], as_json)
+    print_answer(value, [Table(columns, rows, spare=("by",)) if rows else none], as_json)
 
 
 def _kind_of_row(listed: tuple[int, Entry, str]) -> tuple[str, int]:
@@ -263,7 +265,7 @@ def _row(run: Sequence[tuple[int, Entry, str]], kind: str) -> tuple[str | int | 
     name = f"s{first}" if first == last else f"s{first} to s{last}"
     if entry.forgotten:
         return name, kind, None, None, None, None, ""
-    segments = [each.segment for _, each, _ in run]
+    segments = [covered.segment for _, covered, _ in run]
     text = unframe(entry.segment.rendered) or text_of(entry.segment.rendered)
     messages = sum(len(segment.run) for segment in segments)
     before = sum(segment.source_tokens for segment in segments)
@@ -273,9 +275,9 @@ def _row(run: Sequence[tuple[int, Entry, str]], kind: str) -> tuple[str | int | 
 
 
 def _segment_json(n: int, entry: Entry) -> dict[str, Any]:
-    known: dict[str, Any] = {"reference": f"s{n}", "forgotten": entry.forgotten}
-    known |= {"epoch": entry.epoch, "hash": entry.hash}
-    return known if entry.forgotten else known | asdict(entry.segment)
+    value: dict[str, Any] = {"reference": f"s{n}", "forgotten": entry.forgotten}
+    value |= {"epoch": entry.epoch, "hash": entry.hash}
+    return value if entry.forgotten else value | asdict(entry.segment)
 
 
 def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iterator[Block]:
@@ -283,9 +285,9 @@ def _whole_segment(n: int, entry: Entry, messages: Sequence[Any] | None) -> Iter
     if entry.forgotten:
         yield f"Segment s{n} was forgotten; only its link in the chain is left."
         return
-    found = entry.segment
-    title = f"s{n}: {counted(len(found.run), 'message')}, {found.model or found.method}"
-    yield from with_title(title, text_of(found.rendered))
+    segment = entry.segment
+    title = f"s{n}: {counted(len(segment.run), 'message')}, {segment.model or segment.method}"
+    yield from with_title(title, text_of(segment.rendered))
     if messages is not None:
         originals = "\n\n".join(render_messages(messages))
         yield from with_title(f"the {counted(len(messages), 'original')}", originals)
@@ -315,18 +317,24 @@ def search(query: str, session: str | None, limit: int, tenant: Tenant, as_json:
         if session is not None:
             remembered_session(opened, tenant.namespace, session)
         hits = opened.search(tenant.namespace, query, session, limit)
-        found = {hit.session_id: opened.open(tenant.namespace, hit.session_id) for hit in hits}
-        shown: list[Block] = []
-        for name, each in found.items():
-            own = [hit for hit in hits if hit.session_id == name]
-            shown.append(Line(name, "bold"))
-            if any(hit.entry for hit in own):
-                shown.append(_recall(opened, each, tenant.store).search(query, limit, MOST_TOKENS))
-            for message in (hit.message for hit in own if not hit.entry):
-                said = few_words(in_words(message), terms(query), SAID_CHARS)
-                shown.append(f"(not compressed) {message.get('role')}: {said}")
-    value = [{**asdict(hit), "reference": _reference(hit, found[hit.session_id])} for hit in hits]
-    answer(value, shown or ["Nothing found."], as_json)
+        hit_sessions = {
+            hit.session_id: opened.open(tenant.namespace, hit.session_id) for hit in hits
+        }
+        blocks: list[Block] = []
+        for name, found in hit_sessions.items():
+            session_hits = [hit for hit in hits if hit.session_id == name]
+            blocks.append(Line(name, "bold"))
+            if any(hit.entry for hit in session_hits):
+                blocks.append(
+                    _recall(opened, found, tenant.store).search(query, limit, MOST_TOKENS)
+                )
+            for message in (hit.message for hit in session_hits if not hit.entry):
+                text = few_words(in_words(message), terms(query), SAID_CHARS)
+                blocks.append(f"(not compressed) {message.get('role')}: {text}")
+    value = [
+        {**asdict(hit), "reference": _reference(hit, hit_sessions[hit.session_id])} for hit in hits
+    ]
+    print_answer(value, blocks or ["Nothing found."], as_json)
 
 
 def _reference(hit: Hit, session: Session) -> str | None:
@@ -354,17 +362,19 @@ def restore(session: str, view: str | None, out: str, tenant: Tenant, as_json: b
     with open_ledger(tenant.store) as opened:
         remembered_session(opened, tenant.namespace, session)
         compressor = ContextCompressor(CompressorConfig(namespace=tenant.namespace), store=opened)
-        given = None if view is None else load_transcript(view)
-        messages = compressor.verbatim(given, session_id=session)
+        view_messages = None if view is None else load_transcript(view)
+        messages = compressor.verbatim(view_messages, session_id=session)
     write_messages(out, messages, source=view or "-")
     differences = list(_differences(messages))
     if out == "-":
-        for each in differences:
-            print_complaint(each, kind="note: ")
+        for difference in differences:
+            print_complaint(difference, kind="note: ")
         return
     value = {"session": session, "messages": len(messages), "out": out, "lacking": differences}
     written = f"{counted(len(messages), 'message')} written to {out}"
-    answer(value, [written, *(Line(f"{each}.", "yellow") for each in differences)], as_json)
+    print_answer(
+        value, [written, *(Line(f"{difference}.", "yellow") for difference in differences)], as_json
+    )
 
 
 def _differences(messages: Sequence[Message]) -> Iterator[str]:
@@ -397,7 +407,7 @@ def verify(session: str | None, store: str | None, namespace: str | None, as_jso
         what = session or opened.place
     sound = f"Sound: every hash and every original of {what} agrees."
     shown: list[Block] = [Line(str(fault), "red") for fault in faults]
-    answer({"sound": not faults, "faults": faults}, shown or [sound], as_json)
+    print_answer({"sound": not faults, "faults": faults}, shown or [sound], as_json)
     if faults:
         raise click.exceptions.Exit(FOUND_FAULT)
 
@@ -407,7 +417,7 @@ def verify(session: str | None, store: str | None, namespace: str | None, as_jso
 
 @command
 @argument("target", required=False)
-@switch("--yes", "Do not ask.")
+@flag("--yes", "Do not ask.")
 @with_tenant
 @AS_JSON
 def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None:
@@ -423,8 +433,8 @@ def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None
     with open_ledger(tenant.store) as opened:
         if target is None:
             cleared = opened.clear_pages()
-            said = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
-            answer({"pages_cleared": cleared}, [said], as_json)
+            line = "No freed page holds old bytes." if cleared else Line(_PAGES_LEFT, "yellow")
+            print_answer({"pages_cleared": cleared}, [line], as_json)
             return
         # A target that does not exist is an error before any question.
         if target.startswith("sha256:"):
@@ -437,20 +447,20 @@ def forget(target: str | None, yes: bool, tenant: Tenant, as_json: bool) -> None
         from ..praisonai.agent_ledger import default_host
         from ..praisonai.agent_ledger import forget as forget_in_host_too
 
-        found = forget_in_host_too(opened, tenant.namespace, target, default_host())
-    answer({**asdict(found.erased), "left": found.left}, _erasure_lines(found), as_json)
+        erasure = forget_in_host_too(opened, tenant.namespace, target, default_host())
+    print_answer({**asdict(erasure.erased), "left": erasure.left}, _erasure_lines(erasure), as_json)
 
 
 _PAGES_LEFT = "Freed pages could not be cleared yet; run `forget` without a target later."
 
 
-def _erasure_lines(found: Forgotten) -> Iterator[Block]:
-    done = found.erased
-    yield f"Erased: {counted(done.messages, 'message')}, {counted(done.segments, 'segment')}."
-    for name in done.still_in:
+def _erasure_lines(erasure: Forgotten) -> Iterator[Block]:
+    erased = erasure.erased
+    yield f"Erased: {counted(erased.messages, 'message')}, {counted(erased.segments, 'segment')}."
+    for name in erased.still_in:
         held = "holds some of the same messages itself, or was forked from it and lacks them now"
         yield Line(f"Session {name} {held}.", "yellow")
-    for sentence in found.left:
+    for sentence in erasure.left:
         yield Line(f"Left: {sentence}.", "yellow")
-    if not done.pages_cleared:
+    if not erased.pages_cleared:
         yield Line(_PAGES_LEFT, "yellow")

@@ -54,7 +54,7 @@ class Line(NamedTuple):
 Block = str | Line | Table
 
 
-def answer(
+def print_answer(
     value: Any, blocks: Iterable[Block], as_json: bool, *, file: IO[str] | None = None
 ) -> None:
     """Print the value as JSON, or the blocks for a person."""
@@ -63,10 +63,10 @@ def answer(
         # ASCII: a terminal obeys nothing in it.
         file.write(json.dumps(value, indent=2, default=_to_json) + "\n")
     else:
-        show(blocks, file)
+        print_blocks(blocks, file)
 
 
-def show(blocks: Iterable[Block], file: IO[str]) -> None:
+def print_blocks(blocks: Iterable[Block], file: IO[str]) -> None:
     """Print each block as it comes, in colour in a terminal."""
     draw, width = _line_drawer(file)
     for block in blocks:
@@ -252,7 +252,7 @@ def options_as_flags(text: str) -> str:
     """Replace the library's options in a text by their flags."""
     if text.startswith("no option"):  # it lists what `--set` takes
         return text
-    return _OPTION.sub(lambda found: FLAGS.get(found[0], found[0]), text)
+    return _OPTION.sub(lambda match: FLAGS.get(match[0], match[0]), text)
 
 
 def print_complaint(text: str, *, kind: str = "") -> None:

@@ -198,7 +198,7 @@ def _without_refused_option(request: dict[str, Any], refusal: str) -> dict[str, 
 
 
 def _reply(model: str, response: Any) -> SummaryReply:
-    usage = _usage(response)
+    usage = _read_usage(response)
     choices = getattr(response, "choices", None)
     if not choices:  # an empty answer is paid for, too
         return SummaryReply("", usage, model)
@@ -210,7 +210,7 @@ def _reply(model: str, response: Any) -> SummaryReply:
     return SummaryReply(text, usage, model, "refusal" if is_refused else choices[0].finish_reason)
 
 
-def _usage(response: Any) -> Usage:
+def _read_usage(response: Any) -> Usage:
     usage = getattr(response, "usage", None)
     details = getattr(usage, "prompt_tokens_details", None)
     return Usage(

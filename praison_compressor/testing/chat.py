@@ -58,7 +58,7 @@ class ChatCompletions:
             message["tool_calls"] = _calls(reply, asked)
         choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
         body = _envelope(asked, "chat.completion")
-        return {**body, "choices": [choice], "usage": _usage(asked)}
+        return {**body, "choices": [choice], "usage": _usage_body(asked)}
 
     def stream_events(self, reply: Reply, asked: Recorded) -> Iterator[bytes]:
         """Yield the server-sent events of a streamed reply."""
@@ -68,7 +68,7 @@ class ChatCompletions:
         end = {"index": 0, "delta": {}, "finish_reason": reply.finish_reason}
         yield sse({**head, "choices": [end]})
         if (asked.body.get("stream_options") or {}).get("include_usage"):
-            yield sse({**head, "choices": [], "usage": _usage(asked)})
+            yield sse({**head, "choices": [], "usage": _usage_body(asked)})
         yield b"data: [DONE]\n\n"
 
 
@@ -102,7 +102,7 @@ def _deltas(reply: Reply, asked: Asked) -> Iterator[JSON]:
             yield {"tool_calls": [{"index": index, "function": {"arguments": piece}}]}
 
 
-def _usage(asked: Recorded) -> JSON:
+def _usage_body(asked: Recorded) -> JSON:
     return {
         "prompt_tokens": asked.prompt_tokens,
         "completion_tokens": asked.completion_tokens,

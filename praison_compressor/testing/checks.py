@@ -121,14 +121,14 @@ def _check_content(message: JSON, role: str, path: str) -> None:
         text = "Invalid value for 'content': expected a string, got null."
         raise Refusal(text, param=f"{path}.content")
     if isinstance(content, list):
-        check_parts(content, CONTENT_PARTS.get(role, TEXT_PART), f"{path}.content")
+        check_content(content, CONTENT_PARTS.get(role, TEXT_PART), f"{path}.content")
     elif not isinstance(content, str):
         refuse_type(f"{path}.content", "one of a string or array of objects", content)
     elif role not in ("tool", "function"):  # a command may have no output
         check_not_empty(content, f"{path}.content")
 
 
-def check_parts(parts: Any, allowed: Mapping[str, set[str]], path: str) -> None:
+def check_content(parts: Any, allowed: Mapping[str, set[str]], path: str) -> None:
     """Refuse content that is no array of the allowed parts."""
     for index, part in enumerate(as_array(parts, path)):
         where = f"{path}[{index}]"

@@ -13,10 +13,10 @@ from praison_compressor.testing.checks import (
     as_object,
     check_alternation,
     check_arguments,
+    check_content,
     check_function,
     check_keys,
     check_not_empty,
-    check_parts,
     refuse_missing,
     refuse_type,
     refuse_value,
@@ -269,7 +269,7 @@ def _check_content(content: Any, allowed: dict[str, set[str]], path: str) -> Non
     if isinstance(content, str):
         check_not_empty(content, path)
     elif isinstance(content, list):
-        check_parts(content, allowed, path)
+        check_content(content, allowed, path)
     else:
         refuse_type(path, "one of an array of objects or string", content)
 
