@@ -186,10 +186,10 @@ def _brief(
     return Brief(
         messages=messages[job.start : job.end],
         shown=tuple(messages[i] for i in range(job.start, job.end) if i not in covered),
-        room=job.room,
-        spare=job.spare,
-        prose=job.prose,
-        quotes=job.quotes,
+        room_tokens=job.room,
+        spare_tokens=job.spare,
+        prose_tokens=job.prose,
+        quotes_tokens=job.quotes,
         reference=reference,
         # Without recall tools, omit references; they cost a third.
         references=_references(view, job, reference, unarchived) if follows else (),

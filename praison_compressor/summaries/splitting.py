@@ -121,8 +121,8 @@ class Drafter:
                 "auxiliary model with a larger window",
                 kind="context",
             )
-        prose = min(brief.prose, longest_prose)
-        brief, alone = replace(brief, prose=prose), replace(alone, prose=prose)
+        prose = min(brief.prose_tokens, longest_prose)
+        brief, alone = replace(brief, prose_tokens=prose), replace(alone, prose_tokens=prose)
         make = _request_maker(brief)
         space = _free_tokens(window, make, tokens) - _answer_limit(brief)
         if space < window * LEAST_TRANSCRIPT_SHARE:
@@ -137,7 +137,7 @@ class Drafter:
         self, texts: list[str], brief: Brief, tokens: TokenCounter, spent: Tally
     ) -> tuple[str, Tally]:
         """Return partial summaries merged into one, in rounds if necessary, and the new tally."""
-        window, wish = self.caller.window, (brief.prose, brief.instructions)
+        window, wish = self.caller.window, (brief.prose_tokens, brief.instructions)
         space = math.inf if window is None else int(window * WINDOW_MARGIN) - _answer_limit(brief)
         while len(texts) > 1 and spent.calls < MOST_CALLS:
             taken = len(texts)
@@ -151,7 +151,7 @@ class Drafter:
 
 
 def _request_maker(brief: Brief) -> RequestMaker:
-    wish = (brief.prose, brief.instructions)
+    wish = (brief.prose_tokens, brief.instructions)
     return lambda part: summary_request(
         [piece.text for piece in part], *wish, earlier=brief.earlier, folded=brief.folded
     )
@@ -159,7 +159,7 @@ def _request_maker(brief: Brief) -> RequestMaker:
 
 def _answer_limit(brief: Brief) -> int:
     """Return the tokens after which the provider cuts the answer off."""
-    return 2 * brief.prose
+    return 2 * brief.prose_tokens
 
 
 def _free_tokens(window: int, make: RequestMaker, tokens: TokenCounter) -> int:

@@ -68,7 +68,7 @@ class SummaryWriter:
     async def write(
         self, brief: Brief, *, model: str | None, session_id: str, force: bool = False
     ) -> Written:
-        """Return a summary within `brief.room` tokens; static if all models fail.
+        """Return a summary within `brief.room_tokens` tokens; static if all models fail.
 
         Args:
             model: asked in place of the configured auxiliary model.
@@ -79,7 +79,7 @@ class SummaryWriter:
             self.emit(Event("redacted", session_id, {"secrets": secrets}))
         summarizer = self._choose_summarizer(model)
         written, usage = None, Usage()
-        if summarizer is not None and brief.prose:
+        if summarizer is not None and brief.prose_tokens:
             caller = ModelCaller(self.config, summarizer, self.emit, session_id)
             written, usage = await self._ask_models(brief, caller, model, force)
         if written is None:
@@ -126,7 +126,7 @@ class SummaryWriter:
         size, words = await asyncio.to_thread(self._measure, brief)
         if words < LEAST_PROSE_WORDS:
             return None, Usage()
-        brief = replace(brief, prose=min(brief.prose, tokens_of_words(words)))
+        brief = replace(brief, prose_tokens=min(brief.prose_tokens, tokens_of_words(words)))
         spent = Tally()
         for name in (model or self.config.auxiliary_model, *self.config.fallback_models):
             if spent.calls >= MOST_CALLS:
@@ -164,7 +164,7 @@ class SummaryWriter:
     def _measure(self, brief: Brief) -> tuple[int, int]:
         """Return the segment's tokens, and the number of words that surely fit."""
         size = sum(self.tokens.each(self.tokens.cache.all(brief.messages)))
-        room = min(brief.room, size) - self.tokens.message(self._frame(brief, "", "model"))
+        room = min(brief.room_tokens, size) - self.tokens.message(self._frame(brief, "", "model"))
         return size, (room - SEAM_TOKENS) // WORD_TOKENS
 
     def _report_failure(self, caller: ModelCaller, error: SummaryError, size: int) -> None:
@@ -207,10 +207,13 @@ class SummaryWriter:
             SummaryRejected: the prose alone exceeds room and spare, or the segment.
         """
         message = self._frame(brief, prose, "model")
-        tokens, most = self.tokens.message(message), min(brief.room + brief.spare, size)
+        tokens, most = (
+            self.tokens.message(message),
+            min(brief.room_tokens + brief.spare_tokens, size),
+        )
         if tokens > most:
             raise SummaryRejected("not smaller", f"{tokens} tokens, at most {most} fit")
-        room = min(brief.room, tokens + brief.quotes)
+        room = min(brief.room_tokens, tokens + brief.quotes_tokens)
         if room - tokens > SEAM_TOKENS:
             quotes = read_quotes(brief.messages, self.config.rule_sources)
             message = self._add_quotes(brief, quotes, prose, "model", room)
@@ -220,14 +223,14 @@ class SummaryWriter:
 
     def _static(self, brief: Brief) -> Written:
         quotes = read_quotes(brief.messages, self.config.rule_sources)
-        room = brief.room - self.tokens.message(self._frame(brief, "", "static"))
+        room = brief.room_tokens - self.tokens.message(self._frame(brief, "", "static"))
         prose = ""
         if brief.folded:
             # Few quotes leave more room for carried prose.
             needed = self.tokens.text(self._quote(brief, quotes, "", "static", room))
             most = max(int(room * CARRIED_SHARE), room - needed - 2 * SEAM_TOKENS)
             prose = self._carry_prose(brief.folded, most)
-        message = self._add_quotes(brief, quotes, prose, "static", brief.room)
+        message = self._add_quotes(brief, quotes, prose, "static", brief.room_tokens)
         return Written(message, "static")
 
     def _carry_prose(self, texts: Sequence[str], room: int) -> str:

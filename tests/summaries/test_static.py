@@ -27,7 +27,13 @@ PROSE = "Modules 0 to 29 are in order; their ports stay V-0000 to V-0029."
 
 
 def brief(room: int, **changes: object) -> Brief:
-    values = {"messages": MESSAGES, "shown": MESSAGES, "room": room, "prose": 200, "quotes": 400}
+    values = {
+        "messages": MESSAGES,
+        "shown": MESSAGES,
+        "room_tokens": room,
+        "prose_tokens": 200,
+        "quotes_tokens": 400,
+    }
     return Brief(**{**values, **changes})  # type: ignore[arg-type]
 
 
