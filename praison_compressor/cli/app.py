@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from ..config import nearest
+from ..config import nearest_name
 from .terminal import BAD_INPUT, DOES_NOT_FIT, LEDGER, Unusable, print_complaint, report_errors
 
 PROGRAM = "praison-compressor"
@@ -65,7 +65,7 @@ class _Group(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Return the named command; suggest the nearest for an unknown one."""
         if args[0] not in COMMAND_MODULES:
-            meant = nearest(args[0], COMMAND_MODULES)
+            meant = nearest_name(args[0], COMMAND_MODULES)
             hint = f"did you mean {meant}?" if meant else f"{PROGRAM} -h lists the commands"
             raise Unusable(f"no command {args[0]}; {hint}")
         return super().resolve_command(ctx, args)

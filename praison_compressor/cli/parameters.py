@@ -14,7 +14,7 @@ from typing import Any
 
 import click
 
-from ..config import MOST, CompressorConfig
+from ..config import MOST_TOKENS, CompressorConfig
 from ..messages.display import one_line
 from ..tokens.models import GUESSED_WINDOW
 from .terminal import Unusable
@@ -32,7 +32,7 @@ def parse_number(text: str) -> int | None:
     if match is None:
         return None
     value = Decimal(re.sub("[_,]", "", match[1])) * _TIMES[match[2].lower()]
-    return int(value) if value <= MOST and value == int(value) else None
+    return int(value) if value <= MOST_TOKENS and value == int(value) else None
 
 
 class _Number(click.ParamType):  # type: ignore[type-arg,unused-ignore]

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..config import CompressorConfig, nearest
+from ..config import CompressorConfig, nearest_name
 from ..errors import SessionNotFound, StoreUnavailable
 from ..ledger.segments import Session
 
@@ -54,7 +54,7 @@ def existing_session(store: SqlStore, namespace: str, name: str) -> Session:
     try:
         store.lineage(namespace, name)  # `open` makes a session of an unknown name
     except SessionNotFound as error:
-        meant = nearest(name, (info.id for info in store.sessions(namespace)))
+        meant = nearest_name(name, (info.id for info in store.sessions(namespace)))
         hint = f" (did you mean {meant!r}?)" if meant else ""
         raise SessionNotFound(f"{error}{hint}") from error
     return store.open(namespace, name)

@@ -20,7 +20,7 @@ from ..view.view import View
 from .choices import new_keeps
 from .decision import Decision
 
-Recorded = tuple[Segment, Sequence[Message]]
+RecordedSegment = tuple[Segment, Sequence[Message]]
 """A segment and the original messages that it replaces."""
 
 Unarchived = frozenset[int] | None
@@ -46,32 +46,32 @@ class PlanTexts:
         briefs = await asyncio.to_thread(briefs_for, decision, unarchived)
         request, name = decision.request, decision.view.session.id
 
-        async def written(job: Job, brief: Brief) -> Written:
-            return self.paid(decision, job, shown) or await self.writer.write(
+        async def write_job(job: Job, brief: Brief) -> Written:
+            return self.find_paid(decision, job, shown) or await self.writer.write(
                 brief, model=request.model, session_id=name, force=request.force
             )
 
-        return tuple(await asyncio.gather(*map(written, decision.plan.jobs, briefs)))
+        return tuple(await asyncio.gather(*map(write_job, decision.plan.jobs, briefs)))
 
-    def paid(self, decision: Decision, job: Job, shown: Decision | None) -> Written | None:
+    def find_paid(self, decision: Decision, job: Job, shown: Decision | None) -> Written | None:
         """Return a paid text of the same run and wishes, or None."""
         run, most = decision.view.digests[job.start : job.end], job.room + job.spare
-        drafts: Iterable[Paid] = () if shown is None else _shown(shown)
-        for replaced, wishes, text in (*drafts, *_undone(decision.view.session)):
+        drafts: Iterable[PaidText] = () if shown is None else _previewed_texts(shown)
+        for replaced, wishes, text in (*drafts, *_undone_texts(decision.view.session)):
             is_same = replaced == run and wishes == decision.request.wishes
             if is_same and self.tokens.message(text.message) <= most:
                 return text
         return None
 
-    def without_model(self, decision: Decision) -> View:
+    def apply_without_model(self, decision: Decision) -> View:
         """Return the view after the plan, with texts without model and references."""
         texts = list(map(self.writer.static, briefs_for(decision, None)))
-        made = self.segments(decision, texts, None)
+        made = self.make_segments(decision, texts, None)
         return decision.view.adding(segment for segment, _ in made)
 
-    def segments(
+    def make_segments(
         self, decision: Decision, texts: Sequence[Written], unarchived: Unarchived
-    ) -> list[Recorded]:
+    ) -> list[RecordedSegment]:
         """Return the segments of the plan and of new choices to keep.
 
         Each has the messages that it covers. Without `texts` the summaries are blank.
@@ -82,7 +82,7 @@ class PlanTexts:
             self._segment(decision, "summary", (job.start, job.end), text)
             for job, text in zip(jobs, texts, strict=True)
         ]
-        for kind, index, line in self._shorter(decision, unarchived):
+        for kind, index, line in self._render_lines(decision, unarchived):
             run = index, index + 1
             made.append(self._segment(decision, kind, run, Written(line, "static")))
         for step in new_keeps(decision.view):
@@ -90,7 +90,7 @@ class PlanTexts:
             made.append(self._segment(decision, "keep", (step.start, step.stop), text))
         return made
 
-    def _shorter(
+    def _render_lines(
         self, decision: Decision, unarchived: Unarchived
     ) -> Iterator[tuple[str, int, Message]]:
         """Yield kind, index and text of each mask and excerpt."""
@@ -112,7 +112,7 @@ class PlanTexts:
 
     def _segment(
         self, decision: Decision, kind: str, run: tuple[int, int], text: Written
-    ) -> Recorded:
+    ) -> RecordedSegment:
         view, request = decision.view, decision.request
         segment = Segment(
             kind=kind,
@@ -133,18 +133,18 @@ class PlanTexts:
 
 # -------------------------------------------------------------- texts that were paid for
 
-Paid = tuple[tuple[str, ...], str, Written]
+PaidText = tuple[tuple[str, ...], str, Written]
 """Run, wishes and text."""
 
 
-def _shown(shown: Decision) -> Iterator[Paid]:
+def _previewed_texts(shown: Decision) -> Iterator[PaidText]:
     """Yield the texts by a model that a preview wrote."""
     for job, text in zip(shown.plan.jobs, shown.texts, strict=False):
         if text.method == "model":
             yield shown.view.digests[job.start : job.end], shown.request.wishes, text
 
 
-def _undone(session: Session) -> Iterator[Paid]:
+def _undone_texts(session: Session) -> Iterator[PaidText]:
     """Yield the texts by a model that undos took back, newest first."""
     taken = undone(session.entries)
     for entry in reversed(session.entries):

@@ -22,7 +22,7 @@ from ..view.jobs import Plan
 from ..view.masks import kept_steps
 from ..view.texts import Texts
 from ..view.view import View
-from .choices import chosen
+from .choices import apply_choices
 from .decision import Decision
 from .request import Request
 
@@ -53,7 +53,7 @@ class Projector:
         given, found = request.messages, read(request.messages)
         seen = self._cache.all(found.messages)
         counted = self._tokens.counting(seen)  # digests are made meanwhile
-        expanded = self.expanded(found.messages, seen, session, request.pinned)
+        expanded = self.expand(found.messages, seen, session, request.pinned)
         tokens = counted()
         before = self._tokens.messages([]) + sum(tokens)
         if expanded is not None:
@@ -86,28 +86,28 @@ class Projector:
             binds=binds_thinking(self._tokens.model),
         )
         if shown is None:
-            return chosen(request, view, {})
+            return apply_choices(request, view, {})
         taken = shown.is_taken_by(request, view)
-        asked = shown.adopted_by(request) if taken else request
-        return chosen(asked, view, shown.names_in(view))
+        asked = shown.apply_choices_to(request) if taken else request
+        return apply_choices(asked, view, shown.names_in(view))
 
-    def again(self, view: View, session: Session) -> View:
+    def look_again(self, view: View, session: Session) -> View:
         """Return the view of the same transcript by a newer ledger."""
         return replace(view, session=session, segments=self._segments(session, view.limit))
 
     def _segments(self, session: Session, limit: int) -> tuple[Segment, ...]:
         """Return the session's segments; those for a far smaller window match nothing."""
         found = (s if s.is_for(limit) else FORGOTTEN for s in in_force(session.entries))
-        return tuple(self.recounted(s if self._recall else unreferenced(s)) for s in found)
+        return tuple(self.recount(s if self._recall else unreferenced(s)) for s in found)
 
-    def recounted(self, segment: Segment) -> Segment:
+    def recount(self, segment: Segment) -> Segment:
         """Return the segment with this model's count of its text."""
         tokens = self._tokens.message(segment.rendered)
         return segment if tokens == segment.tokens else replace(segment, tokens=tokens)
 
     # -------------------------------------------------------------- views that come back
 
-    def expanded(
+    def expand(
         self,
         messages: Sequence[Message],
         seen: Sequence[Seen],
@@ -141,7 +141,7 @@ class Projector:
 
     # -------------------------------------------------------------- whole transcripts
 
-    def stored(self, session_id: str) -> list[Message]:
+    def stored_transcript(self, session_id: str) -> list[Message]:
         """Return the recorded transcript of a session."""
         self._store.lineage(self._namespace, session_id)  # `open` accepts an unknown name
         session = self._store.open(self._namespace, session_id)
@@ -149,13 +149,13 @@ class Projector:
             logger.warning("session %s: %d of its segments were forgotten", session_id, gone)
         return self._store.transcript(session)
 
-    def unfolded(
+    def unfold(
         self, messages: Sequence[Any], session_id: str, pinned: Segment | None
     ) -> list[Message]:
         """Return the transcript of a view of the session."""
         session = self._store.open(self._namespace, session_id)
         given = list(as_list(messages))
-        found = self.expanded(given, self._cache.all(given), session, pinned)
+        found = self.expand(given, self._cache.all(given), session, pinned)
         return [to_plain(message) for message in (given if found is None else found)]
 
     def save(self, request: Request, session: Session) -> bool:
@@ -166,7 +166,7 @@ class Projector:
 
     # -------------------------------------------------------------- the archive's limit
 
-    def with_room(self, view: View, plan: Plan) -> frozenset[int]:
+    def make_room(self, view: View, plan: Plan) -> frozenset[int]:
         """Make room in the archive for what the plan adds to it.
 
         Return the indices, in the caller's list, of messages that the archive has no room for: no

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from ..concurrency import in_time, renewed
+from ..concurrency import renew_after_fork, run_for
 from ..config import CompressorConfig
 from ..errors import SummarizerUnavailable, SummaryError, SummaryRejected
 from ..events import Event
@@ -218,7 +218,7 @@ async def _await_work(work: Callable[[], Awaitable[T]], seconds: float) -> T:
     Raises:
         SummaryError: the work failed, was cancelled or took longer.
     """
-    task = await in_time(_catch_errors(work), seconds)
+    task = await run_for(_catch_errors(work), seconds)
     if task is None:
         raise SummarizerUnavailable(
             f"no answer in {seconds:g} s; raise timeout_seconds or use a faster model",
@@ -283,7 +283,7 @@ class CircuitBreaker:
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._lock = renewed(threading.Lock())
+        self._lock = renew_after_fork(threading.Lock())
         # (clock when the cooldown ends, segment tokens that end it earlier, index in COOLDOWNS)
         self._failures: dict[tuple[str, str | None], tuple[float, float, int]] = {}
 
