@@ -2,7 +2,7 @@
 
 In the order in which data passes the modules:
 
-- `protocol`: the values: `Brief` (all input of a summary), `Summarizer`, `Written`
+- `protocol`: the values: `Brief` (all input of a summary), `Summarizer`, `SegmentText`
 - `writer`: ask one model after the other, add quotes; without a model, quotes alone
 - `splitting`: split a long segment into parts for a small window, and merge their summaries
 - `prompts`: the prompts, and messages as text

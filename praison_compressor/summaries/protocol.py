@@ -1,7 +1,7 @@
 """Define the values that pass between compressor, writer and summarizer.
 
 The compressor gives a `Brief` to the writer. The writer sends chat messages to a `Summarizer`,
-gets a `SummaryReply`, and returns a `Written`.
+gets a `SummaryReply`, and returns a `SegmentText`.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class Brief:
 
 
 @dataclass(frozen=True)
-class Written:
-    """A framed summary and its cost."""
+class SegmentText:
+    """The text of a segment, and its cost."""
 
     message: Message
     method: str

@@ -31,7 +31,7 @@ from .model_calls import (
     Tally,
 )
 from .prompts import LEAST_PROSE_WORDS, tokens_of_words
-from .protocol import Brief, Summarizer, Written
+from .protocol import Brief, SegmentText, Summarizer
 from .splitting import Drafter
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class SummaryWriter:
 
     async def write(
         self, brief: Brief, *, model: str | None, session_id: str, force: bool = False
-    ) -> Written:
+    ) -> SegmentText:
         """Return a summary within `brief.room_tokens` tokens; static if all models fail.
 
         Args:
@@ -86,7 +86,7 @@ class SummaryWriter:
             written = await asyncio.to_thread(self._static, brief)
         return replace(written, usage=usage)
 
-    def static(self, brief: Brief) -> Written:
+    def static(self, brief: Brief) -> SegmentText:
         """Return the summary without a model: carried prose and quotes."""
         return self._static(self._redact(brief, None)[0])
 
@@ -121,7 +121,7 @@ class SummaryWriter:
 
     async def _ask_models(
         self, brief: Brief, caller: ModelCaller, model: str | None, force: bool
-    ) -> tuple[Written | None, Usage]:
+    ) -> tuple[SegmentText | None, Usage]:
         """Return the first usable summary of the models in turn, or None, and all models' cost."""
         size, words = await asyncio.to_thread(self._measure, brief)
         if words < LEAST_PROSE_WORDS:
@@ -143,7 +143,7 @@ class SummaryWriter:
 
     async def _try_model(
         self, brief: Brief, caller: ModelCaller, size: int, before: Tally
-    ) -> tuple[Written | None, Tally]:
+    ) -> tuple[SegmentText | None, Tally]:
         """Return one model's summary or None, and the new tally; record success or failure."""
         name = caller.model_name
         caller = replace(caller, learned_window=self._windows.get(name))
@@ -178,7 +178,7 @@ class SummaryWriter:
 
     async def _ask_model(
         self, brief: Brief, caller: ModelCaller, size: int, before: Tally
-    ) -> tuple[Written, Tally]:
+    ) -> tuple[SegmentText, Tally]:
         """Return one model's summary and the new tally.
 
         Raises:
@@ -200,7 +200,7 @@ class SummaryWriter:
         tokens = list(map(self.tokens.message, brief.shown))
         return replace(brief, shown=masked_by_policy(brief.shown, tokens, self.config))
 
-    def _finish(self, brief: Brief, prose: str, size: int) -> Written:
+    def _finish(self, brief: Brief, prose: str, size: int) -> SegmentText:
         """Return the model's prose, with quotes in the room left.
 
         Raises:
@@ -217,11 +217,11 @@ class SummaryWriter:
         if room - tokens > SEAM_TOKENS:
             quotes = read_quotes(brief.messages, self.config.rule_sources)
             message = self._add_quotes(brief, quotes, prose, "model", room)
-        return Written(message, "model")
+        return SegmentText(message, "model")
 
     # -------------------------------------------------------------- without a model
 
-    def _static(self, brief: Brief) -> Written:
+    def _static(self, brief: Brief) -> SegmentText:
         quotes = read_quotes(brief.messages, self.config.rule_sources)
         room = brief.room_tokens - self.tokens.message(self._frame(brief, "", "static"))
         prose = ""
@@ -231,7 +231,7 @@ class SummaryWriter:
             most = max(int(room * CARRIED_SHARE), room - needed - 2 * SEAM_TOKENS)
             prose = self._carry_prose(brief.folded, most)
         message = self._add_quotes(brief, quotes, prose, "static", brief.room_tokens)
-        return Written(message, "static")
+        return SegmentText(message, "static")
 
     def _carry_prose(self, texts: Sequence[str], room: int) -> str:
         """Return earlier prose, each text cut to an equal share."""
