@@ -13,7 +13,7 @@ from typing import Any
 
 from ..config import CompressorConfig
 from ..ledger.segments import Session
-from ..summaries.protocol import Written
+from ..summaries.protocol import SegmentText
 from ..tokens.models import Prices, bare_names, prices_of
 from ..view.budget import Balance, Budget, Costs
 from ..view.jobs import Measures, Plan
@@ -47,7 +47,7 @@ class Decision:
     plan: Plan
     reason: str
     """FITS, DUE, ASKED, COLD, FIXED, NO_GAIN or PRICE."""
-    texts: tuple[Written, ...] = ()
+    texts: tuple[SegmentText, ...] = ()
     """The plan's summaries; () if they are not written yet."""
     references: Mapping[str, int] = field(default_factory=dict)
     """In a preview: future reference -> index of its message in the transcript."""

@@ -20,7 +20,7 @@ from ..events import Event, Hook
 from ..ledger.segments import Session
 from ..ledger.stores import Store
 from ..messages.secrets import masks_secrets
-from ..summaries.protocol import Summarizer, Written
+from ..summaries.protocol import SegmentText, Summarizer
 from ..summaries.writer import SummaryWriter
 from ..tokens.counter import TokenCounter
 from ..view.masks import shorten_messages
@@ -135,7 +135,7 @@ class Pipeline:
         """
         view, last = self.look(request, session), self.sessions.of(session.key).previewed
         decision = decide(request, view, self.projector.texts)
-        jobs, texts, shown = decision.plan.jobs, tuple[Written, ...](), None
+        jobs, texts, shown = decision.plan.jobs, tuple[SegmentText, ...](), None
         paid = (self._texts.find_paid(decision, job, last) for job in jobs if job.by_model)
         if jobs and (is_written or not request.has_model or all(paid)):
             texts = run(self._texts.write(decision, frozenset(), last))

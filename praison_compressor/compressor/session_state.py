@@ -20,7 +20,7 @@ from ..ledger.stores import Store
 from ..messages import Message, is_result, read_transcript
 from ..messages.digests import MessageCache
 from ..messages.thinking import signatures
-from ..summaries.protocol import Written
+from ..summaries.protocol import SegmentText
 from ..tokens.counter import TokenCounter
 from ..view.budget import Costs
 from ..view.view import Tile, View, lay_masks, lay_summaries, replace_runs
@@ -182,7 +182,7 @@ class Sessions:
         return max(account.requested, session.updated)
 
     def show(
-        self, key: SessionKey, decision: Decision | None, used: Sequence[Written] = ()
+        self, key: SessionKey, decision: Decision | None, used: Sequence[SegmentText] = ()
     ) -> None:
         """Remember a preview's decision; owe the last one's unused texts."""
         with self._lock:
@@ -192,7 +192,7 @@ class Sessions:
             lost = [text for text in before.texts if not any(text is u for u in used)]
             self.owe(key, usage_of(lost))
 
-    def commit(self, key: SessionKey, texts: Sequence[Written]) -> None:
+    def commit(self, key: SessionKey, texts: Sequence[SegmentText]) -> None:
         """Forget preview and placeholder after a commit with these texts."""
         self.show(key, None, texts)
         self.of(key).placeholder = None

@@ -27,8 +27,8 @@ from typing import Any
 from praisonai_bot.bots._session import BotSessionManager
 
 from praison_compressor import TokenCounter
-from praison_compressor.cli.life import life_of_session
 from praison_compressor.cli.report import render
+from praison_compressor.cli.report_data import data_of_session
 from praison_compressor.messages.display import message_as_text
 from praison_compressor.recall import READ, SEARCH
 from praison_compressor.testing import Asked, Call, LocalProvider, Reply
@@ -208,7 +208,7 @@ def reports(made: Any) -> Iterator[str]:
     """Yield a report's page for each conversation that the ledger has."""
     store, tokens = made.context_compressor.ledger, TokenCounter("gpt-4o-mini")
     for info in store.sessions("default") if hasattr(store, "sessions") else ():
-        yield render(life_of_session(store, "default", info.id, tokens))
+        yield render(data_of_session(store, "default", info.id, tokens))
 
 
 def alone(people: int, background: bool) -> int:

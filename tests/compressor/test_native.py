@@ -13,7 +13,7 @@ from praison_compressor.ledger.segments import chain_faults
 from praison_compressor.messages import text_of
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.quotes import read_quotes
-from praison_compressor.summaries.prompts import rendering
+from praison_compressor.summaries.prompts import render_messages
 from praison_compressor.testing import Call, LocalProvider, Reply
 from tests.helpers.compressing import Model, compressor
 from tests.helpers.native import (
@@ -96,7 +96,7 @@ def test_an_orphans_words_are_not_the_users() -> None:
 
 def test_the_summarizer_is_shown_calls_and_whose_words_are_whose() -> None:
     """The summarizer sees calls, results, failures, pictures and speakers."""
-    shown = rendering(
+    shown = render_messages(
         [
             asks(
                 text("I look."), use("a", "read_file", path="a.py"), use("b", "bash", command="x")

@@ -14,7 +14,7 @@ from praison_compressor import CompressorConfig, ContextCompressor, InvalidMessa
 from praison_compressor.messages import Message, find_repairs
 from praison_compressor.messages.secrets import Redactor
 from praison_compressor.messages.shapes import MAX_DEPTH
-from praison_compressor.summaries.prompts import unposed
+from praison_compressor.summaries.prompts import escape_labels
 from praison_compressor.view.frame import escape
 from tests.helpers.transcripts import call, session, step
 
@@ -85,7 +85,7 @@ def test_hostile_text_is_escaped_and_masked_in_one_pass() -> None:
     units = ("<", "< ", "<trans", "&lt;", "&", "[user", "[", "\n[", "<\u200b", "-----BEGIN ")
     for unit in (*units, "://a:", "token="):
         text = unit * (120_000 // len(unit))
-        assert len(unposed(escape(text))) >= len(text)
+        assert len(escape_labels(escape(text))) >= len(text)
         assert len(Redactor().redact([text])[0][0]) >= len(text) // 2
 
 

@@ -17,7 +17,7 @@ from ...config import CompressorConfig
 from ...errors import BudgetTooSmall
 from ...ledger.segments import Segment
 from ...messages import Message
-from ...summaries.prompts import rendering
+from ...summaries.prompts import render_messages
 from ...view.frame import escape, frame_summary, unframe
 
 REALTIME_WINDOW = 32_000
@@ -136,6 +136,6 @@ def _text_of(view: CompressResult, count: int) -> str:
     for is_summary, group in groupby(view.messages, rendered.__contains__):
         found = list(group)
         # Summaries were escaped when they were written.
-        parts += map(unframe, found) if is_summary else [escape("\n".join(rendering(found)))]
+        parts += map(unframe, found) if is_summary else [escape("\n".join(render_messages(found)))]
     words = "\n\n".join(parts)
     return f"{opening}\n{words}\n{closing}"
