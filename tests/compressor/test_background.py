@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from praison_compressor import MemoryStore, SummaryReply, Usage
-from praison_compressor.messages import check, digest, text_of
+from praison_compressor.messages import digest, find_repairs, text_of
 from tests.helpers import compressing
 from tests.helpers.transcripts import session
 
@@ -152,7 +152,7 @@ def test_a_head_edited_meanwhile_harms_nothing():
     assert tuple(map(digest, originals)) == entry.segment.run
     result = ours.compress_sync(messages, session_id="s")
     assert entry.segment.rendered not in result.messages
-    assert check(result.messages) == []
+    assert find_repairs(result.messages) == []
     unedited = ours.compress_sync(before, session_id="s")
     assert ours.verbatim(unedited.messages, session_id="s") == before
 
@@ -179,7 +179,7 @@ def test_the_prefix_stays_while_the_model_writes():
     views = []
     for end in (n for n, m in enumerate(messages, 1) if m["role"] == "tool"):
         result = ours.compress_sync(messages[:end], session_id="s")
-        assert (result.tokens_after <= 6_000, check(result.messages)) == (True, [])
+        assert (result.tokens_after <= 6_000, find_repairs(result.messages)) == (True, [])
         views.append(result.messages)
         ours.compress_sync(messages[:end], session_id="s", extends=False)  # moves nothing
     assert gate.asked.wait(WAIT)
@@ -224,7 +224,7 @@ def test_an_edit_of_what_was_left_out_shows(edited):
     changed[edited]["content"] = "edited: port V-7777 is the one. " * 3
     again = ours.compress_sync(changed, session_id="s")
     assert again.tokens_after <= 6_000
-    assert check(again.messages) == []
+    assert find_repairs(again.messages) == []
     assert [s.run for s in again.segments] != [s.run for s in first.segments]
 
 

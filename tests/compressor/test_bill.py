@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from praison_compressor import CompressorConfig, ContextCompressor, MemoryStore, SummaryReply, Usage
-from praison_compressor.compressor.bills import Bill, RequestUsage, reported, uncompressed
+from praison_compressor.compressor.bills import (
+    Bill,
+    RequestUsage,
+    uncompressed_usage,
+    usage_reported,
+)
 from praison_compressor.ledger import Session
 from praison_compressor.ledger.sql import open_store
 from tests.helpers.compressing import SMALL
@@ -102,7 +107,7 @@ HOUR = {"cache_creation": {"ephemeral_1h_input_tokens": 10}}
 )
 def test_each_clients_usage_is_read(answer, found):
     """Responses and usages of OpenAI's and Anthropic's clients give the whole input."""
-    assert reported(answer) == found
+    assert usage_reported(answer) == found
 
 
 def compressor(store: Any, clock: Any = None) -> ContextCompressor:
@@ -190,6 +195,8 @@ def test_a_forgotten_session_has_no_bill(sql_store):
 def test_without_compression_the_cache_has_all_but_the_new_tokens():
     """A warm cache would have had the whole transcript before; a cold one has nothing."""
     paid = RequestUsage(4_000, 1_000, 3_000, 0, 50)
-    warm = uncompressed(paid, 10_000, 500, is_warm=True)
+    warm = uncompressed_usage(paid, 10_000, 500, is_warm=True)
     assert warm == RequestUsage(14_000, 13_500, 500, 0, 50)
-    assert uncompressed(paid, 10_000, 500, is_warm=False) == RequestUsage(14_000, 0, 14_000, 0, 50)
+    assert uncompressed_usage(paid, 10_000, 500, is_warm=False) == RequestUsage(
+        14_000, 0, 14_000, 0, 50
+    )

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from praison_compressor import MemoryStore, Store
 from praison_compressor.compressor import background as flights
-from praison_compressor.compressor.background import leased
+from praison_compressor.compressor.background import hold_lease
 from praison_compressor.ledger import Session
 from praison_compressor.ledger.sql import open_store
 from tests.helpers.talks import NAMESPACE
@@ -18,14 +18,14 @@ from tests.helpers.talks import NAMESPACE
 HOLDER = """
 import asyncio, sys
 from praison_compressor.compressor import background
-from praison_compressor.compressor.background import leased
+from praison_compressor.compressor.background import hold_lease
 from praison_compressor.ledger.sql.store import open_store
 
 background.LEASE_SECONDS = 2.0
 
 async def hold():
     store = open_store(sys.argv[1])
-    async with leased(store, store.open("tests", "s")):
+    async with hold_lease(store, store.open("tests", "s")):
         print("held", flush=True)
         await asyncio.sleep(600)
 
@@ -35,7 +35,7 @@ asyncio.run(hold())
 
 async def taken(store: Store) -> bool:
     """Take the lease and give it back."""
-    async with leased(store, store.open(NAMESPACE, "s")):
+    async with hold_lease(store, store.open(NAMESPACE, "s")):
         return True
 
 
@@ -58,7 +58,7 @@ def test_a_holder_that_is_cancelled_twice_gives_its_lease_back():
     """A holder cancelled twice gives its lease back, though no thread of the executor is free."""
 
     async def hold(store: MemoryStore, held: asyncio.Event) -> None:
-        async with leased(store, store.open(NAMESPACE, "s")):
+        async with hold_lease(store, store.open(NAMESPACE, "s")):
             held.set()
             await asyncio.sleep(600)
 
@@ -86,7 +86,7 @@ def test_a_lease_is_renewed_while_it_is_held(tmp_path, monkeypatch):
     session = store.open(NAMESPACE, "s")
 
     async def hold() -> bool:
-        async with leased(store, session):
+        async with hold_lease(store, session):
             time.sleep(3.3)
             return store.claim(session, "another", 3.0)
 
@@ -96,8 +96,8 @@ def test_a_lease_is_renewed_while_it_is_held(tmp_path, monkeypatch):
 
 
 def test_a_lease_that_never_comes_is_given_up(monkeypatch, caplog):
-    """After PATIENCE_SECONDS without the lease the work starts, and the log says so once."""
-    monkeypatch.setattr(flights, "PATIENCE_SECONDS", 0.3)
+    """After LEASE_PATIENCE_SECONDS without the lease the work starts, and the log says so once."""
+    monkeypatch.setattr(flights, "LEASE_PATIENCE_SECONDS", 0.3)
 
     class Taken(MemoryStore):
         """A store whose lease another holds for good."""
@@ -108,7 +108,7 @@ def test_a_lease_that_never_comes_is_given_up(monkeypatch, caplog):
     store = Taken()
 
     async def work() -> str:
-        async with leased(store, store.open(NAMESPACE, "s")):
+        async with hold_lease(store, store.open(NAMESPACE, "s")):
             return "done"
 
     with caplog.at_level(logging.WARNING, logger=flights.__name__):

@@ -16,7 +16,7 @@ from sqlalchemy import Engine, create_engine, event, text
 
 from praison_compressor import MemoryStore, Store
 from praison_compressor.ledger.sql import open_store
-from praison_compressor.ledger.sql.database import parse
+from praison_compressor.ledger.sql.database import parse_url
 
 _NUMBERS = itertools.count()
 
@@ -114,7 +114,7 @@ Execute = Callable[..., list[Any]]
 @pytest.fixture
 def execute(store_url):
     """Return a function that runs SQL beside the store and returns rows."""
-    engine = create_engine(parse(store_url))
+    engine = create_engine(parse_url(store_url))
 
     def run(*statements: str, **values: Any) -> list[Any]:
         with engine.begin() as connection:

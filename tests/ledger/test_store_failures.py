@@ -24,7 +24,7 @@ from praison_compressor import (
     StoreUnavailable,
 )
 from praison_compressor.ledger.sql import database, open_store, sqlite_file
-from praison_compressor.messages import check
+from praison_compressor.messages import find_repairs
 from tests.helpers.compressing import Model
 from tests.helpers.talks import NAMESPACE, committed, segment, talk
 from tests.helpers.transcripts import session as coding_session
@@ -94,7 +94,7 @@ def test_a_locked_store_is_waited_for_once(store_url, statements, monkeypatch):
     assert (sqlite_file.LOCK_SECONDS, database._CONNECT_SECONDS) == (2, 2)
     for module in (database, sqlite_file):
         monkeypatch.setattr(module, "LOCK_SECONDS", 1)
-    monkeypatch.setattr(database, "_REST", 1_000)
+    monkeypatch.setattr(database, "_COOLDOWN_FACTOR", 1_000)
     store = open_store(store_url)
     session = committed(store, "s", talk(3, "a"))
     with locked(store_url):
@@ -225,7 +225,7 @@ def test_a_fork_pays_only_for_what_is_its_own(store_url):
 
 def test_an_agent_is_answered_while_the_server_is_away(postgres, monkeypatch):
     """While PostgreSQL is away every turn has a valid view, and nothing is doubled after."""
-    monkeypatch.setattr(database, "_REST", 0)
+    monkeypatch.setattr(database, "_COOLDOWN_FACTOR", 0)
     store = open_store(postgres.empty())
     ours = ContextCompressor(CONFIG, store=store)
     ours.compress_sync(coding_session(6), session_id="s")
@@ -238,10 +238,10 @@ def test_an_agent_is_answered_while_the_server_is_away(postgres, monkeypatch):
             away = ours.best_view(coding_session(turns), session_id="s")
         finally:
             postgres.start()
-        assert check(away) == []
+        assert find_repairs(away) == []
         assert store.open(NAMESPACE, "s") == before
         done = ours.compress_sync(coding_session(turns), session_id="s")
-        assert (done.summary_method, check(done.messages)) == ("static", [])
+        assert (done.summary_method, find_repairs(done.messages)) == ("static", [])
     runs = [entry.segment.run for entry in store.open(NAMESPACE, "s").entries]
     assert len(set(runs)) == len(runs) >= 3
     assert store.verify() == []
