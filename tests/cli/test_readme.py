@@ -11,7 +11,7 @@ import pytest
 from praison_compressor import CompressorConfig, __version__
 from praison_compressor.cli import build
 from praison_compressor.testing import Worker
-from tests.cli.test_commands import RAW
+from tests.helpers.command import RAW
 from tests.helpers.hosting import at_home
 from tests.helpers.readme_tables import (
     DOCS,

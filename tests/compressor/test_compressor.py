@@ -86,14 +86,7 @@ def test_an_edit_of_a_result_changes_no_ledger():
 def test_an_edit_summarizes_again_only_what_it_touches():
     """After an edit only the segment with the edited message is written again."""
     model = Model()
-    config = CompressorConfig(
-        model="gpt-4o",
-        context_window=24_000,
-        protect_last_n_tokens=1_000,
-        quotes_budget_tokens=500,
-        fold_ratio=1.0,
-    )
-    ours = ContextCompressor(config, summarizer=model)
+    ours = compressor(model, context_window=24_000, quotes_budget_tokens=500, fold_ratio=1.0)
     messages = session(75)
     for request in requests_of(messages):
         result = ours.compress_sync(request)
