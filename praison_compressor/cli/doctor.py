@@ -104,18 +104,21 @@ def _in_force(given: CompressorConfig) -> tuple[CompressorConfig, Check]:
 
 def _of_host(options: Mapping[str, Any]) -> dict[str, tuple[Any, str]]:
     """Return the usable options of the host's files, each with its file."""
-    from ..praisonai.context_param import usable
-    from ..praisonai.plugin import IN_FILES, asked, file_of
+    from ..praisonai.context_param import check_options
+    from ..praisonai.plugin import OPTION_KEYS, configuration_file, read_host_configuration
 
-    asks = asked()
+    asks = read_host_configuration()
     found = {}
     if asks.on:
-        found = {name: (value, file_of(*IN_FILES, name)) for name, value in asks.options.items()}
+        found = {
+            name: (value, configuration_file(*OPTION_KEYS, name))
+            for name, value in asks.options.items()
+        }
     if asks.model:
-        found["model"] = asks.model, file_of("defaults", "model")
+        found["model"] = asks.model, configuration_file("defaults", "model")
     new = {name: each for name, each in found.items() if name not in options}
     # The check of the plugin reports unusable ones.
-    kept, _ = usable({**options, **{name: value for name, (value, _) in new.items()}})
+    kept, _ = check_options({**options, **{name: value for name, (value, _) in new.items()}})
     return {name: each for name, each in new.items() if name in kept}
 
 
@@ -146,14 +149,14 @@ def _host(config: CompressorConfig) -> Check:
 
 def _plugin(config: CompressorConfig) -> Check:
     """Read what the host's configuration asks of the plugin."""
-    from ..praisonai.plugin import NAME, asked
+    from ..praisonai.plugin import PLUGIN_NAME, read_host_configuration
 
-    asks, names = asked(), os.environ.get("PRAISONAI_PLUGINS")
+    asks, names = read_host_configuration(), os.environ.get("PRAISONAI_PLUGINS")
     sources = [f"PRAISONAI_PLUGINS={names}" if names else "no PRAISONAI_PLUGINS"]
     read = ", ".join([*sources, *(asks.files or ["no .praisonai/config.yaml"])])
     if asks.faults:
         return Check(FAIL, f"{'; '.join(asks.faults)} ({read})")
-    if not entry_points(group="praisonai.plugins", name=NAME):
+    if not entry_points(group="praisonai.plugins", name=PLUGIN_NAME):
         remedy = "install the package with pip, so that the host finds it"
         found = f"not registered with the host, so only code switches it on ({read})"
         return Check(FAIL if asks.on else NOTE, found, remedy)
@@ -168,9 +171,13 @@ def _plugin(config: CompressorConfig) -> Check:
 def _agents(config: CompressorConfig) -> Check:
     """Find which agents are compressed, and have one outgrow its window."""
     from ..praisonai.context_param import STRATEGY_VARIABLE
-    from ..praisonai.plugin import asked
+    from ..praisonai.plugin import read_host_configuration
 
-    tried, is_on, strategy = _tried(config), asked().on, os.environ.get(STRATEGY_VARIABLE)
+    tried, is_on, strategy = (
+        _tried(config),
+        read_host_configuration().on,
+        os.environ.get(STRATEGY_VARIABLE),
+    )
     found = _said(tried, keeps_steps=config.keep_tool_steps)
     if tried["sent"] >= tried["tokens"] or tried["sent"] > tried["window"]:
         return Check(FAIL, found, "report it, with this output")

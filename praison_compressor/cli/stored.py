@@ -423,10 +423,9 @@ def forget(target: str | None, yes: bool, tenant: par.Tenant, as_json: bool) -> 
         question = f"Erase {one_line(target)} for good, and with it what its forks inherited?"
         if not yes and not click.confirm(question, err=True):
             raise Unusable("nothing was erased")
-        from ..praisonai.agent_ledger import default_host
-        from ..praisonai.agent_ledger import forget as forget_in_host_too
+        from ..praisonai.agent_ledger import default_host, erase
 
-        found = forget_in_host_too(opened, tenant.namespace, target, default_host())
+        found = erase(opened, tenant.namespace, target, default_host())
     answer({**asdict(found.erased), "left": found.left}, _erased(found), as_json)
 
 

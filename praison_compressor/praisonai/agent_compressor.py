@@ -21,17 +21,17 @@ from ..ledger.stores import SessionInfo, Store, lasting
 from ..messages import Message, leading_in
 from ..messages.dropped_steps import Carried, Completed, carried_in
 from ..recall.tools import recall_tools
-from .agent_ledger import Forgotten, forget, host_session
+from .agent_ledger import Forgotten, erase, host_session
 from .agent_requests import AgentRequests
 from .context_param import RequestedContext, Settings
 from .conversation_finder import is_under
-from .conversations import Choices, Conversation, Conversations, Place, Status
-from .journal import KeptSteps, kept_of
+from .conversations import Choices, Conversation, Conversations, MessagePlace, Status
+from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
 from .notices import Notices
-from .recall_tools import RecallTools, archive_of, drop_copied, wants_recall
+from .recall_tools import RecallTools, drop_copied, readable_archive, wants_recall
 from .request_shapes import HostRequest
-from .running_turn import Turn, named_by_bot
+from .running_turn import Turn, bot_conversation
 
 
 class AgentCompressor:
@@ -40,20 +40,22 @@ class AgentCompressor:
     The methods raise a `CompressorError` where those of `ContextCompressor` do.
     """
 
-    def __init__(self, agent: Any, asked: RequestedContext, config: CompressorConfig) -> None:
+    def __init__(self, agent: Any, requested: RequestedContext, config: CompressorConfig) -> None:
         self._agent = weakref.ref(agent)
-        self.asked = asked
+        self.requested = requested
         drop_copied(agent)
         is_wanted = config.recall
         config = replace(config, recall=wants_recall(agent, is_wanted))
         self._conversations = Conversations()
         self._notices = Notices(self._agent, self._conversations.get)
-        self._compressors = ModelCompressors(config, self._agent, asked.own_model, self._notices)
-        self._settings = Settings(agent, asked)
-        self._recall = RecallTools(_tools_of(weakref.ref(self)))
+        self._compressors = ModelCompressors(
+            config, self._agent, requested.own_model, self._notices
+        )
+        self._settings = Settings(agent, requested)
+        self._recall = RecallTools(_make_recall_tools(weakref.ref(self)))
         self.requests = AgentRequests(
             *(self._agent, self._compressors, self._conversations, self._notices, self._recall),
-            automatic=asked.automatic,
+            automatic=requested.automatic,
         )
         self._finder = self.requests.finder
         if is_wanted:
@@ -81,7 +83,7 @@ class AgentCompressor:
     @property
     def ledger(self) -> Store:
         """Return the store of this agent's conversations."""
-        return self._compressors.open()
+        return self._compressors.open_ledger()
 
     @property
     def conversation(self) -> Conversation:
@@ -111,7 +113,7 @@ class AgentCompressor:
 
     def engine(self, model: str | None = None) -> ContextCompressor:
         """Return the compressor for a model; all share the agent's ledger."""
-        return self._compressors.of(model)
+        return self._compressors.for_model(model)
 
     def subscribe(self, listener: Listener) -> None:
         """Pass every event of this agent's compressions to `listener`, with its numbers."""
@@ -125,24 +127,24 @@ class AgentCompressor:
 
     def kept(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""
-        return kept_of(self._now().back, self.engine())
+        return count_kept_steps(self._next_request().back, self.engine())
 
     def context_use(self) -> ContextUse:
         """Return the window's parts, in tokens, for a request sent now."""
         conversation = self.conversation
         options = {**conversation.options, "overhead_tokens": conversation.tool_tokens}
-        return self.engine().context_use(self._now().messages, **options)
+        return self.engine().context_use(self._next_request().messages, **options)
 
     def carried(self) -> list[Message]:
         """Return the messages that a request would carry now, before compression."""
-        return self._now().messages
+        return self._next_request().messages
 
     def preview(self, *, write: bool = False) -> Preview:
         """Return what `compress` would keep, mask and summarize now; record nothing.
 
         With `write` a model writes the summaries, and the next `compress` commits them.
         """
-        return self._shown(self.conversation.choices, write=write)
+        return self._show_preview(self.conversation.choices, write=write)
 
     def choose(
         self,
@@ -166,24 +168,24 @@ class AgentCompressor:
         conversation = self.conversation
         shown, choices = conversation.shown or self.preview(), conversation.choices
         if keep:
-            places = (place for each in keep if (place := _place(shown, each)) is not None)
+            places = (place for each in keep if (place := _locate(shown, each)) is not None)
             kept = dict.fromkeys((*choices.keep, *places))
-            return self._shown(replace(choices, keep=tuple(kept)))
+            return self._show_preview(replace(choices, keep=tuple(kept)))
         if focus is not None:
-            return self._shown(replace(choices, focus=focus or None))
-        start, end = _place(shown, since), _place(shown, until)
-        return self._shown(replace(choices, since=start, until=end))
+            return self._show_preview(replace(choices, focus=focus or None))
+        start, end = _locate(shown, since), _locate(shown, until)
+        return self._show_preview(replace(choices, since=start, until=end))
 
-    def _shown(self, choices: Choices, *, write: bool = False) -> Preview:
+    def _show_preview(self, choices: Choices, *, write: bool = False) -> Preview:
         """Return the preview with these choices; keep both."""
-        conversation, messages = self.conversation, self._now().messages
+        conversation, messages = self.conversation, self._next_request().messages
         options = {**conversation.options, **choices.options(messages)}
-        engine = self._compressors.focused(choices.focus)
+        engine = self._compressors.with_focus(choices.focus)
         shown = engine.preview(messages, write=write, force=True, **options)
         conversation.choices, conversation.shown = choices, shown
         return shown
 
-    def _now(self) -> Completed:
+    def _next_request(self) -> Completed:
         """Return the conversation as a request would carry it now."""
         conversation = self.conversation
         # The host keeps no system messages in its history.
@@ -197,11 +199,11 @@ class AgentCompressor:
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the conversation now; the summary keeps the subject `focus`."""
-        conversation, now = self.conversation, self._now()
+        conversation, now = self.conversation, self._next_request()
         choices = replace(conversation.choices, focus=focus) if focus else conversation.choices
         request = HostRequest(now.messages, back=now.back)
         async with self._notices.during(request):
-            engine = await asyncio.to_thread(self._compressors.focused, choices.focus)
+            engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
             options = {**conversation.options, **choices.options(now.messages), "force": True}
             result = await engine.compress(now.messages, **options)
         conversation.choices, conversation.shown = Choices(), None
@@ -237,7 +239,7 @@ class AgentCompressor:
         conversation, engine = self.conversation, self.engine()
         undone = engine.undo(conversation.session_id)
         if undone:
-            now = self._now()
+            now = self._next_request()
             result = engine.best(now.messages, **conversation.options)
             request = HostRequest(now.messages, conversation.model, back=now.back)
             conversation.remember(
@@ -247,7 +249,7 @@ class AgentCompressor:
 
     def new_session(self) -> str:
         """Begin a conversation with an empty archive; return its session id."""
-        agent, earlier = self._agent(), self._finder.leaving()
+        agent, earlier = self._agent(), self._finder.user_sessions()
         if agent is not None:
             agent.clear_history()
         return self._finder.start(earlier).session_id
@@ -267,7 +269,7 @@ class AgentCompressor:
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
-        if not is_under(root, named_by_bot(agent)[0]):
+        if not is_under(root, bot_conversation(agent)[0]):
             raise SessionNotFound(f"no session {session_id} of this conversation")
         if agent is None or (root == self.session_id and agent.chat_history):
             return root
@@ -278,7 +280,7 @@ class AgentCompressor:
             session = engine.store.open(self.config.namespace, root)
             carried = carried_in(engine.store.transcript(session), engine.tokens.cache)
             messages = carried.spoken
-        earlier = self._finder.leaving()
+        earlier = self._finder.user_sessions()
         agent.clear_history()
         agent.chat_history = list(messages[leading_in(messages) :])
         request = HostRequest(result.messages)
@@ -290,7 +292,7 @@ class AgentCompressor:
 
         These have the host's id, or the user left them by `/new` or `/resume`.
         """
-        store, key, own = lasting(self.ledger), self._finder.key, self._finder.leaving()
+        store, key, own = lasting(self.ledger), self._finder.key, self._finder.user_sessions()
         found = [] if store is None else store.sessions(self.config.namespace)
         mine = [e for e in found if e.id in own or (key is not None and is_under(e.id, key))]
         return sorted(mine, key=lambda each: each.updated, reverse=True)
@@ -321,17 +323,17 @@ class AgentCompressor:
         """
         session = host_session(self._agent())
         there = None if session is None else session[0]
-        return forget(self.ledger, self.config.namespace, target or self.session_id, there)
+        return erase(self.ledger, self.config.namespace, target or self.session_id, there)
 
 
-def _place(shown: Preview, reference: str | None) -> Place | None:
+def _locate(shown: Preview, reference: str | None) -> MessagePlace | None:
     """Return the place of a message that a preview shows."""
     if shown.repaired or not reference or reference not in shown.references:
         return reference
     return shown.references.index(reference) - leading_in(shown.messages)
 
 
-def _tools_of(compressor: weakref.ref[AgentCompressor]) -> list[Callable[..., str]]:
+def _make_recall_tools(compressor: weakref.ref[AgentCompressor]) -> list[Callable[..., str]]:
     """Return the recall tools, which must not keep the compressor alive."""
 
     def ours() -> AgentCompressor:
@@ -341,13 +343,13 @@ def _tools_of(compressor: weakref.ref[AgentCompressor]) -> list[Callable[..., st
         return found
 
     def asking() -> Conversation:  # at each call: each turn has its own conversation
-        return ours()._finder.asking
+        return ours()._finder.recall_conversation
 
     def session() -> Session:
         return ours().ledger.open(ours().config.namespace, asking().session_id)
 
     return recall_tools(
-        lambda: archive_of(ours().ledger, session(), asking().reads),
+        lambda: readable_archive(ours().ledger, session(), asking().reads),
         session,
         lambda text: ours().engine().tokens.text(text),
         turn=lambda: (asking().session_id, asking().progress),

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 from ..concurrency import renewed
 from . import context_param
 from .agent_compressor import AgentCompressor
-from .agent_ledger import title_of
-from .running_turn import current
+from .agent_ledger import agent_title
+from .running_turn import current_requests
 
 log = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class Agents:
     """The compressors of the agents that asked; keeps no agent alive."""
 
     def __init__(self, before_turn: Callable[[], None]) -> None:
-        """`before_turn` is called whenever an agent's compressor is asked for."""
+        """`before_turn` is called whenever an agent's compressor is looked up."""
         self._before_turn = before_turn
         self.defaults: dict[str, Any] = {}
         """Options of `CompressorConfig` for agents that name no others."""
@@ -45,34 +45,36 @@ class Agents:
         return self.plugin is not None and self.plugin()
 
     @property
-    def are_served(self) -> bool:
+    def is_active(self) -> bool:
         """Return whether agents that ask are compressed now."""
         return self._open and (self.in_code or self.by_default)
 
-    def of(self, agent: Any) -> AgentCompressor | None:
+    def compressor_of(self, agent: Any) -> AgentCompressor | None:
         """Return the agent's compressor; None if it does not ask."""
         self._before_turn()
         with self._lock:
             try:
-                return self._of(agent)
+                return self._compressor_of(agent)
             except Exception:  # a host in an unknown state
                 if agent not in self._failed:
-                    log.exception("agent %s goes on uncompressed", title_of(agent))
+                    log.exception("agent %s goes on uncompressed", agent_title(agent))
                 self._failed.add(agent)
                 return None
 
-    def _of(self, agent: Any) -> AgentCompressor | None:
+    def _compressor_of(self, agent: Any) -> AgentCompressor | None:
         """Return the agent's compressor, made again if its `context=` has changed."""
-        asked = context_param.asked_by(agent, self.by_default) if self.are_served else None
+        requested = (
+            context_param.requested_context(agent, self.by_default) if self.is_active else None
+        )
         made = self._made.get(agent)
-        if made is not None and made.asked != asked:
+        if made is not None and made.requested != requested:
             made.leave()
             del self._made[agent]
             made = None
-        if made is None and asked is not None:
+        if made is None and requested is not None:
             model = getattr(agent, "llm", None)
-            config = asked.config(model if isinstance(model, str) else None, self.defaults)
-            made = self._made[agent] = AgentCompressor(agent, asked, config)
+            config = requested.config(model if isinstance(model, str) else None, self.defaults)
+            made = self._made[agent] = AgentCompressor(agent, requested, config)
         return made
 
     def close(self) -> None:
@@ -103,12 +105,12 @@ class HostCall(NamedTuple):
 
     def argument(self, name: str) -> Any:
         """Return an argument's value, or None."""
-        place = _place(self.original, name)
+        place = _position_of(self.original, name)
         return self.args[place] if place < len(self.args) else self.kwargs.get(name)
 
     def with_argument(self, name: str, value: Any) -> HostCall:
         """Return the call with another value for an argument."""
-        place, args = _place(self.original, name), [*self.args]
+        place, args = _position_of(self.original, name), [*self.args]
         if place >= len(args):
             return self._replace(kwargs={**self.kwargs, name: value})
         args[place] = value
@@ -116,7 +118,7 @@ class HostCall(NamedTuple):
 
 
 @functools.lru_cache
-def _place(method: Callable[..., Any], name: str) -> int:
+def _position_of(method: Callable[..., Any], name: str) -> int:
     """Return a parameter's place after `self`; 0 if it has no name."""
     names = list(inspect.signature(method).parameters)[1:]
     return names.index(name) if name in names else 0
@@ -153,7 +155,7 @@ def attribute(name: str, get: Callable[[Any], Any]) -> property:
 
 def context_compressor(original: object, agents: Agents) -> property:
     """Return `agent.context_compressor`: None on an agent that did not ask."""
-    return property(agents.of)
+    return property(agents.compressor_of)
 
 
 def context_config(original: object, agents: Agents) -> property:
@@ -163,19 +165,19 @@ def context_config(original: object, agents: Agents) -> property:
     """
 
     def get(self: Any) -> Any:
-        given = self._context_param if agents.of(self) is not None else None
+        given = self._context_param if agents.compressor_of(self) is not None else None
         return vars(self).get("_context_config", given)
 
     return attribute("_context_config", get)
 
 
 @replacing
-def unmanaged(call: HostCall) -> Any:
+def apply_context_management(call: HostCall) -> Any:
     """Replace the host's context management: our agents keep their messages.
 
     The host's would drop repeated results and separate calls from their results.
     """
-    if call.agents.of(call.owner) is None:
+    if call.agents.compressor_of(call.owner) is None:
         return call.go_on()
     return call.argument("messages"), None
 
@@ -186,7 +188,7 @@ def in_loop_compaction(original: object, agents: Agents) -> property:
     It belongs to an `LLM`, which agents that did not ask may share.
     """
     name = "_in_loop_compaction"
-    return attribute(name, lambda self: current() is None and vars(self).get(name, True))
+    return attribute(name, lambda self: current_requests() is None and vars(self).get(name, True))
 
 
 @replacing
@@ -197,7 +199,7 @@ def team_init(call: HostCall) -> None:
     """
     call.go_on()
     team = call.owner
-    if not call.agents.are_served or context_param.asked_in(team._context_param) is None:
+    if not call.agents.is_active or context_param.parse_context(team._context_param) is None:
         return
     for member in team.agents:
         # The host turns a missing `context=` into True if the agent has tools.
@@ -224,7 +226,7 @@ def parse_workflow_data(call: HostCall) -> Any:
     workflow, data = call.go_on(), call.argument("data")
     given = data.get("context") if isinstance(data, Mapping) else None
     written = given if isinstance(given, Mapping) else {"strategy": given}
-    if call.agents.are_served and context_param.is_summarize(written.get("strategy")):
+    if call.agents.is_active and context_param.is_summarize(written.get("strategy")):
         # The host passes it to each step's agent as `context=`.
         workflow.context = {_ALIASES.get(key, key): value for key, value in written.items()}
     return workflow

@@ -22,8 +22,8 @@ log = logging.getLogger(__name__)
 SUMMARIZE = OptimizerStrategy.SUMMARIZE
 STRATEGY_VARIABLE = "PRAISONAI_CONTEXT_STRATEGY"
 """The host's own variable, for agents that name no strategy."""
-OURS = frozenset(CompressorConfig.names()) - {"model"}
-HOSTS = frozenset(item.name for item in fields(ContextConfig))
+OUR_OPTIONS = frozenset(CompressorConfig.names()) - {"model"}
+HOST_OPTIONS = frozenset(item.name for item in fields(ContextConfig))
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class RequestedContext:
         """Return the agent's configuration; `defaults` fill options that it does not set."""
         # The agent's own come first: a default that contradicts them is left out.
         unset = {name: value for name, value in defaults.items() if name not in self.options}
-        options, faults = usable({"model": model, **self.options, **unset})
+        options, faults = check_options({"model": model, **self.options, **unset})
         for fault in faults.values():
             # Not raised: a dictionary in `context=` is first read inside a turn.
             log.error("options of context=: %s", fault)
@@ -54,7 +54,7 @@ class RequestedContext:
         return found if self.own_model else replace(found, auxiliary_model=given.auxiliary_model)
 
 
-def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
+def check_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the options that work together, and the others' faults."""
     kept: dict[str, Any] = {}
     faults: dict[str, str] = {}
@@ -68,7 +68,7 @@ def usable(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     return kept, faults
 
 
-def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
+def requested_context(agent: Any, by_default: bool = False) -> RequestedContext | None:
     """Return an agent's request for compression as of now, or None.
 
     Once the host has initialized the agent's manager, the manager overrides `context=`. With
@@ -77,8 +77,8 @@ def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
     """
     param, manager = agent._context_param, agent._context_manager
     by_default = by_default and is_summarize(os.environ.get(STRATEGY_VARIABLE) or SUMMARIZE)
-    filled = _with_strategy(param) if by_default else None
-    asked = asked_in(param if filled is None else filled)
+    filled = _add_strategy(param) if by_default else None
+    asked = parse_context(param if filled is None else filled)
     if not agent._context_manager_initialized:
         return asked
     if manager is None:
@@ -88,11 +88,11 @@ def asked_by(agent: Any, by_default: bool = False) -> RequestedContext | None:
     is_default = type(manager) is ContextManager and manager.config.strategy is hosts_default
     if filled is not None and is_default:
         return asked
-    by_manager = asked_in(manager)
+    by_manager = parse_context(manager)
     return (asked or by_manager) if by_manager is not None else None
 
 
-def _with_strategy(param: Any) -> Any:
+def _add_strategy(param: Any) -> Any:
     """Return a `context=` with our strategy; None if it names one."""
     if isinstance(param, Mapping) and param.get("strategy") is None:
         return {**param, "strategy": SUMMARIZE}
@@ -101,17 +101,17 @@ def _with_strategy(param: Any) -> Any:
     return None
 
 
-def asked_in(param: Any) -> RequestedContext | None:
+def parse_context(param: Any) -> RequestedContext | None:
     """Return the request in one `context=`, or None."""
     if param is True:
-        return _asked(ContextConfig.from_env())
+        return _request_from(ContextConfig.from_env())
     if isinstance(param, str):
-        return _asked(ContextConfig(strategy=SUMMARIZE)) if is_summarize(param) else None
+        return _request_from(ContextConfig(strategy=SUMMARIZE)) if is_summarize(param) else None
     if isinstance(param, Mapping):
         return _from_mapping(param)
     if type(param) is ContextManager:  # not a subclass of the user's own
-        return _asked(param.config)
-    return _asked(param) if isinstance(param, ContextConfig) else None
+        return _request_from(param.config)
+    return _request_from(param) if isinstance(param, ContextConfig) else None
 
 
 def is_summarize(strategy: Any) -> bool:
@@ -124,14 +124,16 @@ def is_summarize(strategy: Any) -> bool:
 def _from_mapping(param: Mapping[str, Any]) -> RequestedContext | None:
     if not is_summarize(param.get("strategy")):
         return None
-    for key in sorted(set(map(str, param)) - HOSTS - OURS):
-        log.warning("context=: %s; it is left out", no_such("option", key, HOSTS | OURS))
-    context = ContextConfig(**{key: value for key, value in param.items() if key in HOSTS})
-    ours = {key: value for key, value in param.items() if key in OURS - HOSTS}
-    return _asked(context, ours, own_model=param.get("llm_summarize") is not False)
+    for key in sorted(set(map(str, param)) - HOST_OPTIONS - OUR_OPTIONS):
+        log.warning(
+            "context=: %s; it is left out", no_such("option", key, HOST_OPTIONS | OUR_OPTIONS)
+        )
+    context = ContextConfig(**{key: value for key, value in param.items() if key in HOST_OPTIONS})
+    ours = {key: value for key, value in param.items() if key in OUR_OPTIONS - HOST_OPTIONS}
+    return _request_from(context, ours, own_model=param.get("llm_summarize") is not False)
 
 
-def _asked(
+def _request_from(
     context: Any, more: Mapping[str, Any] | None = None, own_model: bool = True
 ) -> RequestedContext | None:
     if context is None or not is_summarize(context.strategy):
@@ -151,7 +153,7 @@ def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str,
     }
     found = {
         name: getattr(context, name)
-        for name in OURS & set(defaults)
+        for name in OUR_OPTIONS & set(defaults)
         if getattr(context, name) != defaults[name]
     }
     if context.compact_threshold != defaults["compact_threshold"]:
@@ -159,11 +161,11 @@ def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str,
     found.update(more or {})
     if context.protected_tools:
         policies = found.get("tool_policies", {})
-        found["tool_policies"] = _protecting(context.protected_tools, policies)
+        found["tool_policies"] = _keep_policies(context.protected_tools, policies)
     return found
 
 
-def _protecting(tools: Sequence[str], policies: Any) -> Any:
+def _keep_policies(tools: Sequence[str], policies: Any) -> Any:
     """Return tool policies that keep those tools; invalid policies stay."""
     try:
         given = CompressorConfig(tool_policies=policies).tool_policies
@@ -179,7 +181,7 @@ NO_LIMIT = sys.maxsize
 """`tool_output_limit` in characters that no result reaches."""
 
 
-def as_it_is(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
+def whole_result(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
     """Return a tool's result whole; the host's function would cut it."""
     return output
 
@@ -209,7 +211,7 @@ class Settings:
         self.compress_alone(agent)
         if takes_whole_results(agent, asked):
             agent.tool_output_limit = NO_LIMIT
-            agent._truncate_tool_output = as_it_is
+            agent._truncate_tool_output = whole_result
 
     def compress_alone(self, agent: Any) -> None:
         """Switch the host's `context_compaction` off, so that exactly one system compresses.

@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 from ..errors import StoreUnavailable
 from ..messages import Message, digest, is_system, leading_in, text_of
 from ..messages.digests import Seen
-from .agent_ledger import has_one_of, session_id_of, stored_under
+from .agent_ledger import has_any_message, session_id_of, stored_sessions
 from .conversations import Choices, Conversation, Conversations, digests_of
 from .model_compressors import ModelCompressors
-from .running_turn import Turn, named_by_bot, running
+from .running_turn import Turn, bot_conversation, running_turn
 
 
-def another_id(key: str | None) -> str:
+def new_session_id(key: str | None) -> str:
     """Return a random session id, below the host's id if any."""
     begins = "agent-" if key is None else f"{key}~"
     return begins + secrets.token_hex(8)
@@ -60,7 +60,7 @@ class ConversationFinder:
 
     # -------------------------------------------------------- asked in a turn
 
-    def of(self, turn: Turn | None) -> Conversation | None:
+    def conversation_of(self, turn: Turn | None) -> Conversation | None:
         """Return a turn's conversation; None before its first request."""
         entered = None if turn is None else self._entered.get(turn)
         return None if entered is None else entered.conversation
@@ -68,15 +68,15 @@ class ConversationFinder:
     @property
     def running(self) -> Conversation | None:
         """Return the running turn's conversation; None before its first request."""
-        return self.of(running())
+        return self.conversation_of(running_turn())
 
     @property
     def for_reading(self) -> Conversation:
         """Return the running turn's conversation, or a blank one."""
-        return self.running or Conversation(another_id(None))
+        return self.running or Conversation(new_session_id(None))
 
     @property
-    def asking(self) -> Conversation:
+    def recall_conversation(self) -> Conversation:
         """Return the conversation whose turn calls a recall tool here.
 
         Raises:
@@ -93,16 +93,16 @@ class ConversationFinder:
     @property
     def now(self) -> Conversation:
         """Return the running turn's conversation, else the history's."""
-        return self.running or self._at_rest()
+        return self.running or self._conversation_at_rest()
 
     def turn_of(self, owner: Any) -> Turn:
         """Return a turn that begins with the agent's history."""
-        history, (_, bound) = self.history, named_by_bot(self._agent())
-        return Turn(owner, history, digests_of(self._seen(history)), bound)
+        history, (_, bound) = self.history, bot_conversation(self._agent())
+        return Turn(owner, history, digests_of(self._digest_messages(history)), bound)
 
-    def carrying(self, messages: Sequence[Message], turn: Turn) -> Conversation:
+    def match_request(self, messages: Sequence[Message], turn: Turn) -> Conversation:
         """Return the conversation of a turn's request; remember the request in it."""
-        seen, known = self._seen(messages), self._conversations
+        seen, known = self._digest_messages(messages), self._conversations
         key, sent = self.key, digests_of(seen)
         with known.lock:
             entered = self._entered.get(turn)
@@ -122,7 +122,11 @@ class ConversationFinder:
         entered, history = self._entered.get(turn), self.history
         if entered is None:
             return
-        seen, known, found = self._seen(history), self._conversations, entered.conversation
+        seen, known, found = (
+            self._digest_messages(history),
+            self._conversations,
+            entered.conversation,
+        )
         now, length = digests_of(seen), len(turn.digests)
         with known.lock:
             if now[:length] != turn.digests:
@@ -140,7 +144,7 @@ class ConversationFinder:
     def key(self) -> str | None:
         """Return the host's id: the bot's key, else the agent's session id."""
         agent = self._agent()
-        return named_by_bot(agent)[0] or session_id_of(agent)
+        return bot_conversation(agent)[0] or session_id_of(agent)
 
     @property
     def history(self) -> list[Any] | None:
@@ -150,9 +154,9 @@ class ConversationFinder:
 
     def start(self, earlier: tuple[str, ...]) -> Conversation:
         """Begin an empty conversation, after `earlier` sessions of its user."""
-        return self._conversations.keep(Conversation(another_id(self.key), self.key, earlier))
+        return self._conversations.keep(Conversation(new_session_id(self.key), self.key, earlier))
 
-    def leaving(self) -> tuple[str, ...]:
+    def user_sessions(self) -> tuple[str, ...]:
         """Return the sessions of this conversation's user, for the next conversation."""
         found = self.now
         return tuple(dict.fromkeys((*found.earlier, found.session_id)))
@@ -160,7 +164,7 @@ class ConversationFinder:
     def adopt(self, session_id: str, earlier: tuple[str, ...]) -> Conversation:
         """Go on with a stored session that the agent's history has."""
         history, known = self.history, self._conversations
-        seen = self._seen(history)
+        seen = self._digest_messages(history)
         with known.lock:
             found = Conversation(session_id, self.key, earlier, digests=digests_of(seen))
             found.carry(found.digests, 0)
@@ -170,14 +174,14 @@ class ConversationFinder:
 
     # -------------------------------------------------------- decided by messages
 
-    def _at_rest(self) -> Conversation:
+    def _conversation_at_rest(self) -> Conversation:
         key, history, known = self.key, self.history, self._conversations
-        seen = self._seen(history)
+        seen = self._digest_messages(history)
         with known.lock:
-            found = self._find(key, digests_of(seen), history) or known.unused(key)
+            found = self._find(key, digests_of(seen), history) or known.find_unused(key)
             if found is None:
                 # The first request decides whether a stored session of that name goes on.
-                free = another_id(key) if key is None or known.under(key) else key
+                free = new_session_id(key) if key is None or known.with_key(key) else key
                 found = Conversation(free, key)
             return known.keep(found)
 
@@ -185,53 +189,53 @@ class ConversationFinder:
         self, key: str | None, before: tuple[str, ...], history: list[Any] | None
     ) -> Conversation | None:
         """Return the conversation that goes on with these messages, or None."""
-        pool = self._conversations.under(key)
+        pool = self._conversations.with_key(key)
         for each in pool if history is not None else ():
             known = each.digests
             if known and each.history is history and before[: len(known)] == known:
                 return each
         if key is not None:
-            return _of_one_host_id(pool, before)
-        hits = {each: self._conversations.hits(each, before) for each in pool}
+            return _most_shared(pool, before)
+        hits = {each: self._conversations.count_hits(each, before) for each in pool}
         some = [each for each in pool if hits[each]]
         continued = [each for each in some if each.is_continued_by(before)]
-        return _only_best(continued, hits) or _only_best(some, hits)
+        return _single_best(continued, hits) or _single_best(some, hits)
 
     def _begin(self, key: str | None, before: Sequence[str], sent: Sequence[str]) -> Conversation:
         """Begin another conversation, or go on with a stored one."""
         known = self._conversations
         known.share(sent)
-        blank = known.unused(key)
+        blank = known.find_unused(key)
         if blank is not None and blank.session_id != key:
             return blank
         if blank is not None:  # it got the host's id before a request could decide
             known.forget(blank)
         if key is None or known.get(key) is not None:
-            return Conversation(another_id(key), key)
-        store, pins = self._compressors.open(), () if blank is None else blank.pinned
-        stored = [*stored_under(store, self._compressors.config.namespace, key)]
-        for session in () if known.under(key) else stored:
-            if has_one_of(store, session, before):
+            return Conversation(new_session_id(key), key)
+        store, pins = self._compressors.open_ledger(), () if blank is None else blank.pinned
+        stored = [*stored_sessions(store, self._compressors.config.namespace, key)]
+        for session in () if known.with_key(key) else stored:
+            if has_any_message(store, session, before):
                 return Conversation(session.id, key, digests=tuple(before), pinned=pins)
         is_taken = key in {session.id for session in stored}
-        return Conversation(another_id(key) if is_taken else key, key, pinned=pins)
+        return Conversation(new_session_id(key) if is_taken else key, key, pinned=pins)
 
     def _enter(self, turn: Turn, found: Conversation, sent: Sequence[str]) -> _Entered:
         """Assign a turn to a conversation; take back what its request lacks."""
-        offset, begun = found.aligned(sent)
+        offset, begun = found.align(sent)
         if begun < len(found.digests):
             found.rewind(begun, sent)
             found.choices, found.shown = Choices(), None
         self._conversations.assign_history(found, turn.history)
         return _Entered(found, offset, begun)
 
-    def _seen(self, messages: Iterable[Any] | None) -> list[Seen]:
+    def _digest_messages(self, messages: Iterable[Any] | None) -> list[Seen]:
         """Return each message with its digests, from a copy of the list."""
-        cache = self._compressors.of(None).tokens.cache
+        cache = self._compressors.for_model(None).tokens.cache
         return cache.all([m for m in list(messages or ()) if isinstance(m, Mapping)])
 
 
-def _of_one_host_id(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
+def _most_shared(pool: Sequence[Conversation], before: tuple[str, ...]) -> Conversation | None:
     """Return the conversation that shares more than its first message."""
     full = next((each for each in pool if each.is_continued_by(before)), None)
     if full is not None:
@@ -240,7 +244,9 @@ def _of_one_host_id(pool: Sequence[Conversation], before: tuple[str, ...]) -> Co
     return max(pool, key=shared.__getitem__) if any(shared.values()) else None
 
 
-def _only_best(found: Sequence[Conversation], hits: dict[Conversation, int]) -> Conversation | None:
+def _single_best(
+    found: Sequence[Conversation], hits: dict[Conversation, int]
+) -> Conversation | None:
     """Return the conversation with most hits; None if two have equally many."""
     best = sorted(found, key=hits.__getitem__, reverse=True)[:2]
     if not best or (len(best) == 2 and hits[best[0]] == hits[best[1]]):

@@ -17,11 +17,11 @@ from ..ledger.segments import Entry
 from ..messages import Message, is_system, leading_in, text_of
 from ..messages.digests import Seen
 from ..tokens.models import model_limits
-from .agent_ledger import place_of
-from .journal import Journal, KeptSteps, kept_of
+from .agent_ledger import store_place
+from .journal import Journal, KeptSteps, count_kept_steps
 from .request_shapes import HostRequest
 
-NOTHING = Bill()
+NO_BILL = Bill()
 
 MOST_DIGESTS = 50_000
 """Messages of one conversation that are remembered by their digests."""
@@ -29,7 +29,7 @@ MOST_DIGESTS = 50_000
 TURN_MESSAGES = 40
 """After that number of messages a long turn may read the archive again."""
 
-REMEMBERED = 256
+MOST_CONVERSATIONS = 256
 """Conversations of one agent that are remembered, the newest ones."""
 
 JOURNALED_TOKENS = 8_000_000
@@ -38,7 +38,7 @@ JOURNALED_TOKENS = 8_000_000
 IDENTIFYING_CHARS = 40
 """Shorter messages ("hi", "yes, go on") occur in many conversations."""
 
-Place = int | str
+MessagePlace = int | str
 """A message's index after the leading system messages, or a reference not yet resolved."""
 
 
@@ -46,11 +46,11 @@ Place = int | str
 class Choices:
     """The user's choices for the next compression of a conversation."""
 
-    keep: tuple[Place, ...] = ()
+    keep: tuple[MessagePlace, ...] = ()
     """Messages that stay verbatim; the next request records them in the ledger."""
-    since: Place | None = None
+    since: MessagePlace | None = None
     """The first message to compress."""
-    until: Place | None = None
+    until: MessagePlace | None = None
     """The first message after them."""
     focus: str | None = None
     """A subject that the summary must keep."""
@@ -59,7 +59,7 @@ class Choices:
         """Return the choices as options for a compression of these messages."""
         leading = leading_in(messages)
 
-        def at(place: Place) -> Place:
+        def at(place: MessagePlace) -> MessagePlace:
             return place + leading if isinstance(place, int) else place
 
         found: dict[str, Any] = {"keep": [*map(at, self.keep)]} if self.keep else {}
@@ -128,7 +128,7 @@ class Conversation:
         self.result, self.model, self.is_sent = result, request.model, is_sent
         self.overhead_tokens = overhead_tokens
         self.tool_tokens = overhead_tokens or self.tool_tokens
-        self.kept = kept_of(request.back, engine, result.messages)
+        self.kept = count_kept_steps(request.back, engine, result.messages)
         users = sum(message.get("role") == "user" for message in request.messages)
         self.progress = users, len(request.messages) // TURN_MESSAGES
 
@@ -138,7 +138,7 @@ class Conversation:
         pins = {"pinned": self.pinned} if self.pinned else {}
         return {"session_id": self.session_id, **pins}
 
-    def status(self, engine: ContextCompressor, bill: Bill = NOTHING) -> Status:
+    def status(self, engine: ContextCompressor, bill: Bill = NO_BILL) -> Status:
         """Return the status of the last request, with zeros before the first."""
         config, result = engine.config, self.result
         messages, segments = (result.messages, result.segments) if result else ((), ())
@@ -156,7 +156,7 @@ class Conversation:
             kept_tokens=max(0, result.tokens_after - system - summaries) if result else 0,
             tool_tokens=self.overhead_tokens,
             summaries=len(segments),
-            store=place_of(engine.store),
+            store=store_place(engine.store),
             earlier=self.kept,
             is_sent=self.is_sent,
             bill=bill,
@@ -169,7 +169,7 @@ class Conversation:
         """Return whether recall may read an entry: no message was taken back."""
         return self.taken_back.isdisjoint(entry.segment.run)
 
-    def aligned(self, sent: Sequence[str]) -> tuple[int, int]:
+    def align(self, sent: Sequence[str]) -> tuple[int, int]:
         """Return where in `digests` `sent` begins, and how many digests stay."""
         places = {digest: at for at, digest in enumerate(sent)}
         for end in range(len(self.digests), 0, -1):
@@ -231,20 +231,20 @@ class Conversations:
         with self.lock:
             return [*reversed(self._known.values())]
 
-    def under(self, key: str | None) -> list[Conversation]:
+    def with_key(self, key: str | None) -> list[Conversation]:
         """Return the conversations with a host's id, the newest first."""
         return [each for each in self.newest() if each.key == key]
 
-    def unused(self, key: str | None) -> Conversation | None:
+    def find_unused(self, key: str | None) -> Conversation | None:
         """Return a conversation with that id which no request has carried yet."""
-        return next((each for each in self.under(key) if not each.carried), None)
+        return next((each for each in self.with_key(key) if not each.carried), None)
 
     def keep(self, found: Conversation) -> Conversation:
-        """Remember a conversation as the newest; forget the oldest beyond REMEMBERED."""
+        """Remember a conversation as the newest; forget the oldest beyond MOST_CONVERSATIONS."""
         with self.lock:
             self._known[found.session_id] = found
             self._known.move_to_end(found.session_id)
-            while len(self._known) > REMEMBERED:
+            while len(self._known) > MOST_CONVERSATIONS:
                 _, gone = self._known.popitem(last=False)
                 for each in gone.identifying:
                     if self._owners.get(each) == gone.session_id:
@@ -276,7 +276,7 @@ class Conversations:
         """Let messages of another conversation identify none from now on."""
         self._owners.update(dict.fromkeys(self._owners.keys() & {*sent}))
 
-    def hits(self, each: Conversation, before: Collection[str]) -> int:
+    def count_hits(self, each: Conversation, before: Collection[str]) -> int:
         """Return the number of messages that only this conversation has."""
         common = each.identifying.intersection(before)
         return sum(self._owners.get(digest) == each.session_id for digest in common)
@@ -316,7 +316,7 @@ class Status:
     """Dropped steps of earlier turns, a part of the kept tokens."""
     is_sent: bool = True
     """False: the numbers describe the next request, which a command changed."""
-    bill: Bill = NOTHING
+    bill: Bill = NO_BILL
     """The conversation's cost so far."""
 
     @property

@@ -18,7 +18,7 @@ from ..config import CompressorConfig, check_store, no_such
 from ..errors import ConfigError
 from . import patches
 from .agents import Agents
-from .context_param import HOSTS, OURS, options_in
+from .context_param import HOST_OPTIONS, OUR_OPTIONS, options_in
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,7 @@ class Installation:
 
     def _replace_imported(self) -> None:
         """Replace the names in modules that the host has imported since."""
-        rows = [row for row in self._waiting if patches.arrived(row)]
+        rows = [row for row in self._waiting if patches.is_imported(row)]
         if not rows:
             return
         with _lock:
@@ -149,7 +149,9 @@ def installed() -> Installation | None:
 
 def _fields() -> list[tuple[str, Any, Field[Any]]]:
     """Return our options that the host's configuration lacks, for `make_dataclass`."""
-    ours = [option for option in fields(CompressorConfig) if option.name in OURS - HOSTS]
+    ours = [
+        option for option in fields(CompressorConfig) if option.name in OUR_OPTIONS - HOST_OPTIONS
+    ]
     return [(option.name, option.type, copy(option)) for option in ours]
 
 

@@ -39,7 +39,7 @@ class KeptSteps:
         return f"kept from earlier turns: {steps}, {counted(self.tokens, 'token')}"
 
 
-def kept_of(
+def count_kept_steps(
     back: Sequence[Message], engine: ContextCompressor, view: Sequence[Message] | None = None
 ) -> KeptSteps:
     """Count the restored messages, with a `view` only its verbatim ones."""
@@ -71,7 +71,7 @@ class Journal:
     def is_recorded(self) -> bool:
         """Return whether the store has the whole transcript."""
         carried = self._carried
-        return carried is not None and () != self._recorded == _names(carried.record)
+        return carried is not None and () != self._recorded == _content_digests(carried.record)
 
     def complete(
         self, given: Sequence[Message], engine: ContextCompressor, turn: Turn | None
@@ -80,7 +80,7 @@ class Journal:
         session, cache, model = self._session(engine), engine.tokens.cache, engine.config.model
         bound = 0 if turn is None else turn.bound
         with self._lock:
-            carried = self._loaded(given, engine, session)
+            carried = self._load(given, engine, session)
             done = completed(carried, given, cache, turn=turn, bound=bound, model=model)
             self._system = list(given[: leading_in(given)])
             self._carried = done.carried
@@ -91,7 +91,7 @@ class Journal:
         """Return the messages with those that the host left out; record nothing."""
         session = self._session(engine)
         with self._lock:
-            carried = self._loaded(given, engine, session)
+            carried = self._load(given, engine, session)
         return completed(carried, given, engine.tokens.cache)
 
     @property
@@ -137,7 +137,7 @@ class Journal:
             self._log_failure(error)
             return None
 
-    def _loaded(
+    def _load(
         self, given: Sequence[Message], engine: ContextCompressor, session: Session | None
     ) -> Carried:
         """Return the conversation's exchanges, from memory or from the store."""
@@ -152,9 +152,9 @@ class Journal:
             self._log_failure(error)
             return Carried()
         if masks_secrets(engine.store):
-            transcript = _unmasked(transcript, given, session.namespace)
+            transcript = _restore_secrets(transcript, given, session.namespace)
         found = carried_in(transcript, engine.tokens.cache)
-        self._recorded, self._edits = _names(found.seen), session.edits
+        self._recorded, self._edits = _content_digests(found.seen), session.edits
         return found
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:
@@ -163,7 +163,7 @@ class Journal:
         if session is None or self._carried is None or store is None:
             return
         record = self._carried.record
-        names, messages = _names(record), [each.plain for each in record]
+        names, messages = _content_digests(record), [each.plain for each in record]
         place = common_length(self._recorded, names)
         if place == len(names) == len(self._recorded):
             return
@@ -183,12 +183,12 @@ class Journal:
         log.log(level, "session %s: not recorded for now: %s", self._session_id, error)
 
 
-def _names(seen: Sequence[Seen]) -> tuple[str, ...]:
+def _content_digests(seen: Sequence[Seen]) -> tuple[str, ...]:
     # Digests of whole messages: a call read from an answer may have keys that the host omits.
     return tuple(each.content_digest for each in seen)
 
 
-def _unmasked(
+def _restore_secrets(
     transcript: Sequence[Message], given: Sequence[Message], namespace: str
 ) -> list[Message]:
     """Return a stored transcript with the host's messages for masked ones."""

@@ -55,12 +55,12 @@ class _Hooks:
         for task in self._tasks:
             task.cancel()
 
-    async def ended(self) -> None:
+    async def wait(self) -> None:
         """Wait until all hooks have ended."""
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
-_running: ContextVar[_Hooks | None] = ContextVar("praison_compressor_hooks", default=None)
+_request_hooks: ContextVar[_Hooks | None] = ContextVar("praison_compressor_hooks", default=None)
 """The hooks of the request that is compressed here; None in the background."""
 
 
@@ -68,12 +68,12 @@ class Notices:
     """Report the compressions of one agent; log a listener's failure."""
 
     def __init__(
-        self, agent: weakref.ref[Any], named: Callable[[str], Conversation | None]
+        self, agent: weakref.ref[Any], find_conversation: Callable[[str], Conversation | None]
     ) -> None:
-        """`named`: the conversation of a session, for what ends in the background."""
+        """`find_conversation`: the conversation of a session, for what ends in the background."""
         self._agent = agent
         self._listeners: list[Listener] = []
-        self._named = named
+        self._find_conversation = find_conversation
 
     def subscribe(self, listener: Listener) -> None:
         """Pass every event on to `listener` too."""
@@ -83,22 +83,22 @@ class Notices:
     async def during(self, request: HostRequest) -> AsyncIterator[None]:
         """Run a block that compresses a request; wait for its hooks."""
         hooks = _Hooks(request.messages)
-        token = _running.set(hooks)
+        token = _request_hooks.set(hooks)
         try:
             yield
         except BaseException:
             hooks.cancel()
             raise
         finally:
-            _running.reset(token)
-            await hooks.ended()
+            _request_hooks.reset(token)
+            await hooks.wait()
 
     def __call__(self, event: Event) -> None:
         """Take an event of the compressor."""
         for listener in list(self._listeners):
-            _guarded(functools.partial(listener, event))
-        found, words = self._named(event.session_id), _words(event)
-        hooks = _running.get()
+            _call_listener(functools.partial(listener, event))
+        found, words = self._find_conversation(event.session_id), _event_words(event)
+        hooks = _request_hooks.get()
         if words and hooks is None:
             self._print(f"in the background: {words}")
         elif words:
@@ -113,16 +113,16 @@ class Notices:
         if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             sizes = f"{short(after)} instead of {short(before)}"
-            line = self._say(f"Compressed: the next request has {sizes}, in the background")
+            line = self._announce(f"Compressed: the next request has {sizes}, in the background")
             if found is not None:
                 found.notice = line
 
-    def compressed(self, status: Status) -> str:
+    def report_compression(self, status: Status) -> str:
         """Report a compression in one line; return the line."""
         line = f"Compressed the conversation: {short(status.tokens_before)} → {status.parts}"
-        return self._say(line + status.of_earlier)
+        return self._announce(line + status.of_earlier)
 
-    def _say(self, words: str) -> str:
+    def _announce(self, words: str) -> str:
         log.info("%s", words)
         self._print(words)
         return words
@@ -131,22 +131,22 @@ class Notices:
         """Report to the memory before a compression, to hooks after it."""
         memory: Any = getattr(self._agent(), "_memory_instance", None)
         if event.name == "committed":
-            _guarded(lambda: self._ran("AFTER_COMPACTION", event))
+            _call_listener(lambda: self._run_hooks("AFTER_COMPACTION", event))
         elif hasattr(memory, "on_pre_compress"):
-            _guarded(lambda: memory.on_pre_compress(list(messages)))
+            _call_listener(lambda: memory.on_pre_compress(list(messages)))
 
     def before_compression(self, event: Event) -> str | bool | None:
         """Return False if a hook refuses, else the hooks' text.
 
         A hook that fails refuses nothing here; for the host it refuses.
         """
-        ran = self._ran("BEFORE_COMPACTION", event)
+        ran = self._run_hooks("BEFORE_COMPACTION", event)
         said = [one.output for one in ran if one.success or one.exit_code == _EXIT_REFUSES]
         if any(output and output.is_denied() for output in said):
             return False
         return "\n".join(o.additional_context for o in said if o and o.additional_context) or None
 
-    def _ran(self, name: str, event: Event) -> Sequence[Any]:
+    def _run_hooks(self, name: str, event: Event) -> Sequence[Any]:
         """Return the results of the agent's hooks of that name."""
         runner = getattr(self._agent(), "_hook_runner", None)
         if runner is None:
@@ -174,17 +174,17 @@ class Notices:
         if console is not None and (console.is_terminal or not only_on_terminal):
             from rich.text import Text
 
-            _guarded(lambda: console.print(Text(f"▸ {words}", style="dim")))
+            _call_listener(lambda: console.print(Text(f"▸ {words}", style="dim")))
 
 
-def _guarded(work: Callable[[], Any]) -> None:
+def _call_listener(work: Callable[[], Any]) -> None:
     try:
         work()
     except Exception:
         log.warning("a listener to compressions failed", exc_info=True)
 
 
-def _words(event: Event) -> str:
+def _event_words(event: Event) -> str:
     """Return an event's words for the screen, or ""."""
     data = event.data
     if event.name == "started":

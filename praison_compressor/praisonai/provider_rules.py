@@ -19,7 +19,7 @@ from ..view.frame import is_framed
 
 MARKS, USAGE = "cache_control", "stream_options"
 TTL = "ttl of cache_control"
-ROLES = "roles that do not alternate"
+ROLE_ORDER = "roles that do not alternate"
 _ROLES_REFUSED = re.compile(
     r"(?:must|should) alternate|unexpected role\W+(?:\w+\.)?(?:user|assistant)", re.IGNORECASE
 )
@@ -28,16 +28,16 @@ _ROLES_REFUSED = re.compile(
 # ------------------------------------------------------------ refusals
 
 
-def refused_in(error: BaseException) -> str | None:
-    """Return a refusal's cause: MARKS, USAGE, TTL, ROLES or None."""
+def refused_key(error: BaseException) -> str | None:
+    """Return a refusal's cause: MARKS, USAGE, TTL, ROLE_ORDER or None."""
     if _ROLES_REFUSED.search(str(error)):
-        return ROLES
+        return ROLE_ORDER
     if MARKS in str(error) and "ttl" in str(error):
         return TTL
     return next((key for key in (MARKS, USAGE) if key in str(error)), None)
 
 
-def is_bound_elsewhere(error: BaseException) -> bool:
+def is_thinking_refused(error: BaseException) -> bool:
     """Return whether a provider refuses thinking after a changed prefix or model."""
     return _INVALID_THINKING.search(str(error)) is not None
 
@@ -52,7 +52,7 @@ _INVALID_THINKING = re.compile(
 # ------------------------------------------------------------ cache marks
 
 
-LARGEST = 4
+MOST_MARKS = 4
 """Marks that a request may have, with those on its tools."""
 
 _CLAUDE = re.compile(r"(^|[/.@:_-])(claude|anthropic)([/.@:_-]|$)", re.IGNORECASE)
@@ -74,7 +74,7 @@ def takes_marks(provider: str | None, model: str) -> bool:
     return served or provider == "anthropic"
 
 
-def marked(
+def add_cache_marks(
     messages: Sequence[Message],
     tools: Sequence[Mapping[str, Any]] | None = None,
     ttl: str | None = None,
@@ -88,13 +88,13 @@ def marked(
     API refuses a mark of an hour after one of minutes.
     """
     hosts = _marks_in([*messages, *(tools or ())])
-    free = max(0, LARGEST - hosts)
+    free = max(0, MOST_MARKS - hosts)
     mark = {"type": "ephemeral", **({"ttl": ttl} if ttl and not hosts else {})}
-    places = [place for place in _places(messages) if not _marks_in(messages[place])][:free]
+    places = [place for place in _mark_places(messages) if not _marks_in(messages[place])][:free]
     return [_with_mark(m, mark) if index in places else m for index, m in enumerate(messages)]
 
 
-def _places(messages: Sequence[Message]) -> list[int]:
+def _mark_places(messages: Sequence[Message]) -> list[int]:
     """Return the indices to mark, the most valuable first."""
     carries = [index for index, message in enumerate(messages) if _can_carry(message)]
     # Later system messages come and go.
@@ -146,10 +146,10 @@ def _marks_in(value: Any) -> int:
 
 def without_calls(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with calls and results as text."""
-    return [_as_text(message) for message in messages]
+    return [_calls_as_text(message) for message in messages]
 
 
-def _as_text(message: Message) -> Message:
+def _calls_as_text(message: Message) -> Message:
     if is_result(message):
         name = message.get("name")
         by = f" of {name}" if isinstance(name, str) and name else ""
@@ -163,7 +163,7 @@ _BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specifi
 """Keys whose values are valid only for the model that wrote them."""
 
 
-def unbound(message: Message) -> Message:
+def without_model_keys(message: Message) -> Message:
     """Return a message without thinking, which only its own model takes."""
     kept = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
     content, calls = kept.get("content"), kept.get("tool_calls")
@@ -185,12 +185,12 @@ def _without_item_id(call: Mapping[str, Any]) -> Message:
 # ------------------------------------------------------------ alternating roles
 
 
-ANSWERED: Message = {"role": "assistant", "content": "Understood."}
-ASKED: Message = {"role": "user", "content": "Go on."}
+FILLER_ASSISTANT: Message = {"role": "assistant", "content": "Understood."}
+FILLER_USER: Message = {"role": "user", "content": "Go on."}
 """Messages inserted between roles that do not alternate."""
 
 
-def alternating(messages: Sequence[Message]) -> list[Message]:
+def alternate_roles(messages: Sequence[Message]) -> list[Message]:
     """Return the messages with alternating users and assistants.
 
     Neighbours of one role are joined; between others a short message is inserted. Mistral's API
@@ -198,22 +198,22 @@ def alternating(messages: Sequence[Message]) -> list[Message]:
     """
     found: list[Message] = []
     last = ""
-    for message in _merged(messages):
+    for message in _merge_neighbours(messages):
         role = "" if tool_calls_of(message) else message.get("role")
         if role == "user" and (last == "user" or (found and is_result(found[-1]))):
-            found.append(ANSWERED)
+            found.append(FILLER_ASSISTANT)
         elif role == "assistant" and last != "user":
-            found.append(ASKED)
+            found.append(FILLER_USER)
         found.append(message)
         last = role if role in ("user", "assistant") else last
     return found
 
 
-def _merged(messages: Sequence[Message]) -> list[Message]:
+def _merge_neighbours(messages: Sequence[Message]) -> list[Message]:
     merged: list[Message] = []
     for message in messages:
         if merged and _may_join(merged[-1], message):
-            merged[-1] = {**message, "content": _joined(merged[-1], message)}
+            merged[-1] = {**message, "content": _join_contents(merged[-1], message)}
         else:
             merged.append(message)
     return merged
@@ -226,7 +226,7 @@ def _may_join(one: Message, two: Message) -> bool:
     return not tool_calls_of(one)
 
 
-def _joined(one: Message, two: Message) -> Any:
+def _join_contents(one: Message, two: Message) -> Any:
     first, second = one.get("content"), two.get("content")
     if not first or not second:
         return first or second

@@ -14,11 +14,11 @@ from ..concurrency import run
 from ..errors import CompressorError, SessionNotFound
 from ..messages import Message, digest, is_system, leading_in, tool_calls_of
 from .agent_compressor import AgentCompressor
-from .agent_ledger import session_id_of, stored_under
+from .agent_ledger import session_id_of, stored_sessions
 from .agents import HostCall, replacing
 from .commands import answer, read
 from .conversation_finder import is_host_summary
-from .running_turn import during, each_step_during, named_by_bot
+from .running_turn import bot_conversation, in_turn, stream_in_turn
 
 log = logging.getLogger(__name__)
 
@@ -26,13 +26,13 @@ log = logging.getLogger(__name__)
 @replacing
 def chat(call: HostCall) -> Any:
     """Replace `chat`: run a turn, or answer a command."""
-    compressor, command = _asked(call)
+    compressor, command = _read_call(call)
     if compressor is None:
-        with during(None):
+        with in_turn(None):
             return call.go_on()
     if command is not None:
         return run(answer(compressor, *command))
-    with compressor.turn() as turn, during(turn):
+    with compressor.turn() as turn, in_turn(turn):
         said = call.go_on()
     compressor.requests.settle(turn)
     return said
@@ -41,14 +41,14 @@ def chat(call: HostCall) -> Any:
 @replacing
 async def achat(call: HostCall) -> Any:
     """Replace `achat`, as `chat` on the event loop."""
-    compressor, command = _asked(call)
+    compressor, command = _read_call(call)
     if compressor is None:
-        with during(None):
+        with in_turn(None):
             return await call.go_on()
     if command is not None:
         return await answer(compressor, *command)
-    await asyncio.to_thread(restore, call.owner, compressor)
-    with compressor.turn() as turn, during(turn):
+    await asyncio.to_thread(restore_session, call.owner, compressor)
+    with compressor.turn() as turn, in_turn(turn):
         said = await call.go_on()
     await asyncio.to_thread(compressor.requests.settle, turn)
     return said
@@ -57,28 +57,30 @@ async def achat(call: HostCall) -> Any:
 @replacing
 def start_stream(call: HostCall) -> Any:
     """Replace `_start_stream`: run a turn, or answer a command in one piece."""
-    compressor, command = _asked(call)
+    compressor, command = _read_call(call)
     if compressor is None:
-        return each_step_during(None, call.go_on())
+        return stream_in_turn(None, call.go_on())
     if command is not None:
-        return _answered(compressor, *command)
-    return _streamed(compressor, call.go_on())
+        return _stream_answer(compressor, *command)
+    return _stream_turn(compressor, call.go_on())
 
 
-def _asked(call: HostCall) -> tuple[AgentCompressor | None, tuple[str, str] | None]:
+def _read_call(call: HostCall) -> tuple[AgentCompressor | None, tuple[str, str] | None]:
     """Return the agent's compressor, and the command in its prompt, if any."""
-    return call.agents.of(call.owner), read(call.owner, call.argument("prompt"))
+    return call.agents.compressor_of(call.owner), read(call.owner, call.argument("prompt"))
 
 
-def _answered(compressor: AgentCompressor, name: str, argument: str) -> Generator[str, None, None]:
+def _stream_answer(
+    compressor: AgentCompressor, name: str, argument: str
+) -> Generator[str, None, None]:
     yield run(answer(compressor, name, argument))
 
 
-def _streamed(
+def _stream_turn(
     compressor: AgentCompressor, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
     with compressor.turn() as turn:
-        said = yield from each_step_during(turn, stream)
+        said = yield from stream_in_turn(turn, stream)
     compressor.requests.settle(turn)
     return said
 
@@ -90,28 +92,28 @@ def _streamed(
 def init_session_store(call: HostCall) -> None:
     """Replace the host's `_init_session_store`: restore the whole session."""
     call.go_on()
-    compressor = call.agents.of(call.owner)
+    compressor = call.agents.compressor_of(call.owner)
     if compressor is not None:
-        restore(call.owner, compressor)
+        restore_session(call.owner, compressor)
 
 
-def restore(agent: Any, compressor: AgentCompressor) -> None:
+def restore_session(agent: Any, compressor: AgentCompressor) -> None:
     """Complete an agent's history before its first request, from host or ledger.
 
     Nothing is added for a bot: it sets each person's history before each turn.
     """
     key = session_id_of(agent)
-    if compressor.requests.passed or key is None or named_by_bot(agent)[0]:
+    if compressor.requests.request_count or key is None or bot_conversation(agent)[0]:
         return
-    stored = stored_under(compressor.ledger, compressor.config.namespace, key)
+    stored = stored_sessions(compressor.ledger, compressor.config.namespace, key)
     name = next((found.id for found in stored), key)
     try:
         if not agent.chat_history:
             compressor.resume(name)
-        elif _complete(agent):
+        elif _add_stored_calls(agent):
             leading = leading_in(agent.chat_history)
             transcript = compressor.engine().verbatim(session_id=name)
-            front = _front(transcript, agent.chat_history[leading:])
+            front = _missing_front(transcript, agent.chat_history[leading:])
             if front:  # `front` replaces the host store's summary of these messages
                 agent.chat_history[:leading] = front
     except SessionNotFound:
@@ -120,7 +122,7 @@ def restore(agent: Any, compressor: AgentCompressor) -> None:
         log.warning("session %s is not resumed: %s", key, error)
 
 
-def _complete(agent: Any) -> bool:
+def _add_stored_calls(agent: Any) -> bool:
     """Add stored tool calls; return whether older messages are missing.
 
     The host restores only roles and contents (agent/memory_mixin.py:573). Without their calls the
@@ -129,7 +131,9 @@ def _complete(agent: Any) -> bool:
     store, name = getattr(agent, "_session_store", None), getattr(agent, "_session_id", None)
     read = getattr(store, "get_working_history", None)
     stored: Sequence[Message] = read(name) if read is not None and name else ()
-    if not stored or [*map(_said, stored)] != [*map(_said, agent.chat_history)]:
+    if not stored or [*map(_role_and_content, stored)] != [
+        *map(_role_and_content, agent.chat_history)
+    ]:
         return False
     for restored, whole in zip(agent.chat_history, stored, strict=True):
         restored.update(whole)
@@ -138,7 +142,7 @@ def _complete(agent: Any) -> bool:
     return is_full or is_host_summary(stored[0])
 
 
-def _front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
+def _missing_front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
     """Return a transcript's messages before those that the host restored."""
     keeps_tools = any(message.get("role") == "tool" for message in restored)
     said = [
@@ -154,5 +158,5 @@ def _front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[M
     return said[: next(places, 0)]
 
 
-def _said(message: Message) -> tuple[Any, Any]:
+def _role_and_content(message: Message) -> tuple[Any, Any]:
     return message.get("role"), message.get("content")

@@ -13,9 +13,9 @@ from typing import Any
 
 from ...messages import Message
 
-Event = dict[str, Any]
+ServerEvent = dict[str, Any]
 
-NO_WORDS = "(speech that was not transcribed)"
+UNTRANSCRIBED = "(speech that was not transcribed)"
 EMPTY_SPEECH = "(speech without words)"
 _AUDIO_PARTS = frozenset({"input_audio", "audio", "output_audio"})
 
@@ -27,7 +27,7 @@ TRUNCATED = "conversation.item.truncated"
 AUDIO_DELTA = "response.output_audio.delta"
 TEXT_DELTA = "response.output_text.delta"
 _DELTAS = frozenset({TEXT_DELTA, "response.output_audio_transcript.delta"})
-_SAID = frozenset(
+_FINAL_WORDS = frozenset(
     {
         "conversation.item.input_audio_transcription.completed",
         "conversation.item.input_audio_transcription.failed",  # without words
@@ -81,7 +81,7 @@ class Item:
         texts = [self.texts[index] for index in sorted(self.texts) if self.texts[index]]
         if texts or self.type != "message":
             return "\n".join(texts)
-        return NO_WORDS if self.awaiting else EMPTY_SPEECH if self.spoken else ""
+        return UNTRANSCRIBED if self.awaiting else EMPTY_SPEECH if self.spoken else ""
 
     @property
     def all_words(self) -> str:
@@ -91,7 +91,7 @@ class Item:
     def say(self, index: int, text: str) -> None:
         """Set a part's words; after an interruption only those that were heard."""
         if self.heard_ms is not None:
-            text = heard(text, self.heard_ms, self.audio_ms)
+            text = heard_words(text, self.heard_ms, self.audio_ms)
         self.awaiting.discard(index)
         self.texts[index] = text
 
@@ -110,10 +110,10 @@ class Item:
         if self.heard_ms is not None and at_ms >= self.heard_ms:
             return
         self.heard_ms = at_ms
-        self.texts = {i: heard(text, at_ms, length) for i, text in self.texts.items()}
+        self.texts = {i: heard_words(text, at_ms, length) for i, text in self.texts.items()}
 
 
-def heard(text: str, at_ms: float, length_ms: float) -> str:
+def heard_words(text: str, at_ms: float, length_ms: float) -> str:
     """Return the whole words spoken up to `at_ms` of `length_ms`.
 
     Servers send no times of words. A word's time is estimated by its share of the letters and by
@@ -168,30 +168,30 @@ class Items:
         """Apply one event of the server; never raise."""
         kind = str(event.get("type"))
         if kind in ADDED or kind == _DONE:
-            self._added(mapping(event.get("item")), event.get("previous_item_id"))
+            self._on_added(mapping(event.get("item")), event.get("previous_item_id"))
         elif kind == DELETED:
-            self.deleted(event.get("item_id"))
+            self.remove(event.get("item_id"))
         elif kind == "response.done":
             output = mapping(event.get("response")).get("output")
             for given in output if isinstance(output, list) else ():
-                self._finished(mapping(given))
+                self._on_finished(mapping(given))
         elif (item := self.get(event.get("item_id"))) is not None:
-            self._said(item, kind, event)
+            self._on_words(item, kind, event)
 
-    def _added(self, given: Mapping[str, Any], previous: Any) -> None:
-        item_id = _text(given.get("id"))
+    def _on_added(self, given: Mapping[str, Any], previous: Any) -> None:
+        item_id = _string(given.get("id"))
         if item_id:
             known = self.get(item_id) or self._insert(item_id, given, previous)
             known.on_server = True
             _fill(known, given)
 
-    def _finished(self, given: Mapping[str, Any]) -> None:
+    def _on_finished(self, given: Mapping[str, Any]) -> None:
         item = self.get(given.get("id"))
         if item is not None:
             _fill(item, given)
             item.done = True
 
-    def _said(self, item: Item, kind: str, event: Mapping[str, Any]) -> None:
+    def _on_words(self, item: Item, kind: str, event: Mapping[str, Any]) -> None:
         place, delta = event.get("content_index"), event.get("delta")
         index = place if isinstance(place, int) else 0
         if kind == TRUNCATED:
@@ -205,20 +205,20 @@ class Items:
             # Kept: a dropped connection then loses no heard words.
             if not item.done and item.heard_ms is None:
                 item.texts[index] = item.texts.get(index, "") + delta
-        elif kind in _SAID:
+        elif kind in _FINAL_WORDS:
             words = event.get("transcript", event.get("text", ""))
             if isinstance(words, str):
                 item.say(index, words)
 
-    def deleted(self, item_id: Any) -> None:
+    def remove(self, item_id: Any) -> None:
         """Remove an item that the server deleted."""
         self._items = [item for item in self._items if item.id != item_id]
 
-    def sent(
+    def add_sent(
         self, given: Mapping[str, Any], previous: Any = None, *, is_memory: bool = False
     ) -> Item | None:
         """Record a sent item before the server's echo; None if already known."""
-        item_id = _text(given.get("id"))
+        item_id = _string(given.get("id"))
         if not item_id or self.get(item_id) is not None:
             return None
         known = self._insert(item_id, given, previous)
@@ -226,7 +226,7 @@ class Items:
         _fill(known, given)
         return known
 
-    def disconnected(self) -> None:
+    def on_disconnect(self) -> None:
         """Keep only the items of the live window, for the next connection."""
         self._items = self.live()
         for item in self._items:
@@ -234,7 +234,7 @@ class Items:
 
     def _insert(self, item_id: str, given: Mapping[str, Any], previous: Any) -> Item:
         """Insert an item behind its predecessor, first for "root", else last."""
-        item = Item(item_id, _text(given.get("type")) or "message", sequence=self.sequence)
+        item = Item(item_id, _string(given.get("type")) or "message", sequence=self.sequence)
         self.sequence += 1
         after = self.get(previous)
         end = 0 if previous == "root" else len(self._items)
@@ -244,11 +244,11 @@ class Items:
 
 def _fill(item: Item, given: Mapping[str, Any]) -> None:
     """Copy an event's words into an item, without audio."""
-    item.role = _text(given.get("role")) or item.role
-    item.call_id = _text(given.get("call_id")) or item.call_id
-    item.name = _text(given.get("name")) or item.name
-    item.arguments = _text(given.get("arguments")) or item.arguments
-    item.output = _text(given.get("output")) or item.output
+    item.role = _string(given.get("role")) or item.role
+    item.call_id = _string(given.get("call_id")) or item.call_id
+    item.name = _string(given.get("name")) or item.name
+    item.arguments = _string(given.get("arguments")) or item.arguments
+    item.output = _string(given.get("output")) or item.output
     parts = given.get("content")
     for index, part in enumerate(parts if isinstance(parts, list) else ()):
         if isinstance(part, Mapping):
@@ -271,7 +271,7 @@ def _fill_part(item: Item, index: int, part: Mapping[str, Any]) -> None:
         item.say(index, words)
 
 
-def _text(value: Any) -> str:
+def _string(value: Any) -> str:
     """Return the value if it is a string, else ""."""
     return value if isinstance(value, str) else ""
 
@@ -295,13 +295,13 @@ def messages_of(items: Sequence[Item]) -> list[Message]:
     for item in items:
         answer = outputs.get(item.call_id)
         if item.type == "function_call":
-            messages += map(_message, [item] if answer is None else [item, answer])
+            messages += map(_chat_message, [item] if answer is None else [item, answer])
         elif item.call_id not in calls or item is not answer:
-            messages.append(_message(item))
+            messages.append(_chat_message(item))
     return messages
 
 
-def _message(item: Item) -> Message:
+def _chat_message(item: Item) -> Message:
     if item.type == "function_call":
         function = {"name": item.name, "arguments": item.arguments or "{}"}
         calls = [{"id": item.call_id or item.id, "type": "function", "function": function}]
@@ -324,24 +324,24 @@ def new_id(prefix: str) -> str:
     return f"{prefix}_{uuid.uuid4().hex[:24]}"
 
 
-def delete_event(item_id: str, event_id: str) -> Event:
+def delete_event(item_id: str, event_id: str) -> ServerEvent:
     """Return the event that deletes an item."""
     return {"type": "conversation.item.delete", "item_id": item_id, "event_id": event_id}
 
 
-def create_event(item: Event, event_id: str, *, in_front: bool = False) -> Event:
+def create_event(item: ServerEvent, event_id: str, *, in_front: bool = False) -> ServerEvent:
     """Return the event that creates an item, first or last."""
     event = {"type": "conversation.item.create", "item": item, "event_id": event_id}
     return {**event, "previous_item_id": "root"} if in_front else event
 
 
-def memory_item(text: str) -> Event:
+def memory_item(text: str) -> ServerEvent:
     """Return the memory as a new user item."""
     content = [{"type": "input_text", "text": text}]
     return {"id": new_id("mem"), "type": "message", "role": "user", "content": content}
 
 
-def item_of(item: Item) -> Event:
+def item_of(item: Item) -> ServerEvent:
     """Return an item for a new connection, words without audio."""
     given = {"id": item.id, "type": item.type}
     if item.type == "function_call":

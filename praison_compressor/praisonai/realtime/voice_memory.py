@@ -67,7 +67,7 @@ class VoiceMemory:
             LedgerError: the store cannot be read.
         """
         if not self._is_read:
-            found = await asyncio.to_thread(self._stored)
+            found = await asyncio.to_thread(self._read_store)
             self._use(found, await asyncio.to_thread(self._best, found) if found else None)
             self._is_read = True
 
@@ -116,7 +116,7 @@ class VoiceMemory:
     def _best(self, transcript: list[Message]) -> CompressResult:
         return self._compressor.best(transcript, session_id=self._session_id)
 
-    def _stored(self) -> list[Message]:
+    def _read_store(self) -> list[Message]:
         store, namespace = self._compressor.store, self._compressor.config.namespace
         return store.transcript(store.open(namespace, self._session_id))
 
