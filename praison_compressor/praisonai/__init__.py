@@ -17,7 +17,8 @@ The modules, in the order in which a turn passes them:
 - `model_compressors`: makes a `ContextCompressor` for each model, which has a window to learn
 - `agent_ledger`: opens an agent's ledger, finds its stored sessions, forgets a part of it
 - `recall_tools`: gives the agent the recall tools
-- `agent_compressor`, `commands`: `agent.context_compressor` and its slash commands
+- `agent_compressor`: `agent.context_compressor`
+- `commands`, `command_replies`: the slash commands of the chat, and the words of their replies
 - `notices`: reports compressions to hooks, stream and display
 - `realtime`: voice conversations
 """

@@ -15,7 +15,7 @@ from typing import Any
 from ..concurrency import begin, run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, HostCall, attribute, replacing
-from .commands import answer
+from .commands import answer, find_command
 from .running_turn import name_conversation, without_bot_name
 
 log = logging.getLogger(__name__)
@@ -33,10 +33,13 @@ def _of_terminal(call: HostCall) -> AgentCompressor | None:
     return _compressor_for(getattr(call.owner, "_agent", None), call.agents)
 
 
-def _show_answer(terminal: Any, words: str) -> None:
-    """Show an answer in the terminal as the terminal's own commands do."""
-    message = sys.modules[type(terminal).__module__].ChatMessage
-    terminal.messages.append(message(role="system", content=words))
+def _answer_in(terminal: Any, compressor: AgentCompressor, name: str, argument: str = "") -> None:
+    """Answer a command in the terminal as the terminal's own commands do."""
+    typed = find_command(name, argument)
+    if typed is not None:
+        message = sys.modules[type(terminal).__module__].ChatMessage
+        reply = run(answer(compressor, typed))
+        terminal.messages.append(message(role="system", content=reply))
 
 
 @replacing
@@ -53,8 +56,8 @@ def compact_context(call: HostCall) -> Any:
         return call.go_on()
     if call.argument("manual") is False:
         return False
-    before, words = compressor.last_result, str(call.argument("args") or "").strip()
-    _show_answer(call.owner, run(answer(compressor, "compact", words)))
+    before, argument = compressor.last_result, str(call.argument("args") or "").strip()
+    _answer_in(call.owner, compressor, "compact", argument)
     return compressor.last_result is not before
 
 
@@ -76,7 +79,7 @@ def handle_command(call: HostCall) -> Any:
     before, compacted = compressor.last_result, vars(call.owner).pop(COMPACTED, None)
     is_ours = name == "context" or (name == "undo" and compacted is before is not None)
     if is_ours or name == "status":
-        _show_answer(call.owner, run(answer(compressor, name, "")))
+        _answer_in(call.owner, compressor, name)
     if is_ours:
         return True
     handled = call.go_on()

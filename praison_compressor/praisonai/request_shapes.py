@@ -7,14 +7,13 @@ stream. A model that refuses a key does not get that key again (`provider_rules.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..errors import InvalidMessages
 from ..messages import Message, responses
-from ..summaries.litellm_client import provider_of
+from ..summaries.litellm_client import route_of
 from .provider_rules import MARKS, TTL, USAGE, add_cache_marks, takes_marks, without_calls
 
 
@@ -71,14 +70,12 @@ def _write_chat(
 def _write_litellm(
     params: Params, view: Sequence[Message], refused: Container[str], ttl: str | None
 ) -> dict[str, Any]:
-    litellm = sys.modules["litellm"]  # imported by the host, which sends with it
-    model = str(params.get("model"))
-    provider = provider_of(litellm, params)
-    takes = takes_marks(provider, model)
-    asks = not takes and _reports_streams(litellm, provider, model)
+    route = route_of(params)
+    takes = takes_marks(route.provider, str(params.get("model")))
+    asks = not takes and route.reports_streams
     # Claude's APIs refuse calls in a request without tools. litellm adds a dummy tool, which the
     # model then calls.
-    if not params.get("tools") and (takes or str(provider).startswith("bedrock")):
+    if not params.get("tools") and (takes or str(route.provider).startswith("bedrock")):
         view = without_calls(view)
     written = _write_chat(params, view, refused if asks else (USAGE,))
     if takes and MARKS not in refused:
@@ -114,13 +111,6 @@ def _write_responses(
 CHAT = Shape(_read_chat, _write_chat)
 LITELLM_CHAT = Shape(_read_chat, _write_litellm)
 RESPONSES = Shape(_read_responses, _write_responses)
-
-
-def _reports_streams(litellm: Any, provider: str | None, model: str) -> bool:
-    """Return whether litellm's provider takes `stream_options`."""
-    if provider not in ("openai", "azure", *getattr(litellm, "openai_compatible_providers", ())):
-        return False
-    return USAGE in (litellm.get_supported_openai_params(model, provider) or ())
 
 
 def _host_request(

@@ -16,7 +16,7 @@ from ..messages import Message, digest, is_system, leading_in, tool_calls_of
 from .agent_compressor import AgentCompressor
 from .agent_ledger import session_id_of, stored_sessions
 from .agents import HostCall, replacing
-from .commands import answer, read
+from .commands import Typed, answer, parse_prompt
 from .conversation_finder import is_host_summary
 from .running_turn import bot_conversation, in_turn, stream_in_turn
 
@@ -31,11 +31,11 @@ def chat(call: HostCall) -> Any:
         with in_turn(None):
             return call.go_on()
     if command is not None:
-        return run(answer(compressor, *command))
+        return run(answer(compressor, command))
     with compressor.turn() as turn, in_turn(turn):
-        said = call.go_on()
+        reply = call.go_on()
     compressor.requests.settle(turn)
-    return said
+    return reply
 
 
 @replacing
@@ -46,12 +46,12 @@ async def achat(call: HostCall) -> Any:
         with in_turn(None):
             return await call.go_on()
     if command is not None:
-        return await answer(compressor, *command)
+        return await answer(compressor, command)
     await asyncio.to_thread(restore_session, call.owner, compressor)
     with compressor.turn() as turn, in_turn(turn):
-        said = await call.go_on()
+        reply = await call.go_on()
     await asyncio.to_thread(compressor.requests.settle, turn)
-    return said
+    return reply
 
 
 @replacing
@@ -61,28 +61,26 @@ def start_stream(call: HostCall) -> Any:
     if compressor is None:
         return stream_in_turn(None, call.go_on())
     if command is not None:
-        return _stream_answer(compressor, *command)
+        return _stream_answer(compressor, command)
     return _stream_turn(compressor, call.go_on())
 
 
-def _read_call(call: HostCall) -> tuple[AgentCompressor | None, tuple[str, str] | None]:
+def _read_call(call: HostCall) -> tuple[AgentCompressor | None, Typed | None]:
     """Return the agent's compressor, and the command in its prompt, if any."""
-    return call.agents.compressor_of(call.owner), read(call.owner, call.argument("prompt"))
+    return call.agents.compressor_of(call.owner), parse_prompt(call.owner, call.argument("prompt"))
 
 
-def _stream_answer(
-    compressor: AgentCompressor, name: str, argument: str
-) -> Generator[str, None, None]:
-    yield run(answer(compressor, name, argument))
+def _stream_answer(compressor: AgentCompressor, command: Typed) -> Generator[str, None, None]:
+    yield run(answer(compressor, command))
 
 
 def _stream_turn(
     compressor: AgentCompressor, stream: Generator[Any, Any, Any]
 ) -> Generator[Any, Any, Any]:
     with compressor.turn() as turn:
-        said = yield from stream_in_turn(turn, stream)
+        reply = yield from stream_in_turn(turn, stream)
     compressor.requests.settle(turn)
-    return said
+    return reply
 
 
 # ------------------------------------------------------------ after a restart

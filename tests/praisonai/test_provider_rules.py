@@ -7,7 +7,6 @@ import json
 from typing import Any
 
 import httpx
-import litellm
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -25,7 +24,7 @@ from praison_compressor.praisonai.provider_rules import (
     without_model_keys,
 )
 from praison_compressor.praisonai.request_shapes import RESPONSES
-from praison_compressor.summaries.litellm_client import provider_of
+from praison_compressor.summaries.litellm_client import route_of
 from praison_compressor.testing import Reply, Rules, check_messages
 from tests.helpers.compressing import Model
 from tests.helpers.hosting import ANTHROPIC, agent, by_itself, context
@@ -186,7 +185,7 @@ def unmarked(value):
 )
 def test_marks_are_set_where_the_provider_takes_them(model, provider, takes):
     """The provider that litellm sends to decides about marks, not the model's name."""
-    assert provider_of(litellm, {"model": model}) == provider
+    assert route_of({"model": model}).provider == provider
     assert takes_marks(provider, model) is takes
 
 
