@@ -166,7 +166,7 @@ class Route(NamedTuple):
 
 def route_of(request: Mapping[str, Any]) -> Route:
     """Return the route of a request that the host sends through litellm."""
-    litellm = sys.modules["litellm"]  # the host has imported it
+    litellm: Any = importlib.import_module("litellm")  # the host has imported it
     where = {key: request.get(key) for key in ("model", "custom_llm_provider", "api_key")}
     base = request.get("api_base") or request.get("base_url")
     try:
