@@ -25,13 +25,14 @@ from .agent_ledger import Forgotten, erase, host_session
 from .agent_requests import AgentRequests
 from .context_param import RequestedContext, Settings
 from .conversation_finder import is_under
-from .conversations import Choices, Conversation, Conversations, MessagePlace, Status
+from .conversations import Choices, Conversation, Conversations, MessagePlace
 from .journal import KeptSteps, count_kept_steps
 from .model_compressors import ModelCompressors
 from .notices import Notices
 from .recall_tools import RecallTools, drop_copied, readable_archive, wants_recall
 from .request_shapes import HostRequest
 from .running_turn import Turn, bot_conversation
+from .status import Status, status_of
 
 
 class AgentCompressor:
@@ -88,7 +89,7 @@ class AgentCompressor:
     @property
     def conversation(self) -> Conversation:
         """Return the running turn's conversation, else the history's."""
-        return self._finder.now
+        return self._finder.current
 
     @property
     def session_id(self) -> str:
@@ -123,7 +124,7 @@ class AgentCompressor:
         """Return the conversation's tokens, window and session as of its last request."""
         conversation = self.conversation
         engine = self.engine(conversation.model)
-        return conversation.status(engine, engine.bill(conversation.session_id))
+        return status_of(conversation, engine, engine.bill(conversation.session_id))
 
     def kept(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""
@@ -182,7 +183,7 @@ class AgentCompressor:
         options = {**conversation.options, **choices.options(messages)}
         engine = self._compressors.with_focus(choices.focus)
         shown = engine.preview(messages, write=write, force=True, **options)
-        conversation.choices, conversation.shown = choices, shown
+        conversation.choose(choices, shown)
         return shown
 
     def _next_request(self) -> Completed:
@@ -206,7 +207,7 @@ class AgentCompressor:
             engine = await asyncio.to_thread(self._compressors.with_focus, choices.focus)
             options = {**conversation.options, **choices.options(now.messages), "force": True}
             result = await engine.compress(now.messages, **options)
-        conversation.choices, conversation.shown = Choices(), None
+        conversation.choose(Choices(), None)
         beside = conversation.overhead_tokens
         self.requests.remember(conversation, request, result, beside, is_sent=False)
         return result
@@ -231,7 +232,7 @@ class AgentCompressor:
     def pin(self, text: str) -> tuple[str, ...]:
         """Keep a text in every view word for word; return all pins."""
         conversation = self.conversation
-        conversation.pinned = tuple(dict.fromkeys((*conversation.pinned, text)))
+        conversation.pin(text)
         return conversation.pinned
 
     def undo(self) -> tuple[Segment, ...]:
@@ -349,7 +350,7 @@ def _make_recall_tools(compressor: weakref.ref[AgentCompressor]) -> list[Callabl
         return ours().ledger.open(ours().config.namespace, asking().session_id)
 
     return recall_tools(
-        lambda: readable_archive(ours().ledger, session(), asking().reads),
+        lambda: readable_archive(ours().ledger, session(), asking().may_recall),
         session,
         lambda text: ours().engine().tokens.text(text),
         turn=lambda: (asking().session_id, asking().progress),

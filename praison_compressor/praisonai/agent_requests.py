@@ -36,6 +36,7 @@ from .provider_rules import (
 from .recall_tools import RecallTools
 from .request_shapes import HostRequest
 from .running_turn import Turn, running_turn
+from .status import status_of
 
 log = logging.getLogger(__name__)
 
@@ -189,9 +190,7 @@ class AgentRequests:
             overhead = await asyncio.to_thread(self._compressors.overhead, request)
             engine = self._compressors.for_model(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
-        conversation.choices = replace(
-            conversation.choices, keep=conversation.choices.keep[len(keep.keep) :]
-        )
+        conversation.drop_kept(len(keep.keep))
         self.remember(conversation, request, result, self._compressors.schema_tokens(request))
         return result.messages
 
@@ -210,7 +209,8 @@ class AgentRequests:
             self._recall.give(self._agent())
         _charge(self._agent(), result.usage)
         if result.written or result.newly_masked:
-            conversation.notice = self._notices.report_compression(conversation.status(engine))
+            line = self._notices.report_compression(status_of(conversation, engine))
+            conversation.notify(line)
 
     def _view_after_failure(
         self, conversation: Conversation | None, request: HostRequest, error: Exception
@@ -225,7 +225,7 @@ class AgentRequests:
             is_logged = conversation is not None and conversation.journal.failure == str(error)
             said = "the store's failure, as logged" if is_logged else cause
             log.warning("agent %s: sent as well as it fits: %s", agent_title(self._agent()), said)
-        self._notices(Event("failed", self.finder.for_reading.session_id, {"reason": cause}))
+        self._notices(Event("failed", self.finder.running_or_blank.session_id, {"reason": cause}))
         with self._log_failure("sent as it is"):
             overhead = self._compressors.overhead(request)
             return self._fit_view(conversation, request, logged=error, overhead_tokens=overhead)
@@ -244,7 +244,7 @@ class AgentRequests:
         """Return the best view without recording it in the ledger."""
         engine, of = (
             self._compressors.for_model(request.model),
-            conversation or self.finder.for_reading,
+            conversation or self.finder.running_or_blank,
         )
         result = engine.best(request.messages, **of.options, **options)
         if conversation is not None:
@@ -296,7 +296,7 @@ class AgentRequests:
                 new = self._bill_report(request, conversation, usage, before)
                 engine.account(conversation.session_id).add(new)
                 seen = engine.tokens.cache.all(request.messages)
-                conversation.last_sent = tuple(each.digest for each in seen)
+                conversation.record_sent([message.digest for message in seen])
 
     def _bill_report(
         self,

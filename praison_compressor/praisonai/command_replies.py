@@ -16,8 +16,8 @@ from ..ledger.stores import SessionInfo
 from ..messages import digest, text_of, tool_calls_of
 from ..messages.display import counted, one_line
 from .agent_compressor import AgentCompressor
-from .conversations import Status
 from .journal import KeptSteps
+from .status import Status
 
 MOST_MESSAGES_SHOWN = 30
 """Messages of one part that a preview lists."""
@@ -145,12 +145,13 @@ def describe_undo(segments: Sequence[Segment], compressor: AgentCompressor) -> s
 
 
 def describe_status(status: Status) -> str:
-    """Return the answer to `/status`: the last or next request, the bill."""
-    of = "Last request" if status.is_sent else "Next request"
-    last = f"{of}: {status}"
+    """Return the answer to `/status`: the last or next request, the bill, the pinned texts."""
+    request = "Last request" if status.is_sent else "Next request"
+    lines = [f"{request}: {status}"]
     if not status.tokens:
-        last = f"No request by this process yet in session {status.session_id}."
-    return "\n".join([last, *([str(status.bill)] if status.bill.requests else [])])
+        lines = [f"No request by this process yet in session {status.session_id}."]
+    lines += [str(status.bill)] if status.bill.requests else []
+    return "\n".join([*lines, *(f"Pinned: {one_line(text)}" for text in status.pinned)])
 
 
 _CHAT_WORDS = {"keep": "keep", "since": "from", "until": "from ... to"}

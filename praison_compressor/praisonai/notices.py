@@ -22,8 +22,9 @@ from ..concurrency import apart
 from ..events import Event, Listener
 from ..messages import Message
 from ..messages.display import one_line
-from .conversations import Conversation, Status
+from .conversations import Conversation
 from .request_shapes import HostRequest
+from .status import Status
 
 log = logging.getLogger(__name__)
 
@@ -115,7 +116,7 @@ class Notices:
             sizes = f"{short(after)} instead of {short(before)}"
             line = self._announce(f"Compressed: the next request has {sizes}, in the background")
             if found is not None:
-                found.notice = line
+                found.notify(line)
 
     def report_compression(self, status: Status) -> str:
         """Report a compression in one line; return the line."""
