@@ -169,9 +169,9 @@ class AgentCompressor:
         conversation = self.conversation
         shown, choices = conversation.shown or self.preview(), conversation.choices
         if keep:
-            places = (place for each in keep if (place := _locate(shown, each)) is not None)
-            kept = dict.fromkeys((*choices.keep, *places))
-            return self._show_preview(replace(choices, keep=tuple(kept)))
+            places = (place for name in keep if (place := _locate(shown, name)) is not None)
+            keeps = dict.fromkeys((*choices.keep, *places))
+            return self._show_preview(replace(choices, keep=tuple(keeps)))
         if focus is not None:
             return self._show_preview(replace(choices, focus=focus or None))
         start, end = _locate(shown, since), _locate(shown, until)
@@ -182,16 +182,16 @@ class AgentCompressor:
         conversation, messages = self.conversation, self._next_request().messages
         options = {**conversation.options, **choices.options(messages)}
         engine = self._compressors.with_focus(choices.focus)
-        shown = engine.preview(messages, write=write, force=True, **options)
-        conversation.choose(choices, shown)
-        return shown
+        preview = engine.preview(messages, write=write, force=True, **options)
+        conversation.choose(choices, preview)
+        return preview
 
     def _next_request(self) -> Completed:
         """Return the conversation as a request would carry it now."""
         conversation = self.conversation
         # The host keeps no system messages in its history.
-        system, said = conversation.transcript, self._finder.history or []
-        messages = [*system[: leading_in(system)], *said[leading_in(said) :]]
+        transcript, history = conversation.transcript, self._finder.history or []
+        messages = [*transcript[: leading_in(transcript)], *history[leading_in(history) :]]
         if not self.config.keep_tool_steps:
             return Completed(messages, Carried(), [], [])
         return conversation.journal.peek(messages, self.engine())
@@ -294,9 +294,9 @@ class AgentCompressor:
         These have the host's id, or the user left them by `/new` or `/resume`.
         """
         store, key, own = lasting(self.ledger), self._finder.key, self._finder.user_sessions()
-        found = [] if store is None else store.sessions(self.config.namespace)
-        mine = [e for e in found if e.id in own or (key is not None and is_under(e.id, key))]
-        return sorted(mine, key=lambda each: each.updated, reverse=True)
+        stored = [] if store is None else store.sessions(self.config.namespace)
+        listed = (s for s in stored if s.id in own or (key is not None and is_under(s.id, key)))
+        return sorted(listed, key=lambda session: session.updated, reverse=True)
 
     def save(self) -> int:
         """Record the conversations for `resume`; return how many are recorded.
@@ -306,10 +306,10 @@ class AgentCompressor:
         """
         self.engine().sessions.settle(self.ledger)
         if self.config.keep_tool_steps and lasting(self.ledger):
-            known, engine = self._conversations.newest(), self.engine()
-            for conversation in known:
+            conversations, engine = self._conversations.newest(), self.engine()
+            for conversation in conversations:
                 conversation.journal.settle(engine)
-            return sum(conversation.journal.is_recorded for conversation in known)
+            return sum(conversation.journal.is_recorded for conversation in conversations)
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
@@ -323,8 +323,8 @@ class AgentCompressor:
             StoreUnavailable: it cannot be reached, or it is this process's memory.
         """
         session = host_session(self._agent())
-        there = None if session is None else session[0]
-        return erase(self.ledger, self.config.namespace, target or self.session_id, there)
+        host_store = None if session is None else session[0]
+        return erase(self.ledger, self.config.namespace, target or self.session_id, host_store)
 
 
 def _locate(shown: Preview, reference: str | None) -> MessagePlace | None:
@@ -338,10 +338,10 @@ def _make_recall_tools(compressor: weakref.ref[AgentCompressor]) -> list[Callabl
     """Return the recall tools, which must not keep the compressor alive."""
 
     def ours() -> AgentCompressor:
-        found = compressor()
-        if found is None:
+        alive = compressor()
+        if alive is None:
             raise StoreUnavailable("the conversation's archive is closed")
-        return found
+        return alive
 
     def asking() -> Conversation:  # at each call: each turn has its own conversation
         return ours()._finder.recall_conversation

@@ -27,14 +27,14 @@ def agent_title(agent: Any) -> str:
 
 def session_id_of(agent: Any) -> str | None:
     """Return the session id from the host, else from `context=`, or None."""
-    given = getattr(agent._context_param, "session_for", lambda agent: None)
-    return host_session_id(agent) or given(agent)
+    from_context = getattr(agent._context_param, "session_for", lambda agent: None)
+    return host_session_id(agent) or from_context(agent)
 
 
 def host_session_id(agent: Any) -> str | None:
     """Return the host's session id of the agent, or None."""
-    given = (getattr(agent, name, None) for name in ("_history_session_id", "_session_id"))
-    return next((each for each in given if isinstance(each, str) and each), None)
+    ids = (getattr(agent, name, None) for name in ("_history_session_id", "_session_id"))
+    return next((name for name in ids if isinstance(name, str) and name), None)
 
 
 def host_session(agent: Any) -> tuple[Any, str] | None:
@@ -69,12 +69,12 @@ def open_agent_ledger(config: CompressorConfig, agent: Any) -> Store:
     name = agent_title(agent)
     try:
         store = _open_store(config, agent)
-        if (kept := lasting(store)) is not None:
-            kept.check()
+        if (durable := lasting(store)) is not None:
+            durable.check()
     except (ConfigError, LedgerError) as error:
         store = MemoryStore()
-        said = "agent %s: its ledger stays in memory and ends with this process: %s"
-        log.error(said, name, error)
+        warning = "agent %s: its ledger stays in memory and ends with this process: %s"
+        log.error(warning, name, error)
     log.info("agent %s: its ledger is in %s", name, store_place(store))
     return store
 
@@ -97,9 +97,9 @@ def _codec_of(hosts: Any) -> Any:
     codec = getattr(hosts, "_fernet", None)
     if hasattr(codec, "encrypt") and hasattr(codec, "decrypt"):
         return codec
-    kind = type(hosts).__name__
+    name = type(hosts).__name__
     raise ConfigError(
-        f"the agent's sessions are encrypted by a {kind}, which has no usable key; name store_url"
+        f"the agent's sessions are encrypted by a {name}, which has no usable key; name store_url"
     )
 
 
@@ -126,15 +126,15 @@ def erase(ledger: Store, namespace: str, target: str, host: Any = None) -> Forgo
         SessionNotFound: no such session or message in this namespace.
         StoreUnavailable: the ledger cannot be reached, or it is this process's memory.
     """
-    kept = lasting(ledger)
-    if kept is None:
+    durable = lasting(ledger)
+    if durable is None:
         raise StoreUnavailable(
             "the ledger is in memory: nothing of it is kept, and it ends with this process"
         )
-    erased = kept.forget(namespace, target)
-    there = () if host is None else (name for name in erased.sessions if _is_stored(host, name))
-    said = "the host's own session {} has its transcript; delete it there"
-    return Forgotten(erased, tuple(said.format(name) for name in there))
+    erased = durable.forget(namespace, target)
+    left = [name for name in erased.sessions if host is not None and _is_stored(host, name)]
+    sentence = "the host's own session {} has its transcript; delete it there"
+    return Forgotten(erased, tuple(map(sentence.format, left)))
 
 
 def _is_stored(host: Any, session_id: str) -> bool:
@@ -162,8 +162,9 @@ MOST_SESSIONS_COMPARED = 8
 
 def stored_sessions(store: Store, namespace: str, key: str) -> Iterator[Session]:
     """Yield a ledger's sessions under a host's id, the newest first."""
-    kept = lasting(store)
-    below = [] if kept is None else kept.names_below(namespace, f"{key}~", MOST_SESSIONS_COMPARED)
+    durable = lasting(store)
+    prefix, most = f"{key}~", MOST_SESSIONS_COMPARED
+    below = [] if durable is None else durable.names_below(namespace, prefix, most)
     for name in (*below, key):
         session = store.open(namespace, name)
         if session.entries or store.transcript(session):
@@ -172,6 +173,6 @@ def stored_sessions(store: Store, namespace: str, key: str) -> Iterator[Session]
 
 def has_any_message(store: Store, session: Session, sent: Sequence[str]) -> bool:
     """Return whether a stored session has one of the later messages."""
-    known = {name for entry in session.entries for name in entry.segment.run}
-    known.update(map(digest, store.transcript(session)))
-    return not known.isdisjoint(sent[1:])
+    digests = {name for entry in session.entries for name in entry.segment.run}
+    digests.update(map(digest, store.transcript(session)))
+    return not digests.isdisjoint(sent[1:])

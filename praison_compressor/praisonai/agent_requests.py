@@ -155,17 +155,17 @@ class AgentRequests:
                 *(agent_title(agent), len(request.messages), request.model),
             )
             return None, request
-        here = running_turn()
-        turn = here if here is not None and here.owner is self else None
+        turn_here = running_turn()
+        turn = turn_here if turn_here is not None and turn_here.owner is self else None
         conversation = self.finder.match_request(
             request.messages, turn or self.finder.turn_of(self)
         )
         if self._compressors.config.keep_tool_steps:
             with self._log_failure("sent without the steps of earlier turns"):
-                done = conversation.journal.complete(
+                completed = conversation.journal.complete(
                     request.messages, self._compressors.for_model(None), turn
                 )
-                messages, back, foreign = done.messages, done.back, done.foreign
+                messages, back, foreign = completed.messages, completed.back, completed.foreign
                 request = replace(request, messages=messages, back=back, foreign=foreign)
         return conversation, request
 
@@ -176,21 +176,20 @@ class AgentRequests:
             without_model_keys(message) if id(message) in foreign else message for message in view
         ]
         if self._invalid_thinking:
-            view = [
-                without_thinking(m) if signatures(m) & self._invalid_thinking else m for m in view
-            ]
+            refused = self._invalid_thinking
+            view = [without_thinking(m) if signatures(m) & refused else m for m in view]
         return alternate_roles(view) if ROLE_ORDER in self.refused_keys(request) else view
 
     async def _compress(
         self, conversation: Conversation, request: HostRequest
     ) -> Sequence[Message]:
         async with self._notices.during(request):
-            keep = Choices(keep=conversation.choices.keep)
-            options = {**conversation.options, **keep.options(request.messages)}
+            kept = Choices(keep=conversation.choices.keep)
+            options = {**conversation.options, **kept.options(request.messages)}
             overhead = await asyncio.to_thread(self._compressors.overhead, request)
             engine = self._compressors.for_model(request.model)
             result = await engine.compress(request.messages, **options, overhead_tokens=overhead)
-        conversation.drop_kept(len(keep.keep))
+        conversation.drop_kept(len(kept.keep))
         self.remember(conversation, request, result, self._compressors.schema_tokens(request))
         return result.messages
 
@@ -223,8 +222,8 @@ class AgentRequests:
         # A failure that differs only in its numbers is logged once.
         if self._is_new(re.sub(r"\d+", "#", cause)):
             is_logged = conversation is not None and conversation.journal.failure == str(error)
-            said = "the store's failure, as logged" if is_logged else cause
-            log.warning("agent %s: sent as well as it fits: %s", agent_title(self._agent()), said)
+            reason = "the store's failure, as logged" if is_logged else cause
+            log.warning("agent %s: sent as well as it fits: %s", agent_title(self._agent()), reason)
         self._notices(Event("failed", self.finder.running_or_blank.session_id, {"reason": cause}))
         with self._log_failure("sent as it is"):
             overhead = self._compressors.overhead(request)
@@ -242,11 +241,11 @@ class AgentRequests:
         self, conversation: Conversation | None, request: HostRequest, **options: Any
     ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
-        engine, of = (
+        engine, known = (
             self._compressors.for_model(request.model),
             conversation or self.finder.running_or_blank,
         )
-        result = engine.best(request.messages, **of.options, **options)
+        result = engine.best(request.messages, **known.options, **options)
         if conversation is not None:
             conversation.remember(result, engine, request, self._compressors.schema_tokens(request))
         return result.messages
@@ -266,7 +265,7 @@ class AgentRequests:
             return self._recall.add_to_request(self._agent(), params)
         return params
 
-    async def on_calls(self, request: HostRequest, made: Message) -> None:
+    async def on_calls(self, request: HostRequest, message: Message) -> None:
         """Record an answer's calls: the turn may stop before their results."""
         conversation = self.finder.running
         if conversation is None or not self._compressors.config.keep_tool_steps:
@@ -274,7 +273,7 @@ class AgentRequests:
         with self._log_failure("the calls of an answer are not recorded"):
             if carries_conversation(self._agent(), request.messages):
                 engine = self._compressors.for_model(request.model)
-                await asyncio.to_thread(conversation.journal.call, made, engine)
+                await asyncio.to_thread(conversation.journal.call, message, engine)
 
     def on_usage(
         self,
@@ -293,10 +292,10 @@ class AgentRequests:
             conversation = self.finder.running
             if conversation is not None and usage != before:
                 engine = self._compressors.for_model(request.model)
-                new = self._bill_report(request, conversation, usage, before)
-                engine.account(conversation.session_id).add(new)
-                seen = engine.tokens.cache.all(request.messages)
-                conversation.record_sent([message.digest for message in seen])
+                bill = self._bill_report(request, conversation, usage, before)
+                engine.account(conversation.session_id).add(bill)
+                messages = engine.tokens.cache.all(request.messages)
+                conversation.record_sent([message.digest for message in messages])
 
     def _bill_report(
         self,
@@ -307,11 +306,11 @@ class AgentRequests:
     ) -> Bill:
         """Return what a request's newest report adds to the bill."""
         is_new = not before.input
-        hosts = self._host_usage(request, conversation, usage) if is_new else RequestUsage()
-        hosts = replace(hosts, output=usage.output - before.output)
-        new = Bill.of(usage - before, hosts, request.model, is_new=is_new)
+        host_usage = self._host_usage(request, conversation, usage) if is_new else RequestUsage()
+        host_usage = replace(host_usage, output=usage.output - before.output)
+        bill = Bill.of(usage - before, host_usage, request.model, is_new=is_new)
         kept = conversation.kept
-        return replace(new, kept_steps=kept.steps, kept_tokens=kept.tokens) if is_new else new
+        return replace(bill, kept_steps=kept.steps, kept_tokens=kept.tokens) if is_new else bill
 
     def _host_usage(
         self, request: HostRequest, conversation: Conversation, usage: RequestUsage
@@ -361,14 +360,14 @@ class AgentRequests:
             thinking = frozenset[str]().union(*map(signatures, sent)) - self._invalid_thinking
             self._invalid_thinking |= thinking
             return bool(thinking)
-        name, what = agent_title(self._agent()), refused_key(error)
-        if what is not None and what not in self.refused_keys(request):
-            log.info("agent %s: %s does not take %s", name, request.model, what)
-            self._refused.add((request.model, what))
+        name, key = agent_title(self._agent()), refused_key(error)
+        if key is not None and key not in self.refused_keys(request):
+            log.info("agent %s: %s does not take %s", name, request.model, key)
+            self._refused.add((request.model, key))
             return True
         size = self._compressors.size(request, sent)
-        refused = overflow_of(error, size, map(text_of, sent))
-        if refused is None or not self._compressors.shrink(request, sent, refused, str(error)):
+        overflow = overflow_of(error, size, map(text_of, sent))
+        if overflow is None or not self._compressors.shrink(request, sent, overflow, str(error)):
             return False
         log.info("agent %s: %s refused a request as too long", name, request.model)
         return True

@@ -66,23 +66,23 @@ class Agents:
         requested = (
             context_param.requested_context(agent, self.by_default) if self.is_active else None
         )
-        made = self._made.get(agent)
-        if made is not None and made.requested != requested:
-            made.leave()
+        compressor = self._made.get(agent)
+        if compressor is not None and compressor.requested != requested:
+            compressor.leave()
             del self._made[agent]
-            made = None
-        if made is None and requested is not None:
+            compressor = None
+        if compressor is None and requested is not None:
             model = getattr(agent, "llm", None)
             config = requested.config(model if isinstance(model, str) else None, self.defaults)
-            made = self._made[agent] = AgentCompressor(agent, requested, config)
-        return made
+            compressor = self._made[agent] = AgentCompressor(agent, requested, config)
+        return compressor
 
     def close(self) -> None:
         """Restore every agent's own settings and tools."""
         with self._lock:
             self._open = False
-            for made in list(self._made.values()):
-                made.leave()
+            for compressor in list(self._made.values()):
+                compressor.leave()
             self._made.clear()
 
 
@@ -105,15 +105,15 @@ class HostCall(NamedTuple):
 
     def argument(self, name: str) -> Any:
         """Return an argument's value, or None."""
-        place = _position_of(self.original, name)
-        return self.args[place] if place < len(self.args) else self.kwargs.get(name)
+        index = _position_of(self.original, name)
+        return self.args[index] if index < len(self.args) else self.kwargs.get(name)
 
     def with_argument(self, name: str, value: Any) -> HostCall:
         """Return the call with another value for an argument."""
-        place, args = _position_of(self.original, name), [*self.args]
-        if place >= len(args):
+        index, args = _position_of(self.original, name), [*self.args]
+        if index >= len(args):
             return self._replace(kwargs={**self.kwargs, name: value})
-        args[place] = value
+        args[index] = value
         return self._replace(args=tuple(args))
 
 
@@ -165,8 +165,8 @@ def context_config(original: object, agents: Agents) -> property:
     """
 
     def get(self: Any) -> Any:
-        given = self._context_param if agents.compressor_of(self) is not None else None
-        return vars(self).get("_context_config", given)
+        value = self._context_param if agents.compressor_of(self) is not None else None
+        return vars(self).get("_context_config", value)
 
     return attribute("_context_config", get)
 
@@ -224,9 +224,9 @@ _ALIASES = {
 def parse_workflow_data(call: HostCall) -> Any:
     """Replace the workflow parser: keep `context: summarize` and our keys."""
     workflow, data = call.go_on(), call.argument("data")
-    given = data.get("context") if isinstance(data, Mapping) else None
-    written = given if isinstance(given, Mapping) else {"strategy": given}
-    if call.agents.is_active and context_param.is_summarize(written.get("strategy")):
+    param = data.get("context") if isinstance(data, Mapping) else None
+    mapping = param if isinstance(param, Mapping) else {"strategy": param}
+    if call.agents.is_active and context_param.is_summarize(mapping.get("strategy")):
         # The host passes it to each step's agent as `context=`.
-        workflow.context = {_ALIASES.get(key, key): value for key, value in written.items()}
+        workflow.context = {_ALIASES.get(key, key): value for key, value in mapping.items()}
     return workflow

@@ -97,15 +97,15 @@ def idle_candidates(call: HostCall) -> Any:
 
     A session that is not connected has no agent. It is left out if any agent is ours.
     """
-    found, gateway = call.go_on(), call.owner
+    candidates, gateway = call.go_on(), call.owner
     served = {name: _compressor_for(agent, call.agents) for name, agent in gateway._agents.items()}
     ours = {name: compressor for name, compressor in served.items() if compressor is not None}
     if not ours:
-        return found
+        return candidates
     for compressor in ours.values():  # off the gateway's event loop
         begin(functools.partial(_compress_idle, compressor))
-    others = {n for n, live in gateway._sessions.items() if live.agent_id not in ours}
-    return [each for each in found if each[0] in others]
+    others = {name for name, live in gateway._sessions.items() if live.agent_id not in ours}
+    return [candidate for candidate in candidates if candidate[0] in others]
 
 
 def _compress_idle(compressor: AgentCompressor) -> None:

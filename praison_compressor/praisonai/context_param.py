@@ -49,23 +49,24 @@ class RequestedContext:
         for fault in faults.values():
             # Not raised: a dictionary in `context=` is first read inside a turn.
             log.error("options of context=: %s", fault)
-        given = CompressorConfig.from_mapping(options)
-        found = given.with_environment()
-        return found if self.own_model else replace(found, auxiliary_model=given.auxiliary_model)
+        config = CompressorConfig.from_mapping(options)
+        complete = config.with_environment()
+        model = complete.auxiliary_model if self.own_model else config.auxiliary_model
+        return replace(complete, auxiliary_model=model)
 
 
 def check_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the options that work together, and the others' faults."""
-    kept: dict[str, Any] = {}
+    valid: dict[str, Any] = {}
     faults: dict[str, str] = {}
     for name, value in options.items():
         try:
-            CompressorConfig.from_mapping({**kept, name: value})
+            CompressorConfig.from_mapping({**valid, name: value})
         except ConfigError as error:
             faults[name] = f"{error}; left out"
         else:
-            kept[name] = value
-    return kept, faults
+            valid[name] = value
+    return valid, faults
 
 
 def requested_context(agent: Any, by_default: bool = False) -> RequestedContext | None:
@@ -151,27 +152,27 @@ def options_in(context: Any, more: Mapping[str, Any] | None = None) -> dict[str,
         item.name: item.default if item.default_factory is MISSING else item.default_factory()
         for item in fields(context)
     }
-    found = {
+    options = {
         name: getattr(context, name)
         for name in OUR_OPTIONS & set(defaults)
         if getattr(context, name) != defaults[name]
     }
     if context.compact_threshold != defaults["compact_threshold"]:
-        found["trigger_ratio"] = context.compact_threshold
-    found.update(more or {})
+        options["trigger_ratio"] = context.compact_threshold
+    options.update(more or {})
     if context.protected_tools:
-        policies = found.get("tool_policies", {})
-        found["tool_policies"] = _keep_policies(context.protected_tools, policies)
-    return found
+        policies = options.get("tool_policies", {})
+        options["tool_policies"] = _keep_policies(context.protected_tools, policies)
+    return options
 
 
 def _keep_policies(tools: Sequence[str], policies: Any) -> Any:
     """Return tool policies that keep those tools; invalid policies stay."""
     try:
-        given = CompressorConfig(tool_policies=policies).tool_policies
+        valid = CompressorConfig(tool_policies=policies).tool_policies
     except ConfigError:
         return policies
-    return {**dict.fromkeys(tools, "keep"), **given}
+    return {**dict.fromkeys(tools, "keep"), **valid}
 
 
 # ------------------------------------------------------------ the agent's host settings

@@ -74,25 +74,25 @@ class Journal:
         return carried is not None and () != self._recorded == _content_digests(carried.record)
 
     def complete(
-        self, given: Sequence[Message], engine: ContextCompressor, turn: Turn | None
+        self, messages: Sequence[Message], engine: ContextCompressor, turn: Turn | None
     ) -> Completed:
         """Return a request with the messages the host left out; record it."""
         session, cache, model = self._session(engine), engine.tokens.cache, engine.config.model
         bound = 0 if turn is None else turn.bound
         with self._lock:
-            carried = self._load(given, engine, session)
-            done = completed(carried, given, cache, turn=turn, bound=bound, model=model)
-            self._system = list(given[: leading_in(given)])
-            self._carried = done.carried
+            carried = self._load(messages, engine, session)
+            result = completed(carried, messages, cache, turn=turn, bound=bound, model=model)
+            self._system = list(messages[: leading_in(messages)])
+            self._carried = result.carried
             self._record(engine, session)
-        return done
+        return result
 
-    def peek(self, given: Sequence[Message], engine: ContextCompressor) -> Completed:
+    def peek(self, messages: Sequence[Message], engine: ContextCompressor) -> Completed:
         """Return the messages with those that the host left out; record nothing."""
         session = self._session(engine)
         with self._lock:
-            carried = self._load(given, engine, session)
-        return completed(carried, given, engine.tokens.cache)
+            carried = self._load(messages, engine, session)
+        return completed(carried, messages, engine.tokens.cache)
 
     @property
     def transcript(self) -> Sequence[Message]:
@@ -138,7 +138,7 @@ class Journal:
             return None
 
     def _load(
-        self, given: Sequence[Message], engine: ContextCompressor, session: Session | None
+        self, messages: Sequence[Message], engine: ContextCompressor, session: Session | None
     ) -> Carried:
         """Return the conversation's exchanges, from memory or from the store."""
         is_stale = session is not None and self._edits not in (-1, session.edits)
@@ -152,10 +152,10 @@ class Journal:
             self._log_failure(error)
             return Carried()
         if masks_secrets(engine.store):
-            transcript = _restore_secrets(transcript, given, session.namespace)
-        found = carried_in(transcript, engine.tokens.cache)
-        self._recorded, self._edits = _content_digests(found.seen), session.edits
-        return found
+            transcript = _restore_secrets(transcript, messages, session.namespace)
+        loaded = carried_in(transcript, engine.tokens.cache)
+        self._recorded, self._edits = _content_digests(loaded.seen), session.edits
+        return loaded
 
     def _record(self, engine: ContextCompressor, session: Session | None) -> None:
         """Write the messages that the store lacks; log its failure."""
@@ -163,19 +163,21 @@ class Journal:
         if session is None or self._carried is None or store is None:
             return
         record = self._carried.record
-        names, messages = _content_digests(record), [each.plain for each in record]
-        place = common_length(self._recorded, names)
-        if place == len(names) == len(self._recorded):
+        digests, messages = _content_digests(record), [message.plain for message in record]
+        common = common_length(self._recorded, digests)
+        if common == len(digests) == len(self._recorded):
             return
         try:
-            done = bool(self._recorded) and store.extend(session, place, messages[place:])
-            done = done or engine.save([*self._system, *messages], session_id=self._session_id)
+            is_written = bool(self._recorded) and store.extend(session, common, messages[common:])
+            if not is_written:
+                whole = [*self._system, *messages]
+                is_written = engine.save(whole, session_id=self._session_id)
         except CompressorError as error:
             self._log_failure(error)
             return
         self.failure = ""
-        if done:
-            self._recorded, self._edits = names, session.edits
+        if is_written:
+            self._recorded, self._edits = digests, session.edits
 
     def _log_failure(self, error: CompressorError) -> None:
         level = logging.DEBUG if self.failure else logging.WARNING
@@ -185,14 +187,15 @@ class Journal:
 
 def _content_digests(seen: Sequence[Seen]) -> tuple[str, ...]:
     # Digests of whole messages: a call read from an answer may have keys that the host omits.
-    return tuple(each.content_digest for each in seen)
+    return tuple(message.content_digest for message in seen)
 
 
 def _restore_secrets(
-    transcript: Sequence[Message], given: Sequence[Message], namespace: str
+    transcript: Sequence[Message], messages: Sequence[Message], namespace: str
 ) -> list[Message]:
     """Return a stored transcript with the host's messages for masked ones."""
-    masked = Redactor(namespace).masked(given)[0]
-    pairs = zip(given, masked, strict=True)
-    own = {digest(hidden): message for message, hidden in pairs if hidden != message}
-    return [own.get(digest(message), message) for message in transcript] if own else [*transcript]
+    masked = Redactor(namespace).masked(messages)[0]
+    pairs = zip(messages, masked, strict=True)
+    originals = {digest(hidden): message for message, hidden in pairs if hidden != message}
+    # Without masked messages nothing is digested.
+    return [originals.get(digest(m), m) for m in transcript] if originals else [*transcript]

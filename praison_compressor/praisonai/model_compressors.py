@@ -64,11 +64,11 @@ def own_summarizer(agent: Any, window: int | None) -> Summarizer | None:
     return LiteLLMSummarizer(model, api_base=base, api_key=key, extra=extra, context_window=window)
 
 
-def is_same_model(one: str | None, other: str | None) -> bool:
+def is_same_model(name: str | None, other: str | None) -> bool:
     """Return whether two names mean one model: the host changes provider prefixes."""
-    if one is None or other is None:
+    if name is None or other is None:
         return True
-    return one.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1]
+    return name.rsplit("/", 1)[-1] == other.rsplit("/", 1)[-1]
 
 
 @dataclass(frozen=True)
@@ -123,12 +123,12 @@ class ModelCompressors:
             if name not in self._models:
                 window = self.config.context_window if name == own else None
                 config = replace(self.config, model=name, context_window=window)
-                known, reserve = _window_of(config), config.output_reserve
-                if _usable_reserve(reserve, known) != reserve:
+                window, reserve = _window_of(config), config.output_reserve
+                if _usable_reserve(reserve, window) != reserve:
                     log.warning(
                         "output_reserve=%d leaves nothing of the %d tokens that %s takes: the "
                         "usual reserve is kept; lower output_reserve",
-                        *(reserve, known, name or "the model"),
+                        *(reserve, window, name or "the model"),
                     )
                     config = replace(config, output_reserve=None)
                 self._models[name] = _Model(self._make(config, TokenCounter(name)))
@@ -198,8 +198,8 @@ class ModelCompressors:
 
     def size(self, request: HostRequest, sent: Sequence[Message]) -> int:
         """Return a sent request's tokens, with its cap on the answer."""
-        counted = self.for_model(request.model).tokens.messages(sent)
-        return counted + self.schema_tokens(request) + request.output_tokens
+        message_tokens = self.for_model(request.model).tokens.messages(sent)
+        return message_tokens + self.schema_tokens(request) + request.output_tokens
 
     # ------------------------------------------------------------ learned windows
 
@@ -212,41 +212,41 @@ class ModelCompressors:
         """
         kind = re.sub(r"\d+", "#", words)
         with self._lock:
-            known, size = self._model(request.model), self.size(request, sent)
-            config, tokens = known.compressor.config, known.compressor.tokens
-            window = None if kind in known.vain else known.learned.refused(refused, size)
+            model, size = self._model(request.model), self.size(request, sent)
+            config, tokens = model.compressor.config, model.compressor.tokens
+            window = None if kind in model.vain else model.learned.refused(refused, size)
             if window is None:
                 return False
-            first = known.trial or _Trial(
+            trial = model.trial or _Trial(
                 config.output_reserve, request, sent, refused.certain, kind
             )
-            known.trial = replace(first, certain=refused.certain, kind=kind)
-            reserve, answer = config.output_reserve, refused.answer or 0
-            if answer > max(_output_reserve(reserve, window), request.output_tokens):
+            model.trial = replace(trial, certain=refused.certain, kind=kind)
+            reserve, answer_tokens = config.output_reserve, refused.answer or 0
+            if answer_tokens > max(_output_reserve(reserve, window), request.output_tokens):
                 # litellm asks Claude for its longest answer if the caller named no length.
-                reserve = min(answer, window - 1)
+                reserve = min(answer_tokens, window - 1)
             needed = tokens.messages(sent) + self.overhead(request, window)
             # The request did not fit, even if it fits by our count.
             while (
-                needed <= window - _output_reserve(reserve, window) and window > known.learned.floor
+                needed <= window - _output_reserve(reserve, window) and window > model.learned.floor
             ):
-                window = max(window // 2, known.learned.floor)
-            known.learned.window = window
-            self._resize(known, window, reserve)
+                window = max(window // 2, model.learned.floor)
+            model.learned.window = window
+            self._resize(model, window, reserve)
             return True
 
     def on_passed(self, request: HostRequest, sent: Sequence[Message]) -> None:
         """Learn from a request that passed; log a changed window."""
         with self._lock:
-            known = self._model(request.model)
-            trial, known.trial = known.trial, None
-            asked = None if known.learned.trial is None else known.learned.trial.asked
-            window = known.learned.passed(self.size(request, sent))
-            if trial is not None and asked is not None:
-                known.compressor.tokens.calibrate(trial.sent, asked, trial.request.tools)
+            model = self._model(request.model)
+            trial, model.trial = model.trial, None
+            asked_tokens = None if model.learned.trial is None else model.learned.trial.asked
+            window = model.learned.passed(self.size(request, sent))
+            if trial is not None and asked_tokens is not None:
+                model.compressor.tokens.calibrate(trial.sent, asked_tokens, trial.request.tools)
             if window is None:
                 return
-            self._resize(known, window, known.compressor.config.output_reserve)
+            self._resize(model, window, model.compressor.config.output_reserve)
         log.warning(
             "agent %s: the window of %s is now taken as %d tokens, by what it refused and took",
             *(agent_title(self._agent()), request.model, window),
@@ -255,13 +255,13 @@ class ModelCompressors:
     def end_trial(self, request: HostRequest) -> None:
         """Return to the window before a trial that did not pass."""
         with self._lock:
-            known = self._model(request.model)
-            trial, known.trial = known.trial, None
+            model = self._model(request.model)
+            trial, model.trial = model.trial, None
             if trial is None:
                 return
-            self._resize(known, known.learned.gave_up(), trial.reserve)
+            self._resize(model, model.learned.gave_up(), trial.reserve)
             if not trial.certain:
-                known.vain.add(trial.kind)
+                model.vain.add(trial.kind)
 
     def is_trial_uncertain(self, model: str | None) -> bool:
         """Return whether a smaller window is tried after an uncertain refusal."""
@@ -271,23 +271,23 @@ class ModelCompressors:
     def on_usage(self, request: HostRequest, sent: Sequence[Message], reported: int) -> None:
         """Learn from reported prompt tokens; log a truncating server's window."""
         with self._lock:
-            known = self._model(request.model)
-            window = known.compressor.tokens.calibrate(sent, reported, request.tools)
-            if window is None or window >= _window_of(known.compressor.config):
+            model = self._model(request.model)
+            window = model.compressor.tokens.calibrate(sent, reported, request.tools)
+            if window is None or window >= _window_of(model.compressor.config):
                 return
-            known.learned.truncates(window)
-            self._resize(known, window, known.compressor.config.output_reserve)
+            model.learned.truncates(window)
+            self._resize(model, window, model.compressor.config.output_reserve)
         log.warning(
             "agent %s: %s silently reads at most %d tokens of a request: its window is now taken "
             "as that",
             *(agent_title(self._agent()), request.model, window),
         )
 
-    def _resize(self, known: _Model, window: int, reserve: int | None) -> None:
+    def _resize(self, model: _Model, window: int, reserve: int | None) -> None:
         """Give a model a compressor with another window and output reserve."""
         reserve = _usable_reserve(reserve, window)
-        config = replace(known.compressor.config, context_window=window, output_reserve=reserve)
-        known.compressor = self._make(config, known.compressor.tokens)
+        config = replace(model.compressor.config, context_window=window, output_reserve=reserve)
+        model.compressor = self._make(config, model.compressor.tokens)
 
 
 def _window_of(config: CompressorConfig) -> int:

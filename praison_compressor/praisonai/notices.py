@@ -98,25 +98,25 @@ class Notices:
         """Take an event of the compressor."""
         for listener in list(self._listeners):
             _call_listener(functools.partial(listener, event))
-        found, words = self._find_conversation(event.session_id), _event_words(event)
+        conversation, text = self._find_conversation(event.session_id), _event_words(event)
         hooks = _request_hooks.get()
-        if words and hooks is None:
-            self._print(f"in the background: {words}")
-        elif words:
-            self._print(words, only_on_terminal=event.name == "started")
+        if text and hooks is None:
+            self._print(f"in the background: {text}")
+        elif text:
+            self._print(text, only_on_terminal=event.name == "started")
         if event.name not in ("started", "committed"):
             return
         if hooks is not None:
             hooks.begin(functools.partial(self._report, event, hooks.messages))
             return
-        messages = () if found is None else found.transcript
+        messages = () if conversation is None else conversation.transcript
         apart(lambda: self._report(event, messages))  # this thread may wait for the hooks
         if event.name == "committed":
             before, after = event.data["tokens_before"], event.data["tokens_after"]
             sizes = f"{short(after)} instead of {short(before)}"
             line = self._announce(f"Compressed: the next request has {sizes}, in the background")
-            if found is not None:
-                found.notify(line)
+            if conversation is not None:
+                conversation.notify(line)
 
     def report_compression(self, status: Status) -> str:
         """Report a compression in one line; return the line."""
@@ -141,11 +141,12 @@ class Notices:
 
         A hook that fails refuses nothing here; for the host it refuses.
         """
-        ran = self._run_hooks("BEFORE_COMPACTION", event)
-        said = [one.output for one in ran if one.success or one.exit_code == _EXIT_REFUSES]
-        if any(output and output.is_denied() for output in said):
+        results = self._run_hooks("BEFORE_COMPACTION", event)
+        decided = (r for r in results if r.success or r.exit_code == _EXIT_REFUSES)
+        outputs = [result.output for result in decided if result.output]
+        if any(output.is_denied() for output in outputs):
             return False
-        return "\n".join(o.additional_context for o in said if o and o.additional_context) or None
+        return "\n".join(filter(None, (o.additional_context for o in outputs))) or None
 
     def _run_hooks(self, name: str, event: Event) -> Sequence[Any]:
         """Return the results of the agent's hooks of that name."""
@@ -154,7 +155,7 @@ class Notices:
             return ()
         from praisonaiagents.hooks.types import HookEvent, HookInput
 
-        given = HookInput(
+        hook_input = HookInput(
             session_id=event.session_id,
             cwd=os.getcwd(),
             event_name=name.lower(),
@@ -162,8 +163,8 @@ class Notices:
             agent_name=getattr(self._agent(), "name", None),
             extra=dict(event.data),
         )
-        ran: Sequence[Any] = runner.execute_sync(HookEvent[name], given)
-        return ran
+        results: Sequence[Any] = runner.execute_sync(HookEvent[name], hook_input)
+        return results
 
     def _print(self, words: str, *, only_on_terminal: bool = False) -> None:
         """Print on the host's console, if the agent is verbose."""
@@ -194,11 +195,11 @@ def _event_words(event: Event) -> str:
         return ""
     if data["reason"] == "cooldown":
         return f"{one_line(str(data['model']))} rests after a failure and is not asked"
-    size = f"not compressed at {short(data['tokens'])} tokens"
+    skipped = f"not compressed at {short(data['tokens'])} tokens"
     if data["reason"] == "veto":
-        return f"{size}: a hook refused it"
+        return f"{skipped}: a hook refused it"
     if data["reason"] == "no gain":
-        return f"{size}: it would free too little"
+        return f"{skipped}: it would free too little"
     if data["reason"] == "price":
-        return f"{size}: it costs more than it saves yet"
-    return f"{size}: what cannot be dropped takes more than {short(data['trigger'])}"
+        return f"{skipped}: it costs more than it saves yet"
+    return f"{skipped}: what cannot be dropped takes more than {short(data['trigger'])}"

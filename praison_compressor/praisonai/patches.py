@@ -209,11 +209,11 @@ def _has_shape(row: Replaced, before: Any) -> bool:
 
 
 def _takes(parameters: Any, name: str) -> bool:
-    kinds = {each.kind for each in parameters}
+    kinds = {parameter.kind for parameter in parameters}
     if name == "**":
         return inspect.Parameter.VAR_KEYWORD in kinds
     is_open = inspect.Parameter.VAR_POSITIONAL in kinds
-    return not name or is_open or any(each.name == name for each in parameters)
+    return not name or is_open or any(parameter.name == name for parameter in parameters)
 
 
 def _missing_names(reads: Sequence[Read]) -> Iterator[tuple[str, str, str]]:
@@ -240,10 +240,10 @@ def _resolve(path: str) -> Any:
 def _names_in_code(owner: Any) -> set[str]:
     """Return the names and strings in a function's or constructor's code."""
     makers = [vars(kind).get("__init__") for kind in getattr(owner, "__mro__", ())]
-    found: set[str] = set()
+    names: set[str] = set()
     for maker in (owner, *makers):
         code = getattr(inspect.unwrap(maker), "__code__", None) if callable(maker) else None
         if code is not None:
             words = code.co_consts if maker is owner else ()
-            found.update(code.co_names, (each for each in words if isinstance(each, str)))
-    return found
+            names.update(code.co_names, (word for word in words if isinstance(word, str)))
+    return names

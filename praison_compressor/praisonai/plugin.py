@@ -137,10 +137,10 @@ def _misspelling_faults(names: Iterable[object]) -> list[str]:
     ]
 
 
-def _read_options(given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def _read_options(section: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """Return the valid options under our name, and the others' faults."""
-    options, faults = check_options({key: given[key] for key in given if key in OUR_OPTIONS})
-    for name in sorted(set(map(str, given)) - OUR_OPTIONS - PLUGIN_OPTIONS):
+    options, faults = check_options({key: section[key] for key in section if key in OUR_OPTIONS})
+    for name in sorted(set(map(str, section)) - OUR_OPTIONS - PLUGIN_OPTIONS):
         faults[name] = no_such("option", name, OUR_OPTIONS)
     files = {name: configuration_file(*OPTION_KEYS, name) for name in faults}
     return options, [f"plugins.{PLUGIN_NAME}: {faults[name]} ({files[name]})" for name in faults]
@@ -153,11 +153,11 @@ OPTION_KEYS = ("plugins", PLUGIN_NAME)
 def configuration_file(*keys: str) -> str:
     """Return the nearest configuration file with these keys, else `plugins.enable()`."""
     for path in reversed(loader._discover_config_files()):
-        found = loader._parse_config_file(path)
+        value = loader._parse_config_file(path)
         for key in keys:
-            if not (isinstance(found, Mapping) and key in found):
+            if not (isinstance(value, Mapping) and key in value):
                 break
-            found = found[key]
+            value = value[key]
         else:
             return str(path)
     return "plugins.enable()"

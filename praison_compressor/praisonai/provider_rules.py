@@ -110,7 +110,7 @@ def _mark_places(messages: Sequence[Message]) -> list[int]:
             if is_result(messages[i]) and text_of(messages[i]).startswith(MASK_OPENS)
         ],
     )
-    return list(dict.fromkeys(found[-1] for found in kinds if found))
+    return list(dict.fromkeys(indices[-1] for indices in kinds if indices))
 
 
 def _can_carry(message: Message) -> bool:
@@ -165,14 +165,14 @@ _BOUND = ("thinking_blocks", "reasoning_content", "reasoning", "provider_specifi
 
 def without_model_keys(message: Message) -> Message:
     """Return a message without thinking, which only its own model takes."""
-    kept = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
-    content, calls = kept.get("content"), kept.get("tool_calls")
+    plain = {key: value for key, value in message.items() if key not in (*_BOUND, ITEMS)}
+    content, calls = plain.get("content"), plain.get("tool_calls")
     if isinstance(content, list):
-        kept["content"] = [part for part in content if not is_thinking(part)]
+        plain["content"] = [part for part in content if not is_thinking(part)]
     if isinstance(calls, list):
         # The API demands an item's reasoning together with its id.
-        kept["tool_calls"] = list(map(_without_item_id, calls))
-    return kept
+        plain["tool_calls"] = list(map(_without_item_id, calls))
+    return plain
 
 
 def _without_item_id(call: Mapping[str, Any]) -> Message:
@@ -196,17 +196,17 @@ def alternate_roles(messages: Sequence[Message]) -> list[Message]:
     Neighbours of one role are joined; between others a short message is inserted. Mistral's API
     also refuses a user after a tool. Chat templates ignore assistants with calls.
     """
-    found: list[Message] = []
+    alternating: list[Message] = []
     last = ""
     for message in _merge_neighbours(messages):
         role = "" if tool_calls_of(message) else message.get("role")
-        if role == "user" and (last == "user" or (found and is_result(found[-1]))):
-            found.append(FILLER_ASSISTANT)
+        if role == "user" and (last == "user" or (alternating and is_result(alternating[-1]))):
+            alternating.append(FILLER_ASSISTANT)
         elif role == "assistant" and last != "user":
-            found.append(FILLER_USER)
-        found.append(message)
+            alternating.append(FILLER_USER)
+        alternating.append(message)
         last = role if role in ("user", "assistant") else last
-    return found
+    return alternating
 
 
 def _merge_neighbours(messages: Sequence[Message]) -> list[Message]:

@@ -24,13 +24,13 @@ log = logging.getLogger(__name__)
 Tool = Callable[..., str]
 
 
-def wants_recall(agent: Any, asked: bool | None) -> bool:
+def wants_recall(agent: Any, option: bool | None) -> bool:
     """Return whether an agent gets the tools; by default beside others."""
     allows = getattr(agent, "_tool_name_allowed", None)
     names = [schema["function"]["name"] for schema in SCHEMAS]
     if callable(allows) and not all(map(allows, names)):
         return False
-    return bool(tools_of(agent)) if asked is None else asked
+    return bool(tools_of(agent)) if option is None else option
 
 
 class RecallTools:
@@ -78,17 +78,17 @@ class RecallTools:
         lacks ours: the host would not find our functions.
         """
         sent, has = params.get("tools"), tools_of(agent)
-        given = [tool for tool in self._given or () if tool in has]
-        if not given or not isinstance(sent, (list, tuple)) or not sent:
+        offered = [tool for tool in self._given or () if tool in has]
+        if not offered or not isinstance(sent, (list, tuple)) or not sent:
             return params
         names = {tool_name(tool) for tool in sent}
-        ours = {tool.__name__ for tool in given}
+        ours = {tool.__name__ for tool in offered}
         own = {tool_name(tool) for tool in has} - ours - {None}
         if not own <= names:
             return params
-        described = schemas_for("responses" if "input" in params else "chat")
-        more = [each for each in described if tool_name(each) in ours - names]
-        return {**params, "tools": [*sent, *more]} if more else params
+        schemas = schemas_for("responses" if "input" in params else "chat")
+        missing = [schema for schema in schemas if tool_name(schema) in ours - names]
+        return {**params, "tools": [*sent, *missing]} if missing else params
 
 
 def tools_of(agent: Any) -> list[Any]:
@@ -136,10 +136,10 @@ class Archive:
         """Return an entry's archived messages; None if the entry is hidden."""
         return None if entry.hash in self.hidden else self.store.originals(session, entry, wanted)
 
-    def search(self, *asked: Any, **options: Any) -> list[Hit]:
+    def search(self, *query: Any, **options: Any) -> list[Hit]:
         """Return the messages that match, best first."""
-        found = self.store.search(*asked, **options)
-        return [hit for hit in found if hit.entry not in self.hidden]
+        hits = self.store.search(*query, **options)
+        return [hit for hit in hits if hit.entry not in self.hidden]
 
 
 def readable_archive(store: Store, session: Session, reads: Callable[[Entry], bool]) -> Store:

@@ -103,8 +103,8 @@ class RoundTrip:
         if self._calls.message is not None:
             await self._requests.on_calls(self._request, self._calls.message)
 
-    def _learn(self, said: Any) -> None:
-        reported, before = usage_in(said), self._usage
+    def _learn(self, answer: Any) -> None:
+        reported, before = usage_in(answer), self._usage
         if reported is not None:
             self._usage = before.merged(reported)
             self._requests.on_usage(self._request, self._view, self._usage, before)
@@ -226,18 +226,18 @@ class StreamedCalls:
 
 def _message_of_items(output: Sequence[Any]) -> Message | None:
     try:
-        found = [m for m in responses.to_messages(None, output) if m.get("tool_calls")]
+        messages = [m for m in responses.to_messages(None, output) if m.get("tool_calls")]
     except InvalidMessages:
         return None  # an item that is newer than this package
-    return found[-1] if found else None
+    return messages[-1] if messages else None
 
 
 def _assistant_message(content: Any, calls: Iterable[Any]) -> Message | None:
-    made = [to_plain(call) for call in calls if field_of(call, "function") is not None]
-    if not made:
+    plain = [to_plain(call) for call in calls if field_of(call, "function") is not None]
+    if not plain:
         return None
-    kept = [{key: call.get(key) for key in ("id", "type", "function")} for call in made]
-    return {"role": "assistant", "content": content or None, "tool_calls": kept}
+    kept_calls = [{key: call.get(key) for key in ("id", "type", "function")} for call in plain]
+    return {"role": "assistant", "content": content or None, "tool_calls": kept_calls}
 
 
 # ------------------------------------------------------------ replaced in the host
@@ -338,9 +338,9 @@ def _client(transmit: Transmit, original: property, agents: Agents) -> property:
     """
 
     def client(self: Any) -> Any:
-        found = original.__get__(self, type(self))
+        own = original.__get__(self, type(self))
         requests = current_requests()
-        return found if requests is None else ViewClient(requests, _SENDS, found, transmit)
+        return own if requests is None else ViewClient(requests, _SENDS, own, transmit)
 
     return property(client, original.fset, original.fdel, original.__doc__)
 
@@ -368,17 +368,17 @@ class ViewClient:
             object.__setattr__(self, name, part)
 
     def __getattr__(self, name: str) -> Any:
-        found, route = getattr(self._target, name), self._routes.get(name)
+        value, route = getattr(self._target, name), self._routes.get(name)
         if route is None:
-            return found
+            return value
         if isinstance(route, Mapping):
-            return ViewClient(self._requests, route, found, self._transmit)
+            return ViewClient(self._requests, route, value, self._transmit)
 
         def call(**params: Any) -> Any:
             trip = open_round_trip(self._requests, route, params)
             if trip is None:
-                return found(**params)
-            return self._transmit(trip, lambda sent: found(**sent))
+                return value(**params)
+            return self._transmit(trip, lambda sent: value(**sent))
 
         return call
 

@@ -91,8 +91,8 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
         self.transcription_model = transcription_model
         # The environment's key is OpenAI's and is sent nowhere else.
         key = api_key or (os.environ.get("OPENAI_API_KEY") if url is None else None)
-        known = {"Authorization": f"Bearer {key}"} if key else {}
-        self._headers = {**known, **(headers or {})}
+        authorization = {"Authorization": f"Bearer {key}"} if key else {}
+        self._headers = {**authorization, **(headers or {})}
         options = memory_options((config or CompressorConfig()).with_environment(), self.llm)
         compressor = ContextCompressor(
             options, summarizer=summarizer, store=store, on_event=on_fold
@@ -186,8 +186,8 @@ class RealtimeAgent(HostRealtimeAgent):  # type: ignore[misc]  # the host ships 
     def _session(self) -> ServerEvent:
         session: ServerEvent = self._realtime_config.to_session()
         if self.marks.on and self.transcription_model:
-            given = session.setdefault("audio", {}).setdefault("input", {})
-            given.setdefault("transcription", {"model": self.transcription_model})
+            audio_input = session.setdefault("audio", {}).setdefault("input", {})
+            audio_input.setdefault("transcription", {"model": self.transcription_model})
         return session
 
     async def _on_disconnect(self) -> None:

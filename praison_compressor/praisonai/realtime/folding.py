@@ -219,8 +219,8 @@ class Folding:
             item = memory_item(self._memory.text)
             self.items.add_sent(item, "root", is_memory=True)
             await self._send(create_event(item, REPLAY + item["id"], in_front=True))
-        for each in live:
-            await self._send(create_event(item_of(each), REPLAY + each.id))
+        for live_item in live:
+            await self._send(create_event(item_of(live_item), REPLAY + live_item.id))
 
     def _on_refusal(self, error: Mapping[str, Any]) -> bool:
         event_id = str(error.get("event_id"))
@@ -275,10 +275,10 @@ class Folding:
                 return
 
     async def _fold(self, batch: list[Item]) -> None:
-        said = messages_of(batch)
-        if not await self._memory.fold(said):
+        messages = messages_of(batch)
+        if not await self._memory.fold(messages):
             return
-        before = {message["id"]: message for message in said}
+        before = {message["id"]: message for message in messages}
         for item in batch:
             item.folded = not item.withdrawn
             now = messages_of([item])[0]
@@ -304,11 +304,11 @@ class Folding:
         for together in deletions(self.items.obsolete()):
             await self._delete(together)
 
-    async def _create(self, given: ServerEvent) -> None:
-        item = self.items.add_sent(given, "root", is_memory=True)
+    async def _create(self, message: ServerEvent) -> None:
+        item = self.items.add_sent(message, "root", is_memory=True)
         assert item is not None  # its id is new
         try:
-            event = create_event(given, ADD + item.id, in_front=True)
+            event = create_event(message, ADD + item.id, in_front=True)
             refusal = await self._answer(await self._send_expecting(event))
             if refusal is not None:
                 raise refusal
@@ -318,10 +318,10 @@ class Folding:
 
     async def _delete(self, together: Sequence[Item]) -> None:
         """Delete a call and its output together: no response sees only one."""
-        asked = [
+        coming = [
             await self._send_expecting(delete_event(item.id, DELETE + item.id)) for item in together
         ]
-        answers = [await self._answer(each) for each in asked]
+        answers = [await self._answer(answer) for answer in coming]
         for item, refusal in zip(together, answers, strict=True):
             if refusal is not None and any(sign in str(refusal).lower() for sign in NO_SUCH_ITEM):
                 self.items.remove(item.id)
@@ -381,7 +381,9 @@ def _transcribes(event: ServerEvent) -> bool:
 
 def deletions(folded: Iterable[Item]) -> list[list[Item]]:
     """Return the items to delete, oldest first, each output with its call."""
-    found: dict[str, list[Item]] = {}
+    groups: dict[str, list[Item]] = {}
     for item in folded:
-        found.setdefault(item.call_id or item.id, []).append(item)
-    return [sorted(each, key=lambda item: item.type == "function_call") for each in found.values()]
+        groups.setdefault(item.call_id or item.id, []).append(item)
+    return [
+        sorted(group, key=lambda item: item.type == "function_call") for group in groups.values()
+    ]

@@ -124,7 +124,7 @@ def heard_words(text: str, at_ms: float, length_ms: float) -> str:
     if at_ms >= length_ms:
         return text
     share = max(0.0, at_ms) / length_ms
-    ends = [found.end() for found in re.finditer(r"\S+", text)]
+    ends = [word.end() for word in re.finditer(r"\S+", text)]
     if len(ends) < 2:
         return text[: int(len(text) * share)]  # a language without spaces, or a single word
     whole = [end for end in ends[: int(len(ends) * share)] if end <= len(text) * share]
@@ -159,8 +159,8 @@ class Items:
 
     def obsolete(self) -> list[Item]:
         """Return the server's items that a memory has replaced."""
-        gone = (i for i in self._items if i.folded or (i.is_memory and i.withdrawn))
-        return [item for item in gone if item.on_server]
+        replaced = (i for i in self._items if i.folded or (i.is_memory and i.withdrawn))
+        return [item for item in replaced if item.on_server]
 
     # ------------------------------------------------------------ events of the server
 
@@ -173,22 +173,22 @@ class Items:
             self.remove(event.get("item_id"))
         elif kind == "response.done":
             output = mapping(event.get("response")).get("output")
-            for given in output if isinstance(output, list) else ():
-                self._on_finished(mapping(given))
+            for data in output if isinstance(output, list) else ():
+                self._on_finished(mapping(data))
         elif (item := self.get(event.get("item_id"))) is not None:
             self._on_words(item, kind, event)
 
-    def _on_added(self, given: Mapping[str, Any], previous: Any) -> None:
-        item_id = _string(given.get("id"))
+    def _on_added(self, data: Mapping[str, Any], previous: Any) -> None:
+        item_id = _string(data.get("id"))
         if item_id:
-            known = self.get(item_id) or self._insert(item_id, given, previous)
-            known.on_server = True
-            _fill(known, given)
+            item = self.get(item_id) or self._insert(item_id, data, previous)
+            item.on_server = True
+            _fill(item, data)
 
-    def _on_finished(self, given: Mapping[str, Any]) -> None:
-        item = self.get(given.get("id"))
+    def _on_finished(self, data: Mapping[str, Any]) -> None:
+        item = self.get(data.get("id"))
         if item is not None:
-            _fill(item, given)
+            _fill(item, data)
             item.done = True
 
     def _on_words(self, item: Item, kind: str, event: Mapping[str, Any]) -> None:
@@ -215,16 +215,16 @@ class Items:
         self._items = [item for item in self._items if item.id != item_id]
 
     def add_sent(
-        self, given: Mapping[str, Any], previous: Any = None, *, is_memory: bool = False
+        self, data: Mapping[str, Any], previous: Any = None, *, is_memory: bool = False
     ) -> Item | None:
         """Record a sent item before the server's echo; None if already known."""
-        item_id = _string(given.get("id"))
+        item_id = _string(data.get("id"))
         if not item_id or self.get(item_id) is not None:
             return None
-        known = self._insert(item_id, given, previous)
-        known.on_server, known.is_memory = False, is_memory
-        _fill(known, given)
-        return known
+        item = self._insert(item_id, data, previous)
+        item.on_server, item.is_memory = False, is_memory
+        _fill(item, data)
+        return item
 
     def on_disconnect(self) -> None:
         """Keep only the items of the live window, for the next connection."""
@@ -232,9 +232,9 @@ class Items:
         for item in self._items:
             item.leave_server()
 
-    def _insert(self, item_id: str, given: Mapping[str, Any], previous: Any) -> Item:
+    def _insert(self, item_id: str, data: Mapping[str, Any], previous: Any) -> Item:
         """Insert an item behind its predecessor, first for "root", else last."""
-        item = Item(item_id, _string(given.get("type")) or "message", sequence=self.sequence)
+        item = Item(item_id, _string(data.get("type")) or "message", sequence=self.sequence)
         self.sequence += 1
         after = self.get(previous)
         end = 0 if previous == "root" else len(self._items)
@@ -242,18 +242,18 @@ class Items:
         return item
 
 
-def _fill(item: Item, given: Mapping[str, Any]) -> None:
+def _fill(item: Item, data: Mapping[str, Any]) -> None:
     """Copy an event's words into an item, without audio."""
-    item.role = _string(given.get("role")) or item.role
-    item.call_id = _string(given.get("call_id")) or item.call_id
-    item.name = _string(given.get("name")) or item.name
-    item.arguments = _string(given.get("arguments")) or item.arguments
-    item.output = _string(given.get("output")) or item.output
-    parts = given.get("content")
+    item.role = _string(data.get("role")) or item.role
+    item.call_id = _string(data.get("call_id")) or item.call_id
+    item.name = _string(data.get("name")) or item.name
+    item.arguments = _string(data.get("arguments")) or item.arguments
+    item.output = _string(data.get("output")) or item.output
+    parts = data.get("content")
     for index, part in enumerate(parts if isinstance(parts, list) else ()):
         if isinstance(part, Mapping):
             _fill_part(item, index, part)
-    status = given.get("status")
+    status = data.get("status")
     if status != "in_progress" and (status or item.text or item.type != "message"):
         item.done = True
 
@@ -343,13 +343,13 @@ def memory_item(text: str) -> ServerEvent:
 
 def item_of(item: Item) -> ServerEvent:
     """Return an item for a new connection, words without audio."""
-    given = {"id": item.id, "type": item.type}
+    data = {"id": item.id, "type": item.type}
     if item.type == "function_call":
         arguments = item.arguments or "{}"
-        return {**given, "call_id": item.call_id, "name": item.name, "arguments": arguments}
+        return {**data, "call_id": item.call_id, "name": item.name, "arguments": arguments}
     if item.type == "function_call_output":
-        return {**given, "call_id": item.call_id, "output": item.output}
+        return {**data, "call_id": item.call_id, "output": item.output}
     role = item.role or "assistant"
     kind = "output_text" if role == "assistant" else "input_text"
     content = [{"type": kind, "text": item.all_words}]
-    return {**given, "type": "message", "role": role, "content": content}
+    return {**data, "type": "message", "role": role, "content": content}

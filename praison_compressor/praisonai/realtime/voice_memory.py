@@ -67,8 +67,8 @@ class VoiceMemory:
             LedgerError: the store cannot be read.
         """
         if not self._is_read:
-            found = await asyncio.to_thread(self._read_store)
-            self._use(found, await asyncio.to_thread(self._best, found) if found else None)
+            stored = await asyncio.to_thread(self._read_store)
+            self._use(stored, await asyncio.to_thread(self._best, stored) if stored else None)
             self._is_read = True
 
     async def fold(self, messages: Sequence[Message] = ()) -> bool:
@@ -89,13 +89,13 @@ class VoiceMemory:
 
     def replace(self, item_id: str, message: Message | None) -> bool:
         """Replace or remove an item's message; return whether the memory had it."""
-        now = [] if message is None else [message]
-        found: list[Message] = []
+        replacement = [] if message is None else [message]
+        transcript: list[Message] = []
         for old in self._transcript:
-            found += now if old["id"] == item_id else [old]
-        if found == self._transcript:
+            transcript += replacement if old["id"] == item_id else [old]
+        if transcript == self._transcript:
             return False
-        self._transcript, self.outdated = found, True
+        self._transcript, self.outdated = transcript, True
         return True
 
     def dismiss(self) -> None:
@@ -134,8 +134,8 @@ def _text_of(view: CompressResult, count: int) -> str:
     rendered = [segment.rendered for segment in view.segments]
     parts: list[str] = []
     for is_summary, group in groupby(view.messages, rendered.__contains__):
-        found = list(group)
+        messages = list(group)
         # Summaries were escaped when they were written.
-        parts += map(unframe, found) if is_summary else [escape("\n".join(rendering(found)))]
+        parts += map(unframe, messages) if is_summary else [escape("\n".join(rendering(messages)))]
     words = "\n\n".join(parts)
     return f"{opening}\n{words}\n{closing}"
