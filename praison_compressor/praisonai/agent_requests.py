@@ -241,11 +241,11 @@ class AgentRequests:
         self, conversation: Conversation | None, request: HostRequest, **options: Any
     ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
-        engine, known = (
+        engine, target = (
             self._compressors.for_model(request.model),
             conversation or self.finder.running_or_blank,
         )
-        result = engine.best(request.messages, **known.options, **options)
+        result = engine.best(request.messages, **target.options, **options)
         if conversation is not None:
             conversation.remember(result, engine, request, self._compressors.schema_tokens(request))
         return result.messages
@@ -317,9 +317,9 @@ class AgentRequests:
     ) -> RequestUsage:
         """Return what the host's own request would have used, by our count."""
         tokens = self._compressors.for_model(request.model).tokens
-        seen = tokens.cache.all(request.messages)
-        sizes = tokens.each(seen)
-        common = common_length([each.digest for each in seen], conversation.last_sent)
+        messages = tokens.cache.all(request.messages)
+        sizes = tokens.each(messages)
+        common = common_length([message.digest for message in messages], conversation.last_sent)
         # A provider that caches only marked parts would cache nothing of the host's request.
         is_warm = usage.cached > 0 and not (usage.written or usage.written_1h)
         whole = sum(sizes) + self._compressors.schema_tokens(request)

@@ -82,19 +82,19 @@ def _describe_part(preview: Preview, part: Part) -> list[str]:
 
 def describe_compression(result: CompressResult, carried: int, focus: str = "") -> str:
     """Return what became of the conversation's messages, and of the focus."""
-    by = [text.model or "a model" for text in result.written if text.method == "model"]
-    made, done = result.summarized_by_model, []
-    if made:
-        done.append(f"{counted(made, 'message')} summarized by {by[0]}")
-    if quoted := result.newly_summarized - made:
-        done.append(f"{counted(quoted, 'message')} summarized without a model")
+    models = [text.model or "a model" for text in result.written if text.method == "model"]
+    by_model, outcomes = result.summarized_by_model, []
+    if by_model:
+        outcomes.append(f"{counted(by_model, 'message')} summarized by {models[0]}")
+    if by_rules := result.newly_summarized - by_model:
+        outcomes.append(f"{counted(by_rules, 'message')} summarized without a model")
     if result.newly_masked:
-        done.append(f"{counted(result.newly_masked, 'output')} masked")
+        outcomes.append(f"{counted(result.newly_masked, 'output')} masked")
     kept = carried - sum(len(segment.run) for segment in result.segments) - result.masked
-    said = f"{', '.join(done)}; {counted(kept, 'message')} kept verbatim. /undo takes it back."
-    if focus and not made:
-        said += f" No model wrote a summary, so the focus ({one_line(focus)[:40]}) was not used."
-    return said
+    text = f"{', '.join(outcomes)}; {counted(kept, 'message')} kept verbatim. /undo takes it back."
+    if focus and not by_model:
+        text += f" No model wrote a summary, so the focus ({one_line(focus)[:40]}) was not used."
+    return text
 
 
 def list_pins(texts: Sequence[str]) -> str:
@@ -125,23 +125,23 @@ def describe_undo(segments: Sequence[Segment], compressor: AgentCompressor) -> s
     """Return the answer to `/undo`: messages and next request's size."""
     if not segments:
         return "Nothing to take back."
-    left = Counter(name for segment in segments for name in segment.run)
-    again = []
+    remaining = Counter(name for segment in segments for name in segment.run)
+    restored = []
     for message in compressor.carried():
-        if left[digest(message)] > 0:
-            left[digest(message)] -= 1
-            again.append(message)
-    tokens, dropped = sum(map(compressor.engine().tokens.message, again)), left.total()
+        if remaining[digest(message)] > 0:
+            remaining[digest(message)] -= 1
+            restored.append(message)
+    tokens, dropped = sum(map(compressor.engine().tokens.message, restored)), remaining.total()
     use, after = compressor.context_use(), short(sum(segment.tokens for segment in segments))
-    said = (
-        f"Taken back: {counted(len(again), 'message')} ({short(tokens)}) that stood in {after}. "
+    text = (
+        f"Taken back: {counted(len(restored), 'message')} ({short(tokens)}) that stood in {after}. "
         f"The next request has {short(use.used)}."
     )
     if dropped:
-        said += f" {dropped} more are no longer in the conversation."
+        text += f" {dropped} more are no longer in the conversation."
     if use.parts["free"] < 0:
-        return f"{said} They do not fit the window: the next view is compressed again."
-    return f"{said} Nothing is compressed until the window is full; /compact does it at once."
+        return f"{text} They do not fit the window: the next view is compressed again."
+    return f"{text} Nothing is compressed until the window is full; /compact does it at once."
 
 
 def describe_status(status: Status) -> str:

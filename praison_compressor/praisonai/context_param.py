@@ -78,19 +78,19 @@ def requested_context(agent: Any, by_default: bool = False) -> RequestedContext 
     """
     param, manager = agent._context_param, agent._context_manager
     by_default = by_default and is_summarize(os.environ.get(STRATEGY_VARIABLE) or SUMMARIZE)
-    filled = _add_strategy(param) if by_default else None
-    asked = parse_context(param if filled is None else filled)
+    completed = _add_strategy(param) if by_default else None
+    requested = parse_context(param if completed is None else completed)
     if not agent._context_manager_initialized:
-        return asked
+        return requested
     if manager is None:
         # The host makes none for `context=None`, or for a dictionary with one of our options.
-        return asked if param is None or isinstance(param, Mapping) else None
+        return requested if param is None or isinstance(param, Mapping) else None
     hosts_default = ContextConfig().strategy
     is_default = type(manager) is ContextManager and manager.config.strategy is hosts_default
-    if filled is not None and is_default:
-        return asked
+    if completed is not None and is_default:
+        return requested
     by_manager = parse_context(manager)
-    return (asked or by_manager) if by_manager is not None else None
+    return (requested or by_manager) if by_manager is not None else None
 
 
 def _add_strategy(param: Any) -> Any:
@@ -187,16 +187,16 @@ def whole_result(tool_name: str, output: Any, *more: Any, **named: Any) -> Any:
     return output
 
 
-def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
+def takes_whole_results(agent: Any, requested: RequestedContext) -> bool:
     """Return whether the host's cut of tool results is to be off.
 
     Not for compression on command (`automatic` False), a changed host limit, or a host artifact
     store.
     """
-    host, plain = asked.context, ContextConfig()
+    host, plain = requested.context, ContextConfig()
     limits = "tool_output_max default_tool_output_max tool_limits tool_budgets".split()
     return (
-        asked.automatic
+        requested.automatic
         and all(getattr(host, name) == getattr(plain, name) for name in limits)
         and getattr(agent, "tool_output_limit", None) in (DEFAULT_TOOL_OUTPUT_LIMIT, NO_LIMIT)
         and getattr(agent, "_artifact_store", None) is None
@@ -206,11 +206,11 @@ def takes_whole_results(agent: Any, asked: RequestedContext) -> bool:
 class Settings:
     """One agent's host settings: compaction and the limit of tool results."""
 
-    def __init__(self, agent: Any, asked: RequestedContext) -> None:
+    def __init__(self, agent: Any, requested: RequestedContext) -> None:
         self._uncompacted: Any = None
         self._execution: Any = None
         self.compress_alone(agent)
-        if takes_whole_results(agent, asked):
+        if takes_whole_results(agent, requested):
             agent.tool_output_limit = NO_LIMIT
             agent._truncate_tool_output = whole_result
 

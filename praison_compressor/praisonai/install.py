@@ -122,12 +122,12 @@ def installation(
     """Return the process's installation; make it once from the arguments."""
     global _installation
     with _lock:
-        done = _installation = _installation or Installation()
-        agents = done.agents
+        current = _installation = _installation or Installation()
+        agents = current.agents
         agents.in_code, agents.plugin = agents.in_code or in_code, plugin or agents.plugin
         if defaults is not None:
             agents.defaults = dict(defaults)
-        return done
+        return current
 
 
 def uninstall() -> None:
@@ -188,11 +188,11 @@ class CompressorContext(_Options):  # type: ignore[misc]  # ours are frozen
     _owner: weakref.ref[Any] | None = field(default=None, init=False, repr=False, compare=False)
     """The agent that has `session_id`; its clones and other members of its team have others."""
 
-    def __new__(cls, *args: Any, **given: Any) -> CompressorContext:
+    def __new__(cls, *args: Any, **options: Any) -> CompressorContext:
         """Return a new configuration; refuse unknown options with the nearest name."""
-        known = {item.name for item in fields(cls)}
-        for name in given.keys() - known:
-            raise ConfigError(no_such("option", name, known))
+        names = {item.name for item in fields(cls)}
+        for name in options.keys() - names:
+            raise ConfigError(no_such("option", name, names))
         return object.__new__(cls)
 
     def session_for(self, agent: Any) -> str | None:

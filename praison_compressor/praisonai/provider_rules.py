@@ -219,15 +219,15 @@ def _merge_neighbours(messages: Sequence[Message]) -> list[Message]:
     return merged
 
 
-def _may_join(one: Message, two: Message) -> bool:
+def _may_join(first: Message, second: Message) -> bool:
     """Return whether two neighbours can be joined: the first without calls."""
-    if one.get("role") != two.get("role") or one.get("role") not in ("user", "assistant"):
+    if first.get("role") != second.get("role") or first.get("role") not in ("user", "assistant"):
         return False
-    return not tool_calls_of(one)
+    return not tool_calls_of(first)
 
 
-def _join_contents(one: Message, two: Message) -> Any:
-    first, second = one.get("content"), two.get("content")
+def _join_contents(one: Message, other: Message) -> Any:
+    first, second = one.get("content"), other.get("content")
     if not first or not second:
         return first or second
     if isinstance(first, str) and isinstance(second, str):

@@ -48,12 +48,12 @@ class RecallTools:
         """
         if agent is None:
             return
-        has = tools_of(agent)
+        listed = tools_of(agent)
         if self._given is None:
-            self._given = self._tools_with_free_names(agent, {tool_name(tool) for tool in has})
-        missing = [tool for tool in self._given if tool not in has]
+            self._given = self._tools_with_free_names(agent, {tool_name(tool) for tool in listed})
+        missing = [tool for tool in self._given if tool not in listed]
         if missing:
-            agent.tools = [*has, *missing]
+            agent.tools = [*listed, *missing]
 
     def _tools_with_free_names(self, agent: Any, names: Container[str | None]) -> list[Tool]:
         """Return the tools whose names are free; log the others."""
@@ -77,13 +77,13 @@ class RecallTools:
         Nothing is added if the request lacks one of the agent's own tools, or if the agent's list
         lacks ours: the host would not find our functions.
         """
-        sent, has = params.get("tools"), tools_of(agent)
-        offered = [tool for tool in self._given or () if tool in has]
+        sent, listed = params.get("tools"), tools_of(agent)
+        offered = [tool for tool in self._given or () if tool in listed]
         if not offered or not isinstance(sent, (list, tuple)) or not sent:
             return params
         names = {tool_name(tool) for tool in sent}
         ours = {tool.__name__ for tool in offered}
-        own = {tool_name(tool) for tool in has} - ours - {None}
+        own = {tool_name(tool) for tool in listed} - ours - {None}
         if not own <= names:
             return params
         schemas = schemas_for("responses" if "input" in params else "chat")
@@ -101,9 +101,9 @@ def tools_of(agent: Any) -> list[Any]:
 
 def drop_copied(agent: Any) -> None:
     """Remove another agent's recall tools from a copied list."""
-    has = tools_of(agent)
-    own = [tool for tool in has if getattr(tool, "__module__", None) != recall_tools.__module__]
-    if len(own) < len(has):
+    listed = tools_of(agent)
+    own = [tool for tool in listed if getattr(tool, "__module__", None) != recall_tools.__module__]
+    if len(own) < len(listed):
         agent.tools = own
 
 

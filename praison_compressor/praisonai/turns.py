@@ -104,7 +104,7 @@ def restore_session(agent: Any, compressor: AgentCompressor) -> None:
     if compressor.requests.request_count or key is None or bot_conversation(agent)[0]:
         return
     stored = stored_sessions(compressor.ledger, compressor.config.namespace, key)
-    name = next((found.id for found in stored), key)
+    name = next((session.id for session in stored), key)
     try:
         if not agent.chat_history:
             compressor.resume(name)
@@ -143,17 +143,17 @@ def _add_stored_calls(agent: Any) -> bool:
 def _missing_front(transcript: Sequence[Message], restored: Sequence[Message]) -> list[Message]:
     """Return a transcript's messages before those that the host restored."""
     keeps_tools = any(message.get("role") == "tool" for message in restored)
-    said = [
+    kept = [
         message
         for message in transcript
         if (keeps_tools and not is_system(message))
         or (message.get("role") in ("user", "assistant") and not tool_calls_of(message))
     ]
-    names = [*map(digest, said)]
+    digests = [*map(digest, kept)]
     # Match two messages: one may recur, and a killed turn's end may differ.
     begins = [*map(digest, restored[:2])]
-    places = (at for at in range(len(names), -1, -1) if names[at : at + len(begins)] == begins)
-    return said[: next(places, 0)]
+    places = (at for at in range(len(digests), -1, -1) if digests[at : at + len(begins)] == begins)
+    return kept[: next(places, 0)]
 
 
 def _role_and_content(message: Message) -> tuple[Any, Any]:

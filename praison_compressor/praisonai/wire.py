@@ -77,9 +77,9 @@ class RoundTrip:
         """Learn from an answer; return it, a stream with its pieces read."""
         self._requests.on_accepted(self._request, self._view)
         self._learn(answer)
-        made = calls_of_answer(answer)
-        if made is not None:
-            await self._requests.on_calls(self._request, made)
+        message = calls_of_answer(answer)
+        if message is not None:
+            await self._requests.on_calls(self._request, message)
         # After the calls: a whole response can be iterated too, by its fields.
         elif hasattr(answer, pieces.NEXT):
             return pieces(answer, self)

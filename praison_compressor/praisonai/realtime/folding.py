@@ -106,7 +106,7 @@ def choose(items: Items, marks: Marks) -> list[Item]:
     if not marks.on or len(window) < marks.trigger_items:
         return []
     overdue = items.sequence - 2 * marks.trigger_items
-    old = [i for i in window[: -marks.max_history_items] if i.settled or i.sequence < overdue]
+    old = [i for i in window[: -marks.max_history_items] if i.is_settled or i.sequence < overdue]
 
     def is_whole(item: Item) -> bool:
         pair = [other for other in window if other.call_id and other.call_id == item.call_id]
@@ -181,7 +181,7 @@ class Folding:
     def drop_unsent(self, event_id: Any) -> None:
         """Remove the item of an unsent or refused event."""
         item = self.items.get(event_id)
-        if item is not None and not item.on_server:
+        if item is not None and not item.is_on_server:
             self.items.remove(item.id)
 
     def consider(self) -> None:
@@ -280,9 +280,9 @@ class Folding:
             return
         before = {message["id"]: message for message in messages}
         for item in batch:
-            item.folded = not item.withdrawn
+            item.is_folded = not item.is_withdrawn
             now = messages_of([item])[0]
-            if item.withdrawn or self.items.get(item.id) is not item:
+            if item.is_withdrawn or self.items.get(item.id) is not item:
                 self._memory.replace(item.id, None)
             elif now != before[item.id]:
                 self._memory.replace(item.id, now)
@@ -300,7 +300,7 @@ class Folding:
             if text:
                 await self._create(memory_item(text))
             if sent is not None:
-                sent.withdrawn = True
+                sent.is_withdrawn = True
         for together in deletions(self.items.obsolete()):
             await self._delete(together)
 
@@ -313,7 +313,7 @@ class Folding:
             if refusal is not None:
                 raise refusal
         except BaseException:
-            item.withdrawn = True  # a late echo is deleted
+            item.is_withdrawn = True  # a late echo is deleted
             raise
 
     async def _delete(self, together: Sequence[Item]) -> None:
@@ -346,13 +346,13 @@ class Folding:
     def withdraw(self, item_id: str) -> ServerEvent | None:
         """Forget an item; return the server's event, if it needs one."""
         item = self.items.get(item_id)
-        if (item is None or item.folded) and self._memory.replace(item_id, None):
+        if (item is None or item.is_folded) and self._memory.replace(item_id, None):
             self.consider()
             return None
         if item is not None:
             if item is self.items.memory:
                 self._memory.dismiss()
-            item.withdrawn = True
+            item.is_withdrawn = True
         return delete_event(item_id, new_id("evt"))
 
     def _on_deleted(self, item_id: str) -> None:
@@ -360,7 +360,7 @@ class Folding:
         is_ours = DELETE + item_id in self._waiting  # kept after a timeout
         self._settle(DELETE + item_id)
         item = self.items.get(item_id)
-        if item is None or (item.folded and not is_ours):
+        if item is None or (item.is_folded and not is_ours):
             self._memory.replace(item_id, None)
         elif item is self.items.memory:
             self._memory.dismiss()
@@ -368,7 +368,7 @@ class Folding:
     def shorten(self, item_id: str) -> None:
         """Replace an interrupted item's words in the memory."""
         item = self.items.get(item_id)
-        if item is not None and item.folded:
+        if item is not None and item.is_folded:
             self._memory.replace(item_id, messages_of([item])[0])
             self.consider()
 

@@ -52,8 +52,8 @@ class Item:
     name: str = ""
     arguments: str = ""
     output: str = ""
-    done: bool = False
-    spoken: bool = False
+    is_done: bool = False
+    has_speech: bool = False
     awaiting: set[int] = field(default_factory=set)
     """Content indices of user audio without a transcript yet."""
     audio_ms: float = 0.0
@@ -62,18 +62,18 @@ class Item:
     """Milliseconds at which the user interrupted; later words are forgotten."""
     sequence: int = 0
     """Number of earlier items."""
-    on_server: bool = True
+    is_on_server: bool = True
     is_memory: bool = False
     """Whether this is our memory item, which is no part of the conversation."""
-    withdrawn: bool = False
+    is_withdrawn: bool = False
     """Whether its deletion was requested: it is neither folded nor replayed."""
-    folded: bool = False
+    is_folded: bool = False
     """Whether the memory has replaced it; its deletion follows."""
 
     @property
-    def settled(self) -> bool:
+    def is_settled(self) -> bool:
         """Return whether its words are final."""
-        return self.done and not self.awaiting
+        return self.is_done and not self.awaiting
 
     @property
     def text(self) -> str:
@@ -81,7 +81,7 @@ class Item:
         texts = [self.texts[index] for index in sorted(self.texts) if self.texts[index]]
         if texts or self.type != "message":
             return "\n".join(texts)
-        return UNTRANSCRIBED if self.awaiting else EMPTY_SPEECH if self.spoken else ""
+        return UNTRANSCRIBED if self.awaiting else EMPTY_SPEECH if self.has_speech else ""
 
     @property
     def all_words(self) -> str:
@@ -98,11 +98,11 @@ class Item:
     def leave_server(self) -> None:
         """Keep the words; drop the audio, which only the ended connection had."""
         words = self.text
-        self.on_server = False
-        self.done = True
+        self.is_on_server = False
+        self.is_done = True
         self.awaiting.clear()
         self.texts = {0: words} if words else {}
-        self.spoken, self.audio_ms, self.heard_ms = False, 0.0, None
+        self.has_speech, self.audio_ms, self.heard_ms = False, 0.0, None
 
     def interrupt(self, at_ms: float) -> None:
         """Forget the words after `at_ms`."""
@@ -150,17 +150,17 @@ class Items:
 
     def live(self) -> list[Item]:
         """Return the window: the conversation's verbatim items."""
-        return [i for i in self._items if not (i.is_memory or i.withdrawn or i.folded)]
+        return [i for i in self._items if not (i.is_memory or i.is_withdrawn or i.is_folded)]
 
     @property
     def memory(self) -> Item | None:
         """Return the memory item that was last sent."""
-        return next((i for i in self._items if i.is_memory and not i.withdrawn), None)
+        return next((i for i in self._items if i.is_memory and not i.is_withdrawn), None)
 
     def obsolete(self) -> list[Item]:
         """Return the server's items that a memory has replaced."""
-        replaced = (i for i in self._items if i.folded or (i.is_memory and i.withdrawn))
-        return [item for item in replaced if item.on_server]
+        replaced = (i for i in self._items if i.is_folded or (i.is_memory and i.is_withdrawn))
+        return [item for item in replaced if item.is_on_server]
 
     # ------------------------------------------------------------ events of the server
 
@@ -182,14 +182,14 @@ class Items:
         item_id = _string(data.get("id"))
         if item_id:
             item = self.get(item_id) or self._insert(item_id, data, previous)
-            item.on_server = True
+            item.is_on_server = True
             _fill(item, data)
 
     def _on_finished(self, data: Mapping[str, Any]) -> None:
         item = self.get(data.get("id"))
         if item is not None:
             _fill(item, data)
-            item.done = True
+            item.is_done = True
 
     def _on_words(self, item: Item, kind: str, event: Mapping[str, Any]) -> None:
         place, delta = event.get("content_index"), event.get("delta")
@@ -199,11 +199,11 @@ class Items:
             if isinstance(at, (int, float)):
                 item.interrupt(float(at))
         elif kind == AUDIO_DELTA and isinstance(delta, str):
-            item.spoken = True
+            item.has_speech = True
             item.audio_ms += len(delta) * 3 / 4 / self._bytes_per_ms
         elif kind in _DELTAS and isinstance(delta, str):
             # Kept: a dropped connection then loses no heard words.
-            if not item.done and item.heard_ms is None:
+            if not item.is_done and item.heard_ms is None:
                 item.texts[index] = item.texts.get(index, "") + delta
         elif kind in _FINAL_WORDS:
             words = event.get("transcript", event.get("text", ""))
@@ -222,7 +222,7 @@ class Items:
         if not item_id or self.get(item_id) is not None:
             return None
         item = self._insert(item_id, data, previous)
-        item.on_server, item.is_memory = False, is_memory
+        item.is_on_server, item.is_memory = False, is_memory
         _fill(item, data)
         return item
 
@@ -255,13 +255,13 @@ def _fill(item: Item, data: Mapping[str, Any]) -> None:
             _fill_part(item, index, part)
     status = data.get("status")
     if status != "in_progress" and (status or item.text or item.type != "message"):
-        item.done = True
+        item.is_done = True
 
 
 def _fill_part(item: Item, index: int, part: Mapping[str, Any]) -> None:
     words = part.get("text")
     if str(part.get("type")) in _AUDIO_PARTS:
-        item.spoken = True
+        item.has_speech = True
         words = part.get("transcript")
         if words is None and item.role == "user" and index not in item.texts:
             item.awaiting.add(index)
