@@ -126,7 +126,7 @@ class AgentCompressor:
         engine = self.engine(conversation.model)
         return status_of(conversation, engine, engine.bill(conversation.session_id))
 
-    def kept(self) -> KeptSteps:
+    def kept_steps(self) -> KeptSteps:
         """Return the steps of earlier turns that a request would carry now."""
         return count_kept_steps(self._next_request().back, self.engine())
 
@@ -136,7 +136,7 @@ class AgentCompressor:
         options = {**conversation.options, "overhead_tokens": conversation.tool_tokens}
         return self.engine().context_use(self._next_request().messages, **options)
 
-    def carried(self) -> list[Message]:
+    def next_messages(self) -> list[Message]:
         """Return the messages that a request would carry now, before compression."""
         return self._next_request().messages
 

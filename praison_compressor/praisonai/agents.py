@@ -133,14 +133,14 @@ def replacing(answer: Callable[[HostCall], Any]) -> Replacement:
 
     def make(original: Any, agents: Agents) -> Any:
         @functools.wraps(original)
-        def replaced(self: Any, *args: Any, **kwargs: Any) -> Any:
+        def call_replacement(self: Any, *args: Any, **kwargs: Any) -> Any:
             return answer(HostCall(original, agents, self, args, kwargs))
 
         @functools.wraps(original)
-        async def areplaced(self: Any, *args: Any, **kwargs: Any) -> Any:
+        async def call_async_replacement(self: Any, *args: Any, **kwargs: Any) -> Any:
             return await answer(HostCall(original, agents, self, args, kwargs))
 
-        return areplaced if inspect.iscoroutinefunction(answer) else replaced
+        return call_async_replacement if inspect.iscoroutinefunction(answer) else call_replacement
 
     return make
 

@@ -15,7 +15,7 @@ from typing import Any
 from ..concurrency import begin, run
 from .agent_compressor import AgentCompressor
 from .agents import Agents, HostCall, attribute, replacing
-from .commands import answer, find_command
+from .commands import answer_command, find_command
 from .running_turn import name_conversation, without_bot_name
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ def _answer_in(terminal: Any, compressor: AgentCompressor, name: str, argument: 
     typed = find_command(name, argument)
     if typed is not None:
         message = sys.modules[type(terminal).__module__].ChatMessage
-        reply = run(answer(compressor, typed))
+        reply = run(answer_command(compressor, typed))
         terminal.messages.append(message(role="system", content=reply))
 
 

@@ -48,7 +48,7 @@ def describe_context(use: ContextUse, earlier: KeptSteps) -> str:
 
 def describe_preview(preview: Preview, compressor: AgentCompressor) -> str:
     """Return the answer to `/compact preview`: the parts, their messages and texts."""
-    lines, earlier = ["Nothing to compress yet."], compressor.kept()
+    lines, earlier = ["Nothing to compress yet."], compressor.kept_steps()
     if preview.would_compress:
         after = preview.tokens_after + compressor.conversation.tool_tokens
         sizes = f"{short(after)} instead of {short(compressor.context_use().used)}"
@@ -127,7 +127,7 @@ def describe_undo(segments: Sequence[Segment], compressor: AgentCompressor) -> s
         return "Nothing to take back."
     remaining = Counter(name for segment in segments for name in segment.run)
     restored = []
-    for message in compressor.carried():
+    for message in compressor.next_messages():
         if remaining[digest(message)] > 0:
             remaining[digest(message)] -= 1
             restored.append(message)

@@ -46,7 +46,7 @@ def _status(compressor: AgentCompressor, argument: str) -> str:
 
 
 def _context(compressor: AgentCompressor, argument: str) -> str:
-    return replies.describe_context(compressor.context_use(), compressor.kept())
+    return replies.describe_context(compressor.context_use(), compressor.kept_steps())
 
 
 def _preview(compressor: AgentCompressor, argument: str) -> str:
@@ -72,7 +72,7 @@ def _focus(compressor: AgentCompressor, argument: str) -> str:
 async def _compact(compressor: AgentCompressor, argument: str) -> str:
     focus = argument or compressor.conversation.choices.focus or ""
     before = await asyncio.to_thread(compressor.context_use)
-    carried = await asyncio.to_thread(compressor.carried)
+    carried = await asyncio.to_thread(compressor.next_messages)
     result = await compressor.acompress(focus or None)
     if not result.written and not result.newly_masked:
         return "Not compressed: a hook refused it." if result.vetoed else "Nothing to compress yet."
@@ -102,10 +102,10 @@ def _resume(compressor: AgentCompressor, argument: str) -> str:
 
 
 def _help(compressor: AgentCompressor, argument: str) -> str:
-    return "\n".join(f"{f'/{row.name} {row.argument}':<31} {row.help}" for row in COMMANDS)
+    return "\n".join(f"{f'/{row.name} {row.argument}':<31} {row.help}" for row in CHAT_COMMANDS)
 
 
-COMMANDS = (
+CHAT_COMMANDS = (
     Command(
         "status", "", "what the last request carried, and what the conversation has cost", _status
     ),
@@ -147,7 +147,7 @@ def parse_prompt(agent: Any, prompt: Any) -> Typed | None:
 
 def find_command(name: str, argument: str) -> Typed | None:
     """Return the command of that name, or a reply to a mistake, or None."""
-    commands = {row.name: row for row in COMMANDS}
+    commands = {row.name: row for row in CHAT_COMMANDS}
     # A name with a space is never typed as one: a prompt's name ends at its first space.
     command = commands.get(name)
     if command is None:
@@ -177,13 +177,13 @@ a misspelling."""
 
 def _nearest_command(word: str) -> str | None:
     """Return the command that a word misspells, or None for another word."""
-    names = [row.name for row in COMMANDS if " " not in row.name]
+    names = [row.name for row in CHAT_COMMANDS if " " not in row.name]
     meant = "compact" if nearest(word, ["compress"]) else nearest(word, names)
     is_other = meant is not None and len(word) > len(meant) < SHORT
     return None if is_other else meant
 
 
-async def answer(compressor: AgentCompressor, typed: Typed) -> str:
+async def answer_command(compressor: AgentCompressor, typed: Typed) -> str:
     """Return the agent's answer to a command."""
     command, argument = typed
     if command is None:

@@ -38,7 +38,7 @@ class Installation:
         """
         targets, self.lacking = patches.probe()
         """Part that this host cannot support -> the reason."""
-        _warn(self.lacking)
+        _warn_lacking(self.lacking)
         self.agents = Agents(self._replace_imported)
         self.patches: list[tuple[Any, str, Any, Any]] = []
         """Owner, name, what the owner held before, and our replacement."""
@@ -64,7 +64,7 @@ class Installation:
             self._waiting.difference_update(rows)
             targets, lacking = patches.probe(rows, ())
             self._replace(targets)
-        _warn(lacking)
+        _warn_lacking(lacking)
         self.lacking.update(lacking)
 
     @property
@@ -86,7 +86,7 @@ class Installation:
                 setattr(owner, name, before)
 
 
-def _warn(lacking: Mapping[str, str]) -> None:
+def _warn_lacking(lacking: Mapping[str, str]) -> None:
     for part, reason in lacking.items():
         host = version("praisonaiagents")
         log.warning("praisonaiagents %s has %s; left out: %s", host, reason, part)
@@ -147,7 +147,7 @@ def installed() -> Installation | None:
 # ------------------------------------------------------------ one agent
 
 
-def _fields() -> list[tuple[str, Any, Field[Any]]]:
+def _option_fields() -> list[tuple[str, Any, Field[Any]]]:
     """Return our options that the host's configuration lacks, for `make_dataclass`."""
     ours = [
         option for option in fields(CompressorConfig) if option.name in OUR_OPTIONS - HOST_OPTIONS
@@ -162,7 +162,7 @@ if TYPE_CHECKING:
         """The fields as type checkers and editors see them."""
 
 else:
-    _Options = make_dataclass("_Options", _fields(), bases=(ContextConfig,))
+    _Options = make_dataclass("_Options", _option_fields(), bases=(ContextConfig,))
 
 
 @dataclass

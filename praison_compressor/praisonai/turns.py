@@ -16,7 +16,7 @@ from ..messages import Message, digest, is_system, leading_in, tool_calls_of
 from .agent_compressor import AgentCompressor
 from .agent_ledger import session_id_of, stored_sessions
 from .agents import HostCall, replacing
-from .commands import Typed, answer, parse_prompt
+from .commands import Typed, answer_command, parse_prompt
 from .conversation_finder import is_host_summary
 from .running_turn import bot_conversation, in_turn, stream_in_turn
 
@@ -31,7 +31,7 @@ def chat(call: HostCall) -> Any:
         with in_turn(None):
             return call.go_on()
     if command is not None:
-        return run(answer(compressor, command))
+        return run(answer_command(compressor, command))
     with compressor.turn() as turn, in_turn(turn):
         reply = call.go_on()
     compressor.requests.settle(turn)
@@ -46,7 +46,7 @@ async def achat(call: HostCall) -> Any:
         with in_turn(None):
             return await call.go_on()
     if command is not None:
-        return await answer(compressor, command)
+        return await answer_command(compressor, command)
     await asyncio.to_thread(restore_session, call.owner, compressor)
     with compressor.turn() as turn, in_turn(turn):
         reply = await call.go_on()
@@ -71,7 +71,7 @@ def _read_call(call: HostCall) -> tuple[AgentCompressor | None, Typed | None]:
 
 
 def _stream_answer(compressor: AgentCompressor, command: Typed) -> Generator[str, None, None]:
-    yield run(answer(compressor, command))
+    yield run(answer_command(compressor, command))
 
 
 def _stream_turn(
