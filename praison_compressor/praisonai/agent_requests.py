@@ -128,12 +128,8 @@ class AgentRequests:
         try:
             # In a thread: the first request opens a store and reads a vocabulary.
             conversation, request = await asyncio.to_thread(self._complete_request, request)
-            is_trial_uncertain = self._compressors.is_trial_uncertain
-            if (
-                conversation is not None
-                and self._automatic
-                and not is_trial_uncertain(request.model)
-            ):
+            is_uncertain = self._compressors.is_trial_uncertain(request.model)
+            if conversation is not None and self._automatic and not is_uncertain:
                 view = await self._compress(conversation, request)
             else:
                 view = await asyncio.to_thread(self._view_in_room, conversation, request)
@@ -155,26 +151,21 @@ class AgentRequests:
                 *(agent_title(agent), len(request.messages), request.model),
             )
             return None, request
-        turn_here = running_turn()
-        turn = turn_here if turn_here is not None and turn_here.owner is self else None
-        conversation = self.finder.match_request(
-            request.messages, turn or self.finder.turn_of(self)
-        )
+        here, finder = running_turn(), self.finder
+        turn = here if here is not None and here.owner is self else None
+        conversation = finder.match_request(request.messages, turn or finder.turn_of(self))
         if self._compressors.config.keep_tool_steps:
             with self._log_failure("sent without the steps of earlier turns"):
-                completed = conversation.journal.complete(
-                    request.messages, self._compressors.for_model(None), turn
-                )
-                messages, back, foreign = completed.messages, completed.back, completed.foreign
+                engine = self._compressors.for_model(None)
+                whole = conversation.journal.complete(request.messages, engine, turn)
+                messages, back, foreign = whole.messages, whole.back, whole.foreign
                 request = replace(request, messages=messages, back=back, foreign=foreign)
         return conversation, request
 
     def _adapt_to_model(self, request: HostRequest, view: Sequence[Message]) -> Sequence[Message]:
         """Return the view without what the request's model has refused."""
         foreign = {id(message) for message in request.foreign}
-        view = [
-            without_model_keys(message) if id(message) in foreign else message for message in view
-        ]
+        view = [without_model_keys(m) if id(m) in foreign else m for m in view]
         if self._invalid_thinking:
             refused = self._invalid_thinking
             view = [without_thinking(m) if signatures(m) & refused else m for m in view]
@@ -241,10 +232,8 @@ class AgentRequests:
         self, conversation: Conversation | None, request: HostRequest, **options: Any
     ) -> Sequence[Message]:
         """Return the best view without recording it in the ledger."""
-        engine, target = (
-            self._compressors.for_model(request.model),
-            conversation or self.finder.running_or_blank,
-        )
+        engine = self._compressors.for_model(request.model)
+        target = conversation or self.finder.running_or_blank
         result = engine.best(request.messages, **target.options, **options)
         if conversation is not None:
             conversation.remember(result, engine, request, self._compressors.schema_tokens(request))
