@@ -149,14 +149,14 @@ def _host(config: CompressorConfig) -> Check:
 
 def _plugin(config: CompressorConfig) -> Check:
     """Read what the host's configuration asks of the plugin."""
-    from ..praisonai.plugin import PLUGIN_NAME, read_host_configuration
+    from ..praisonai.plugin import PLUGIN, read_host_configuration
 
     asks, names = read_host_configuration(), os.environ.get("PRAISONAI_PLUGINS")
     sources = [f"PRAISONAI_PLUGINS={names}" if names else "no PRAISONAI_PLUGINS"]
     read = ", ".join([*sources, *(asks.files or ["no .praisonai/config.yaml"])])
     if asks.faults:
         return Check(FAIL, f"{'; '.join(asks.faults)} ({read})")
-    if not entry_points(group="praisonai.plugins", name=PLUGIN_NAME):
+    if not entry_points(group="praisonai.plugins", name=PLUGIN):
         remedy = "install the package with pip, so that the host finds it"
         found = f"not registered with the host, so only code switches it on ({read})"
         return Check(FAIL if asks.on else NOTE, found, remedy)

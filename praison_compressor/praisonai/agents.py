@@ -172,7 +172,7 @@ def context_config(original: object, agents: Agents) -> property:
 
 
 @replacing
-def apply_context_management(call: HostCall) -> Any:
+def keep_messages(call: HostCall) -> Any:
     """Replace the host's context management: our agents keep their messages.
 
     The host's would drop repeated results and separate calls from their results.

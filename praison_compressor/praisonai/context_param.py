@@ -51,8 +51,8 @@ class RequestedContext:
             log.error("options of context=: %s", fault)
         config = CompressorConfig.from_mapping(options)
         complete = config.with_environment()
-        model = complete.auxiliary_model if self.own_model else config.auxiliary_model
-        return replace(complete, auxiliary_model=model)
+        auxiliary = complete.auxiliary_model if self.own_model else config.auxiliary_model
+        return replace(complete, auxiliary_model=auxiliary)
 
 
 def check_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, str]]:
@@ -125,10 +125,9 @@ def is_summarize(strategy: Any) -> bool:
 def _from_mapping(param: Mapping[str, Any]) -> RequestedContext | None:
     if not is_summarize(param.get("strategy")):
         return None
-    for key in sorted(set(map(str, param)) - HOST_OPTIONS - OUR_OPTIONS):
-        log.warning(
-            "context=: %s; it is left out", no_such("option", key, HOST_OPTIONS | OUR_OPTIONS)
-        )
+    names = HOST_OPTIONS | OUR_OPTIONS
+    for key in sorted(set(map(str, param)) - names):
+        log.warning("context=: %s; it is left out", no_such("option", key, names))
     context = ContextConfig(**{key: value for key, value in param.items() if key in HOST_OPTIONS})
     ours = {key: value for key, value in param.items() if key in OUR_OPTIONS - HOST_OPTIONS}
     return _request_from(context, ours, own_model=param.get("llm_summarize") is not False)

@@ -149,10 +149,8 @@ def installed() -> Installation | None:
 
 def _option_fields() -> list[tuple[str, Any, Field[Any]]]:
     """Return our options that the host's configuration lacks, for `make_dataclass`."""
-    ours = [
-        option for option in fields(CompressorConfig) if option.name in OUR_OPTIONS - HOST_OPTIONS
-    ]
-    return [(option.name, option.type, copy(option)) for option in ours]
+    names, options = OUR_OPTIONS - HOST_OPTIONS, fields(CompressorConfig)
+    return [(option.name, option.type, copy(option)) for option in options if option.name in names]
 
 
 if TYPE_CHECKING:

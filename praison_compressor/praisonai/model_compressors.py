@@ -179,7 +179,7 @@ class ModelCompressors:
     def overhead(self, request: HostRequest, window: int | None = None) -> int:
         """Return a request's tokens beside messages and the usual answer."""
         config = self.for_model(request.model).config
-        usual = _output_reserve(config.output_reserve, window or _window_of(config))
+        usual = _reserve(config.output_reserve, window or _window_of(config))
         return self.schema_tokens(request) + max(0, request.output_tokens - usual)
 
     def schema_tokens(self, request: HostRequest) -> int:
@@ -192,9 +192,7 @@ class ModelCompressors:
         """Return the tokens that a request's messages may take."""
         config = self.for_model(request.model).config
         window = _window_of(config)
-        return max(
-            1, window - _output_reserve(config.output_reserve, window) - self.overhead(request)
-        )
+        return max(1, window - _reserve(config.output_reserve, window) - self.overhead(request))
 
     def size(self, request: HostRequest, sent: Sequence[Message]) -> int:
         """Return a sent request's tokens, with its cap on the answer."""
@@ -222,14 +220,12 @@ class ModelCompressors:
             )
             model.trial = replace(trial, certain=refused.certain, kind=kind)
             reserve, answer_tokens = config.output_reserve, refused.answer or 0
-            if answer_tokens > max(_output_reserve(reserve, window), request.output_tokens):
+            if answer_tokens > max(_reserve(reserve, window), request.output_tokens):
                 # litellm asks Claude for its longest answer if the caller named no length.
                 reserve = min(answer_tokens, window - 1)
             needed = tokens.messages(sent) + self.overhead(request, window)
             # The request did not fit, even if it fits by our count.
-            while (
-                needed <= window - _output_reserve(reserve, window) and window > model.learned.floor
-            ):
+            while needed <= window - _reserve(reserve, window) and window > model.learned.floor:
                 window = max(window // 2, model.learned.floor)
             model.learned.window = window
             self._resize(model, window, reserve)
@@ -300,6 +296,6 @@ def _usable_reserve(reserve: int | None, window: int) -> int | None:
     return reserve if reserve is not None and reserve < window else None
 
 
-def _output_reserve(reserve: int | None, window: int) -> int:
+def _reserve(reserve: int | None, window: int) -> int:
     usable = _usable_reserve(reserve, window)
     return min(8_000, window // 4) if usable is None else usable

@@ -65,7 +65,7 @@ COSTS = "the cost of summaries in agent.cost_summary"
 HOOKS = "the host's hooks around a compression"
 RESTARTS = "sessions restored whole, with the tool calls"
 AUTOMATIC = "the terminal's own compaction before a turn is off"
-TERMINAL_COMMANDS = "/compact, /status, /context and /undo in the terminal"
+SLASHES = "/compact, /status, /context and /undo in the terminal"
 IDLE = "the gateway's own compaction of idle sessions is off"
 SAVED = "the bots' own compaction of saved histories is off"
 
@@ -83,9 +83,7 @@ REPLACED = (
     Replaced(_LLM, "_stream_responses_api", wire.stream_responses, METHOD, "params"),
     Replaced(_LLM, "_stream_responses_api_async", wire.astream_responses, COROUTINE, "params"),
     # The host's own compaction, before a turn and in its tool loop.
-    Replaced(
-        _AGENT, "_apply_context_management", agents.apply_context_management, takes="messages"
-    ),
+    Replaced(_AGENT, "_apply_context_management", agents.keep_messages, takes="messages"),
     Replaced(_LLM, "_in_loop_compaction", agents.in_loop_compaction, NEW),
     # `context=`.
     Replaced(_AGENT, "context_compressor", agents.context_compressor, NEW, without=ATTRIBUTE),
@@ -96,12 +94,8 @@ REPLACED = (
 
 IN_OTHER_PACKAGES = (
     Replaced(_TERMINAL, "_maybe_auto_compact", apps.maybe_auto_compact, without=AUTOMATIC),
-    Replaced(
-        _TERMINAL, "_compact_context", apps.compact_context, METHOD, "manual", TERMINAL_COMMANDS
-    ),
-    Replaced(
-        _TERMINAL, "_handle_command", apps.handle_command, METHOD, "command", TERMINAL_COMMANDS
-    ),
+    Replaced(_TERMINAL, "_compact_context", apps.compact_context, METHOD, "manual", SLASHES),
+    Replaced(_TERMINAL, "_handle_command", apps.handle_command, METHOD, "command", SLASHES),
     Replaced(_GATEWAY, "_idle_compaction_candidates", apps.idle_candidates, without=IDLE),
     Replaced(_BOTS, "chat", apps.bot_chat, COROUTINE, "agent", BOTS),
     Replaced(_BOTS, "_maybe_fire_session_start", apps.bot_session_start, METHOD, "agent", BOTS),

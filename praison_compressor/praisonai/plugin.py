@@ -22,7 +22,7 @@ from .install import installation
 
 log = logging.getLogger(__name__)
 
-PLUGIN_NAME = "praison-compressor"
+PLUGIN = "praison-compressor"
 
 PLUGIN_OPTIONS = frozenset({"allow_conversation", "enabled"})
 """Keys in a plugin's options that the host itself reads."""
@@ -42,7 +42,7 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
         from .. import __version__
 
         return PluginInfo(
-            name=PLUGIN_NAME,
+            name=PLUGIN,
             version=__version__,
             description="Compresses the context of every agent that names no other strategy.",
             hooks=[],
@@ -71,7 +71,7 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
 
 def is_enabled() -> bool:
     """Return whether the host's plugin manager has this plugin enabled now."""
-    return bool(get_plugin_manager().is_enabled(PLUGIN_NAME))
+    return bool(get_plugin_manager().is_enabled(PLUGIN))
 
 
 plugin = CompressorPlugin
@@ -113,28 +113,24 @@ def read_host_configuration() -> HostConfiguration:
         return HostConfiguration(False, {}, None, files, tuple(faults))
     if "plugins" not in whole:
         faults += [no_such("section", k, ["plugins"]) for k in whole if nearest(k, ["plugins"])]
-    if not isinstance(section.get(PLUGIN_NAME, {}), Mapping):
-        faults.append(
-            f"plugins.{PLUGIN_NAME}: {section[PLUGIN_NAME]!r}: the host passes over it; {_WRITE}"
-        )
+    if not isinstance(section.get(PLUGIN, {}), Mapping):
+        faults.append(f"plugins.{PLUGIN}: {section[PLUGIN]!r}: the host passes over it; {_WRITE}")
     model = loader.get_config(reload=True).defaults.model
     names = loader.get_enabled_plugins()
-    options, wrong = _read_options(loader.get_plugin_options().get(PLUGIN_NAME, {}))
+    options, wrong = _read_options(loader.get_plugin_options().get(PLUGIN, {}))
     faults += [*_misspelling_faults([*(names or ()), *section]), *wrong]
-    on = loader.is_plugins_enabled() and (names is None or PLUGIN_NAME in names)
+    on = loader.is_plugins_enabled() and (names is None or PLUGIN in names)
     on = on and not get_plugin_manager().is_discovery_disabled()
     return HostConfiguration(on, options, model, files, tuple(faults))
 
 
-_WRITE = f"write `plugins: {{{PLUGIN_NAME}: {{enabled: true}}}}`"
+_WRITE = f"write `plugins: {{{PLUGIN}: {{enabled: true}}}}`"
 
 
 def _misspelling_faults(names: Iterable[object]) -> list[str]:
     """Return a fault for each name that is nearly ours."""
-    strange = dict.fromkeys(str(name) for name in names if name != PLUGIN_NAME)
-    return [
-        no_such("plugin", name, [PLUGIN_NAME]) for name in strange if nearest(name, [PLUGIN_NAME])
-    ]
+    strange = dict.fromkeys(str(name) for name in names if name != PLUGIN)
+    return [no_such("plugin", name, [PLUGIN]) for name in strange if nearest(name, [PLUGIN])]
 
 
 def _read_options(section: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
@@ -143,10 +139,10 @@ def _read_options(section: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]
     for name in sorted(set(map(str, section)) - OUR_OPTIONS - PLUGIN_OPTIONS):
         faults[name] = no_such("option", name, OUR_OPTIONS)
     files = {name: configuration_file(*OPTION_KEYS, name) for name in faults}
-    return options, [f"plugins.{PLUGIN_NAME}: {faults[name]} ({files[name]})" for name in faults]
+    return options, [f"plugins.{PLUGIN}: {faults[name]} ({files[name]})" for name in faults]
 
 
-OPTION_KEYS = ("plugins", PLUGIN_NAME)
+OPTION_KEYS = ("plugins", PLUGIN)
 """Keys of our options in the host's files."""
 
 
