@@ -1,4 +1,4 @@
-"""`agent.context_compressor`: an agent's users read and steer its compression here."""
+"""Let an agent's user read and steer its compression, as `agent.context_compressor`."""
 
 from __future__ import annotations
 
@@ -49,9 +49,8 @@ class AgentCompressor:
         config = replace(config, recall=wants_recall(agent, is_wanted))
         self._conversations = Conversations()
         self._notices = Notices(self._agent, self._conversations.get)
-        self._compressors = ModelCompressors(
-            config, self._agent, requested.own_model, self._notices
-        )
+        own_model = requested.own_model
+        self._compressors = ModelCompressors(config, self._agent, own_model, self._notices)
         self._settings = Settings(agent, requested)
         self._recall = RecallTools(_make_recall_tools(weakref.ref(self)))
         self.requests = AgentRequests(
@@ -68,13 +67,13 @@ class AgentCompressor:
         return self.requests.turn()
 
     def leave(self) -> None:
-        """Give the agent back what it had."""
+        """Restore the agent's own settings and tools."""
         agent = self._agent()
         if agent is not None:
             self._recall.take_back(agent)
             self._settings.restore(agent)
 
-    # ------------------------------------------------------------ what it reads
+    # ------------------------------------------------------------ the conversation now
 
     @property
     def config(self) -> CompressorConfig:
@@ -155,7 +154,7 @@ class AgentCompressor:
         until: str | None = None,
         focus: str | None = None,
     ) -> Preview:
-        """Choose what the next `compress` keeps and summarizes; return its preview.
+        """Change what the next `compress` keeps and summarizes; return its preview.
 
         Args:
             keep: references, in the last preview, of messages that no compression will summarize.
@@ -196,7 +195,7 @@ class AgentCompressor:
             return Completed(messages, Carried(), [], [])
         return conversation.journal.peek(messages, self.engine())
 
-    # ------------------------------------------------------------ what it does
+    # ------------------------------------------------------------ compression and sessions
 
     async def acompress(self, focus: str | None = None) -> CompressResult:
         """Compress the conversation now; the summary keeps the subject `focus`."""
@@ -208,8 +207,8 @@ class AgentCompressor:
             options = {**conversation.options, **choices.options(now.messages), "force": True}
             result = await engine.compress(now.messages, **options)
         conversation.choose(Choices(), None)
-        beside = conversation.overhead_tokens
-        self.requests.remember(conversation, request, result, beside, is_sent=False)
+        overhead = conversation.overhead_tokens
+        self.requests.remember(conversation, request, result, overhead, is_sent=False)
         return result
 
     def compress(self, focus: str | None = None) -> CompressResult:
@@ -243,9 +242,8 @@ class AgentCompressor:
             now = self._next_request()
             result = engine.best(now.messages, **conversation.options)
             request = HostRequest(now.messages, conversation.model, back=now.back)
-            conversation.remember(
-                result, engine, request, conversation.overhead_tokens, is_sent=False
-            )
+            overhead = conversation.overhead_tokens
+            conversation.remember(result, engine, request, overhead, is_sent=False)
         return undone
 
     def new_session(self) -> str:
@@ -256,17 +254,15 @@ class AgentCompressor:
         return self._finder.start(earlier).session_id
 
     def resume(self, session_id: str) -> str:
-        """Go on with a stored session, named by any epoch's id.
-
-        Return the id of the session itself.
+        """Go on with a stored session, named by any epoch's id; return the session's id.
 
         The agent's history becomes the session's questions and answers; the next request has the
         tool steps again. Without `keep_tool_steps` the history becomes the whole transcript if that
         fits, else its view. An agent that is already in that session keeps its history.
 
         Raises:
-            SessionNotFound: the store has no such session in this namespace, or, in a bot's turn,
-                none under the bot's own key: the session is another person's.
+            SessionNotFound: the store has no such session in this namespace. In a bot's turn also:
+                the session is not under the bot's key, so it is another person's.
         """
         root = self.ledger.lineage(self.config.namespace, session_id)[-1].session_id
         agent = self._agent()
@@ -301,8 +297,8 @@ class AgentCompressor:
     def save(self) -> int:
         """Record the conversations for `resume`; return how many are recorded.
 
-        With `keep_tool_steps` and a store on disk each request and each answer is recorded by
-        itself.
+        With `keep_tool_steps` and a store on disk, requests and answers are recorded without this
+        call.
         """
         self.engine().sessions.settle(self.ledger)
         if self.config.keep_tool_steps and lasting(self.ledger):
@@ -313,10 +309,10 @@ class AgentCompressor:
         return self.engine().save_all()
 
     def forget(self, target: str | None = None) -> Forgotten:
-        """Remove a session or a message, by its digest, from the ledger.
+        """Remove a session or a message from the ledger.
 
-        None removes the conversation's session. The agent's own history and the host's session
-        store are not changed.
+        `target` is a session's id or a message's digest; None is the conversation's session. The
+        agent's own history and the host's session store are not changed.
 
         Raises:
             SessionNotFound: the store has none of that name in this namespace.
@@ -328,7 +324,7 @@ class AgentCompressor:
 
 
 def _locate(shown: Preview, reference: str | None) -> MessagePlace | None:
-    """Return the place of a message that a preview shows."""
+    """Return the place of the message that a reference names in a preview."""
     if shown.repaired or not reference or reference not in shown.references:
         return reference
     return shown.references.index(reference) - leading_in(shown.messages)

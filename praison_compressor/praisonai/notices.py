@@ -34,14 +34,14 @@ _EXIT_REFUSES = 2
 
 
 class _Hooks:
-    """Run the hooks of one request's compression in threads, in order."""
+    """The hooks of one request's compression, which run in threads, in order."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.messages = messages
         self._tasks: list[asyncio.Task[None]] = []
 
     def begin(self, work: Callable[[], None]) -> None:
-        """Begin a hook beside the compression, after those before it."""
+        """Begin a hook, which runs after earlier hooks and beside the compression."""
         before = self._tasks[-1:]
 
         async def run() -> None:
@@ -71,7 +71,7 @@ class Notices:
     def __init__(
         self, agent: weakref.ref[Any], find_conversation: Callable[[str], Conversation | None]
     ) -> None:
-        """`find_conversation`: the conversation of a session, for what ends in the background."""
+        """`find_conversation` finds a session's conversation for background compressions."""
         self._agent = agent
         self._listeners: list[Listener] = []
         self._find_conversation = find_conversation
@@ -95,7 +95,7 @@ class Notices:
             await hooks.wait()
 
     def __call__(self, event: Event) -> None:
-        """Take an event of the compressor."""
+        """Pass an event of the compressor to listeners, screen, hooks and memory."""
         for listener in list(self._listeners):
             _call_listener(functools.partial(listener, event))
         conversation, text = self._find_conversation(event.session_id), _event_words(event)
@@ -186,6 +186,13 @@ def _call_listener(work: Callable[[], Any]) -> None:
         log.warning("a listener to compressions failed", exc_info=True)
 
 
+_SKIP_REASONS = {
+    "veto": "a hook refused it",
+    "no gain": "it would free too little",
+    "price": "it costs more than it saves yet",
+}
+
+
 def _event_words(event: Event) -> str:
     """Return an event's words for the screen, or ""."""
     data = event.data
@@ -196,10 +203,5 @@ def _event_words(event: Event) -> str:
     if data["reason"] == "cooldown":
         return f"{one_line(str(data['model']))} rests after a failure and is not asked"
     skipped = f"not compressed at {short(data['tokens'])} tokens"
-    if data["reason"] == "veto":
-        return f"{skipped}: a hook refused it"
-    if data["reason"] == "no gain":
-        return f"{skipped}: it would free too little"
-    if data["reason"] == "price":
-        return f"{skipped}: it costs more than it saves yet"
-    return f"{skipped}: what cannot be dropped takes more than {short(data['trigger'])}"
+    too_small = f"what cannot be dropped takes more than {short(data.get('trigger', 0))}"
+    return f"{skipped}: {_SKIP_REASONS.get(data['reason'], too_small)}"

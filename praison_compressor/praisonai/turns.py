@@ -129,9 +129,8 @@ def _add_stored_calls(agent: Any) -> bool:
     store, name = getattr(agent, "_session_store", None), getattr(agent, "_session_id", None)
     read = getattr(store, "get_working_history", None)
     stored: Sequence[Message] = read(name) if read is not None and name else ()
-    if not stored or [*map(_role_and_content, stored)] != [
-        *map(_role_and_content, agent.chat_history)
-    ]:
+    restored_words = [*map(_role_and_content, agent.chat_history)]
+    if not stored or [*map(_role_and_content, stored)] != restored_words:
         return False
     for restored, whole in zip(agent.chat_history, stored, strict=True):
         restored.update(whole)

@@ -110,9 +110,7 @@ class RoundTrip:
             self._requests.on_usage(self._request, self._view, self._usage, before)
 
 
-def open_round_trip(
-    requests: AgentRequests | None, shape: Shape, params: Params
-) -> RoundTrip | None:
+def open_trip(requests: AgentRequests | None, shape: Shape, params: Params) -> RoundTrip | None:
     """Return a request's round trip; None if it stays as it is."""
     if requests is None:
         return None
@@ -253,7 +251,7 @@ def _call_with_retry(transmit: Transmit) -> Replacement:
     @replacing
     def call_with_retry(call: HostCall) -> Any:
         shape = RESPONSES if "input" in call.kwargs else LITELLM_CHAT
-        trip = open_round_trip(current_requests(), shape, call.kwargs)
+        trip = open_trip(current_requests(), shape, call.kwargs)
         if trip is None:
             return call.go_on()
         ask, *rest = call.args
@@ -319,7 +317,7 @@ def _stream_responses(transmit: Transmit) -> Replacement:
 
     @replacing
     def stream_responses(call: HostCall) -> Any:
-        trip = open_round_trip(current_requests(), RESPONSES, call.argument("params"))
+        trip = open_trip(current_requests(), RESPONSES, call.argument("params"))
         if trip is None:
             return call.go_on()
         return transmit(trip, lambda sent: call.with_argument("params", sent).go_on())
@@ -375,7 +373,7 @@ class ViewClient:
             return ViewClient(self._requests, route, value, self._transmit)
 
         def call(**params: Any) -> Any:
-            trip = open_round_trip(self._requests, route, params)
+            trip = open_trip(self._requests, route, params)
             if trip is None:
                 return value(**params)
             return self._transmit(trip, lambda sent: value(**sent))
