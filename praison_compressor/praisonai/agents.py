@@ -19,39 +19,45 @@ from .running_turn import current_requests
 log = logging.getLogger(__name__)
 
 
-# ------------------------------------------------------------ who asked
+# ------------------------------------------------------------ agents that request compression
 
 
 class Agents:
-    """The compressors of the agents that asked; keeps no agent alive."""
+    """The compressors of agents that request compression; keeps no agent alive."""
 
-    def __init__(self, before_turn: Callable[[], None]) -> None:
-        """`before_turn` is called whenever an agent's compressor is looked up."""
-        self._before_turn = before_turn
+    def __init__(self, before_look_up: Callable[[], None]) -> None:
+        """`before_look_up` is called before each look-up of a compressor."""
+        self._before_look_up = before_look_up
         self.defaults: dict[str, Any] = {}
         """Options of `CompressorConfig` for agents that name no others."""
-        self.in_code = False
+        self._in_code = False
         """Whether `install()` was called, which counts beside a plugin that is switched off."""
-        self.plugin: Callable[[], bool] | None = None
-        """Returns whether the plugin is enabled now; None without a plugin."""
+        self._is_plugin_enabled: Callable[[], bool] = lambda: False
         self._lock = renewed(threading.RLock())
         self._open = True
         self._made: weakref.WeakKeyDictionary[Any, AgentCompressor] = weakref.WeakKeyDictionary()
         self._failed: weakref.WeakSet[Any] = weakref.WeakSet()
 
-    @property
-    def by_default(self) -> bool:
-        """Return whether agents without a strategy ask too: the plugin is on."""
-        return self.plugin is not None and self.plugin()
+    def configure(
+        self,
+        defaults: Mapping[str, Any] | None,
+        in_code: bool,
+        is_plugin_enabled: Callable[[], bool] | None,
+    ) -> None:
+        """Add a reason to be active; replace the defaults unless they are None."""
+        self._in_code = self._in_code or in_code
+        self._is_plugin_enabled = is_plugin_enabled or self._is_plugin_enabled
+        if defaults is not None:
+            self.defaults = dict(defaults)
 
     @property
     def is_active(self) -> bool:
-        """Return whether agents that ask are compressed now."""
-        return self._open and (self.in_code or self.by_default)
+        """Return whether agents that request compression get it now."""
+        return self._open and (self._in_code or self._is_plugin_enabled())
 
     def compressor_of(self, agent: Any) -> AgentCompressor | None:
-        """Return the agent's compressor; None if it does not ask."""
-        self._before_turn()
+        """Return the agent's compressor; None if the agent does not request one."""
+        self._before_look_up()
         with self._lock:
             try:
                 return self._compressor_of(agent)
@@ -63,9 +69,9 @@ class Agents:
 
     def _compressor_of(self, agent: Any) -> AgentCompressor | None:
         """Return the agent's compressor, made again if its `context=` has changed."""
-        requested = (
-            context_param.requested_context(agent, self.by_default) if self.is_active else None
-        )
+        requested = None
+        if self.is_active:
+            requested = context_param.requested_context(agent, self._is_plugin_enabled())
         compressor = self._made.get(agent)
         if compressor is not None and compressor.requested != requested:
             compressor.leave()
@@ -154,7 +160,7 @@ def attribute(name: str, get: Callable[[Any], Any]) -> property:
 
 
 def context_compressor(original: object, agents: Agents) -> property:
-    """Return `agent.context_compressor`: None on an agent that did not ask."""
+    """Return `agent.context_compressor`: None on other agents."""
     return property(agents.compressor_of)
 
 
@@ -185,7 +191,7 @@ def keep_messages(call: HostCall) -> Any:
 def in_loop_compaction(original: object, agents: Agents) -> property:
     """Return the host's switch for compaction in loops: off in our turns.
 
-    It belongs to an `LLM`, which agents that did not ask may share.
+    It belongs to an `LLM`, which other agents may share.
     """
     name = "_in_loop_compaction"
     return attribute(name, lambda self: current_requests() is None and vars(self).get(name, True))

@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 
 
 class Installation:
-    """The agents that asked, and every replaced name of the host.
+    """The agents that request compression, and every replaced name of the host.
 
     `close` restores what a class held under each name, or deletes the name. If another package has
     wrapped our replacement since, its wrapper stays, and our replacement passes all calls on.
@@ -100,8 +100,7 @@ _installation: Installation | None = None
 def install(defaults: Mapping[str, Any] | None = None) -> Installation:
     """Make `Agent(context="summarize")`, in every spelling, compress as this package does.
 
-    Agents that do not ask for the SUMMARIZE strategy behave as before. A second call changes only
-    the defaults.
+    Agents with another strategy behave as before. A second call changes only the defaults.
 
     Args:
         defaults: options of `CompressorConfig` for agents that do not set them; None leaves the
@@ -117,16 +116,13 @@ def installation(
     defaults: Mapping[str, Any] | None,
     *,
     in_code: bool = False,
-    plugin: Callable[[], bool] | None = None,
+    is_plugin_enabled: Callable[[], bool] | None = None,
 ) -> Installation:
     """Return the process's installation; make it once from the arguments."""
     global _installation
     with _lock:
         current = _installation = _installation or Installation()
-        agents = current.agents
-        agents.in_code, agents.plugin = agents.in_code or in_code, plugin or agents.plugin
-        if defaults is not None:
-            agents.defaults = dict(defaults)
+        current.agents.configure(defaults, in_code, is_plugin_enabled)
         return current
 
 

@@ -54,7 +54,7 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
 
         The host calls this when it loads any plugin, so a misspelled name of ours is seen here.
         """
-        installation(None, plugin=is_enabled)
+        installation(None, is_plugin_enabled=is_enabled)
         # `plugins.enable([...])` in code fills this list of the host.
         names = getattr(plugins, "_enabled_plugin_names", None) or loader.get_enabled_plugins()
         for fault in _misspelling_faults([*(names or ()), *loader.get_plugin_options()]):
@@ -65,7 +65,7 @@ class CompressorPlugin(Plugin):  # type: ignore[misc]  # the host ships no types
         options, faults = _read_options(config)
         for fault in faults:
             log.warning("%s", fault)
-        installation(options, plugin=is_enabled)
+        installation(options, is_plugin_enabled=is_enabled)
         return config
 
 
